@@ -2,9 +2,10 @@
 
     python bench/fake_judge.py --port 8795 --latency-ms 100
 
-It implements OpenAI's chat completions and embeddings. A chat request is answered with an object that fits its JSON
-schema and contains the ids requested in the last line of the prompt. POST /config sets the faults (see `Faults`), GET
-/stats returns the counts since POST /reset.
+It implements OpenAI's chat completions and embeddings. A chat request of any kind is answered with an object that fits
+its JSON schema (in `response_format`, else at the end of the prompt, as `openai-compatible:` judges send it) and
+contains the ids that the prompt asks for. POST /config sets the faults (see `Faults`), GET /stats returns the counts
+since POST /reset.
 """
 
 from __future__ import annotations
@@ -87,50 +88,73 @@ def asked_for(prompt: str) -> dict[str, list[str]]:
 
 PLANTED = re.compile("ferry carries|signed the treaty of|was rebuilt for|brewery from|feet long")
 """Words of each statement that a run plants to test its judge."""
-FIRST = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
+CONTEXT = re.compile(r"^<<<context (c\d+) \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^<<<(?:text|passage (p\d+)) \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
+SCHEMA_AT_END = "JSON schema:\n"
 
 
-def items(group: str, ids: list[str], prompt: str) -> list[object]:
-    """The items of a group: the first context has it all, and every context is useful."""
-    if group == "verdicts":
-        if PLANTED.search(prompt):
-            return [{"id": own, "quote": "", "verdict": "unsupported"} for own in ids]
-        shown = FIRST.search(prompt)
-        quote = " ".join(shown.group(1).split()[:6]) if shown else ""
-        return [{"id": f"{own} c1", "quote": quote, "verdict": "supported"} for own in ids]
-    if group == "checks":
-        return [{"id": own, "reason": "Fine.", "standalone": "yes", "sensible": "yes", "trivial": "no"} for own in ids]
-    if group == "answers":
-        return [{"id": own, "match": "same"} for own in ids]
-    judged = "reference_statements: " in prompt.rsplit("\n", 1)[-1] or "<<<answer " in prompt
-    found = "supported" if "answer_verdicts: " in prompt.rsplit("\n", 1)[-1] else "c1"
-    says = {"contexts": "useful" if judged else "1", "questions": QUESTION}
-    if ids == ["*"]:
-        return [f"r{at} Statement r{at}. | {found}" for at in (1, 2)]
-    return [f"{own} {says.get(group, found)}" for own in ids]
+def schema_of(body: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
+    """The schema of a request, in its JSON-schema mode or at the end of its prompt."""
+    in_prompt = prompt.rpartition(SCHEMA_AT_END)[2]
+    schema: Mapping[str, Any] = (
+        body["response_format"]["json_schema"]["schema"] if "response_format" in body else json.loads(in_prompt)
+    )
+    return schema
 
 
-def example_of(schema: Mapping[str, Any]) -> object:
-    """A value that fits a JSON schema of the kind that structured outputs allow; arrays have three items."""
+def items(schema: Mapping[str, Any], ids: list[str], prompt: str) -> list[object]:
+    """The items of a group by id, as `schema` describes one: the first context has it all, every context is useful."""
+    shown = CONTEXT.search(prompt)
+    first = [shown.group(1)] if shown else []
+    own: dict[str, object] = {
+        "evidence": first,
+        "found_in": first,
+        "against": [],
+        "needed": [1],
+        "quote": " ".join(shown.group(2).split()[:6]) if shown else "",
+        "match": "same",
+        **{"reason": "Fine.", "standalone": "yes", "sensible": "yes", "trivial": "no"},
+    }
+    if "evidence" in schema["properties"] and PLANTED.search(prompt):
+        own |= {"evidence": [], "quote": "", "verdict": "unsupported"}
+    named = ["r1", "r2"] if ids == ["*"] else ids
+    made: list[object] = []
+    for item_id in named:
+        texts = {"id": item_id, "text": QUESTION if item_id.startswith("q") else f"Statement {item_id}."}
+        made.append(
+            {name: texts.get(name, own.get(name, example_of(inner))) for name, inner in schema["properties"].items()}
+        )
+    return made
+
+
+def example_of(schema: Mapping[str, Any], prompt: str = "", name: str = "") -> object:
+    """A value called `name` that fits a JSON schema of the kind that structured outputs allow; arrays have three items.
+
+    Entities, passages and quotes are those of the prompt.
+    """
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type", "object")
     if isinstance(kind, list):
         kind = kind[0]
     if kind == "object":
-        return {name: example_of(inner) for name, inner in schema.get("properties", {}).items()}
+        return {key: example_of(inner, prompt, key) for key, inner in schema.get("properties", {}).items()}
+    if name in ("names", "passage", "quote"):
+        block = BLOCK.search(prompt)
+        words = block.group(2).split()[:6] if block else []
+        return {"names": words[:1], "passage": block.group(1) if block else "", "quote": " ".join(words)}[name]
     if kind == "array":
-        return [example_of(schema["items"])] * 3
+        return [example_of(schema["items"], prompt)] * 3
     values: dict[str, object] = {"string": "This is a short sentence.", "integer": 1, "number": 1, "boolean": True}
     return values.get(kind)
 
 
 def reply_to(prompt: str, schema: Mapping[str, Any]) -> str:
     """The JSON text that a model would write to `prompt`."""
-    filled = example_of(schema)
+    filled = example_of(schema, prompt)
     assert isinstance(filled, dict)
     for name, ids in asked_for(prompt).items():
-        filled[name] = items(name, ids, prompt)
+        filled[name] = items(schema["properties"][name]["items"], ids, prompt)
     return json.dumps(filled)
 
 
@@ -158,7 +182,7 @@ class Provider:
         self.stats.chat += 1
         prompt = str(body["messages"][-1]["content"])
         self.stats.chat_again += self._came_before(json.dumps(body["messages"]))
-        text = reply_to(prompt, body["response_format"]["json_schema"]["schema"])
+        text = reply_to(prompt, schema_of(body, prompt))
         self.stats.input_tokens += len(prompt) // 4 + 1
         self.stats.output_tokens += len(text) // 4 + 1
         return await self._answer(prompt, text, lambda text, reason: completion(body["model"], prompt, text, reason))

@@ -192,15 +192,18 @@ def reply_to(data: str, asked: str, known: Texts) -> dict[str, object] | None:
         if name == "verdicts":
             assert shown is not None
             quote = " ".join(shown.group(1).split()[:6])
-            found[name] = [{"id": f"{own} c1", "quote": quote, "verdict": "supported"} for own in listed]
+            own = {"evidence": ["c1"], "against": [], "quote": quote, "verdict": "supported"}
+            found[name] = [{"id": item_id, **own} for item_id in listed]
         elif name == "contexts":
-            found[name] = [f"{own} useful" for own in listed]
+            found[name] = [{"id": item_id, "use": "useful"} for item_id in listed]
         elif name == "questions":
-            found[name] = [f"{own} {known.question}" for own in listed]
+            found[name] = [{"id": item_id, "text": known.question} for item_id in listed]
         elif ids.startswith("list them"):
-            found[name] = [f"r{at} {text} | c1" for at, text in enumerate(known.reference, start=1)]
+            found[name] = [
+                {"id": f"r{at}", "text": text, "found_in": ["c1"]} for at, text in enumerate(known.reference, start=1)
+            ]
         else:
-            found[name] = [f"{own} c1" for own in listed]
+            found[name] = [{"id": item_id, "text": "", "found_in": ["c1"]} for item_id in listed]
     return found
 
 

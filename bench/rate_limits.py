@@ -145,7 +145,7 @@ def measure(case: Case, latency_s: float) -> Outcome:
     units = [float(size) if case.tokens else 1.0 for size in sizes]
     time, server = Time(), case.make()
     lost = refused = 0
-    scheduler = Scheduler(concurrency=64, timeout_s=600.0, gentle=True, clock=time.clock())
+    scheduler = Scheduler(concurrency=64, timeout_s=600.0, clock=time.clock())
 
     async def call(number: int) -> None:
         nonlocal lost
@@ -156,12 +156,11 @@ def measure(case: Case, latency_s: float) -> Outcome:
             wait_s = server.take(time.at, units[number])
             if wait_s is not None:
                 refused += 1
-                by_tokens = True if case.tokens else None
-                raise Busy("HTTP 429", wait_s if case.says else None, over_limit=True, by_tokens=by_tokens)
+                raise Busy("HTTP 429", wait_s if case.says else None)
             await time.sleep(latency_s)
 
         try:
-            await scheduler.run(attempt, tokens=sizes[number])
+            await scheduler.run(attempt)
         except (JudgeError, JudgementFailed):
             lost += 1
 

@@ -62,36 +62,30 @@ def quote_of(data: str, context: str) -> str:
     return " ".join(found.group(1).split()[:6])[:200] if found else ""
 
 
-def line_of(group: str, item_id: str, prompt: str) -> str:
-    """The line for one id: every context is useful, and the first one has whatever is asked for."""
-    asked = asked_of(prompt)
-    if group == "questions":
-        return f"{item_id} A sentence for {item_id}."
-    if group == "contexts":
-        judged = "reference_statements" in asked or re.search("^<<<(?:answer|reference) ", prompt, re.MULTILINE)
-        return f"{item_id} useful" if judged else f"{item_id} 1"
-    first = "supported" if "answer_verdicts" in asked else " ".join(contexts_of(prompt)[:1]) or "none"
-    return f"r1 A sentence for r1. | {first}" if item_id == "*" else f"{item_id} {first}"
+def item_of(schema: Mapping[str, Any], item_id: str, prompt: str) -> dict[str, Any]:
+    """The item for one id: every context is useful, and the first one has whatever is asked for."""
+    first = contexts_of(prompt)[:1]
+    own = {
+        "id": "r1" if item_id == "*" else item_id,
+        "evidence": first,
+        "found_in": first,
+        "against": [],
+        "needed": [1],
+        "quote": quote_of(prompt, first[0]) if first else "",
+        "text": f"A sentence for {'r1' if item_id == '*' else item_id}.",
+    }
+    if "evidence" in schema["properties"] and PLANTED.search(prompt):
+        own |= {"evidence": [], "quote": "", "verdict": "unsupported"}
+    return {
+        name: own[name] if name in own else fill_in(inner, prompt, name) for name, inner in schema["properties"].items()
+    }
 
 
 def fill_in(schema: Mapping[str, Any], prompt: str, name: str = "") -> Any:
     """The smallest reply that does what is asked: the first of each enum, one item in each list, one for each id."""
     asked = asked_of(prompt)
     if name in asked:
-        if schema["items"]["type"] == "string":
-            return [line_of(name, item_id, prompt) for item_id in asked[name]]
-        first = " ".join(contexts_of(prompt)[:1])
-        items = schema["items"]["properties"]
-        if name == "verdicts" and PLANTED.search(prompt):
-            return [{**dict.fromkeys(items, ""), "id": item_id, "verdict": "unsupported"} for item_id in asked[name]]
-        own = {"quote": quote_of(prompt, first)}
-        return [
-            {
-                **{key: own[key] if key in own else fill_in(inner, prompt, key) for key, inner in items.items()},
-                "id": f"{item_id} {first}" if name == "verdicts" else item_id,
-            }
-            for item_id in asked[name]
-        ]
+        return [item_of(schema["items"], item_id, prompt) for item_id in asked[name]]
     if "enum" in schema:
         return schema["enum"][0]
     if schema["type"] == "object":
@@ -123,11 +117,8 @@ class Seen:
         body = self.body
         if "response_format" in body and "json_schema" in body["response_format"]:
             return body["response_format"]["json_schema"]["schema"]
-        if "output_config" in body:
+        if "format" in body.get("output_config", {}):
             return body["output_config"]["format"]["schema"]
-        if "tools" in body:
-            tool = body["tools"][0]
-            return tool["input_schema"] if "input_schema" in tool else tool["function"]["parameters"]
         return json.loads(self.data.rsplit("JSON schema:\n", 1)[1])
 
     @property
@@ -236,13 +227,6 @@ class FakeLlm:
     def completion(self, seen: Seen, given: str | None = None) -> dict[str, Any]:
         text = self.text(seen) if given is None else given
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-        if "tools" in seen.body:
-            function = {"name": seen.body["tools"][0]["function"]["name"], "arguments": text}
-            message = {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
-            }
         usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050, **self.usage}
         return {
             "id": "chatcmpl-1",
@@ -257,18 +241,13 @@ class FakeLlm:
     def message(self, seen: Seen, given: str | None = None) -> dict[str, Any]:
         text = self.text(seen) if given is None else given
         content: dict[str, Any] = {"type": "text", "text": text}
-        stop = "end_turn"
-        if "tools" in seen.body:
-            name = seen.body["tools"][0]["name"]
-            content = {"type": "tool_use", "id": "toolu_1", "name": name, "input": json.loads(text)}
-            stop = "tool_use"
         return {
             "id": "msg_1",
             "type": "message",
             "role": "assistant",
             "model": self.served or seen.body["model"],
             "content": [content],
-            "stop_reason": self.finish or stop,
+            "stop_reason": self.finish or "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": 1000, "output_tokens": 50, **self.usage},
         }

@@ -46,7 +46,7 @@ _MAX_SETTINGS = 6
 _SAID_ELSEWHERE = (
     *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
     # Speed, place and bookkeeping
-    *("judge.concurrency", "judge.refresh", "judge.timeout_s", "system.concurrency"),
+    *("judge.concurrency", "judge.patience_s", "judge.refresh", "judge.timeout_s", "system.concurrency"),
     *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.workers"),
 )
 """Settings whose change is another sentence, or changes nothing that is measured or required."""

@@ -48,7 +48,9 @@ class Support:
     """The verdict on one statement, with the ids of what supports it (contexts, or statements of the other side).
 
     `probability` is the judge's probability in [0, 1] that the statement is supported, if it has one. `quote` is the
-    passage that the verdict rests on, if the judge names one: a verbatim quote from one of the contexts.
+    passage that the verdict rests on, if the judge names one: a verbatim quote from one of the contexts. `unquoted`:
+    the judge named words that are in no context, also when asked again. `contradicted_by` are the contexts that
+    contradict what others support.
     """
 
     statement_id: str
@@ -56,6 +58,8 @@ class Support:
     supported_by: tuple[str, ...] = ()
     probability: float | None = None
     quote: str | None = None
+    contradicted_by: tuple[str, ...] = ()
+    unquoted: bool = False
 
     @property
     def chance(self) -> float:

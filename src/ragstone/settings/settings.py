@@ -142,6 +142,7 @@ class JudgeSettings(_Table):
     embeddings_api_key: SecretStr | None = None
     concurrency: int = Field(default=64, ge=1, le=1024)
     timeout_s: Seconds = 120.0
+    patience_s: Seconds = 600.0
     context_window: int | None = Field(default=None, ge=1024)
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_cost_usd: float | None = Field(default=None, gt=0)

@@ -22,8 +22,8 @@ from ragstone.system.response import Context, Response
 
 CONTEXTS = [Context("One."), Context("Two.")]
 STATEMENTS = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 5)]
-YES = {"evidence": ["c1"], "quote": "One.", "verdict": "supported"}
-NO = {"evidence": [], "quote": "", "verdict": "unsupported"}
+YES = {"evidence": ["c1"], "against": [], "quote": "One.", "verdict": "supported"}
+NO = {"evidence": [], "against": [], "quote": "", "verdict": "unsupported"}
 
 
 def support(world: Any, *replies: object, **settings: Any) -> Any:
@@ -73,15 +73,52 @@ def test_a_reply_with_two_objects_is_no_reply(world: Any) -> None:
     assert {each.verdict for each in table.supports} == {Verdict.UNSUPPORTED}
 
 
-def test_a_truncated_reply_keeps_what_is_surely_whole_and_gets_more_room(world: Any) -> None:
-    whole = json.dumps(verdicts(s1=YES, s2=NO, s3=YES, s4=YES))
-    world.fake.script.append(lambda seen: ended(world, seen, whole[: whole.index('"s4"') - 35]))
-    table = support(world, verdicts(s3=NO, s4=NO))
+def test_a_truncated_reply_is_asked_for_again_with_more_room(world: Any) -> None:
+    whole = verdicts(s1=YES, s2=NO, s3=YES, s4=YES)
+    text = json.dumps(whole)
+    world.fake.script.append(lambda seen: ended(world, seen, text[: text.index('"s4"') - 35]))
+    table = support(world, whole)
 
     first, second = world.fake.chats
-    assert second.asked == {"verdicts": ["s3", "s4"]}
+    assert second.asked == first.asked
     assert second.body["max_completion_tokens"] > first.body["max_completion_tokens"]
-    assert table.supports[2].verdict is Verdict.UNSUPPORTED
+    assert table.supports[2].verdict is Verdict.SUPPORTED
+
+
+MISQUOTED = {**YES, "quote": "Not in any context."}
+
+
+def test_a_misquote_is_asked_for_once_more_alone(world: Any) -> None:
+    quotes = {"quotes": [{"id": "s2", "quote": "One."}, {"id": "s3", "quote": "Neither is this."}]}
+    table = support(world, verdicts(s1=YES, s2=MISQUOTED, s3=MISQUOTED, s4=NO), quotes)
+    assert [seen.asked for seen in world.fake.chats[1:]] == [{"quotes": ["s2", "s3"]}]
+    assert "<<<context c1 " in world.fake.chats[1].data
+    assert "<<<context c2 " not in world.fake.chats[1].data, "only the contexts that the verdicts name"
+    assert [one.verdict for one in table.supports] == [Verdict.SUPPORTED] * 3 + [Verdict.UNSUPPORTED]
+    assert [(one.quote, one.unquoted) for one in table.supports] == [
+        ("One.", False),
+        ("One.", False),
+        (None, True),
+        (None, False),
+    ]
+
+
+def test_a_verdict_stays_unquoted_if_the_model_does_not_answer_and_is_not_asked_about_again(
+    world: Any, tmp_path: Any
+) -> None:
+    cache = tmp_path / "judgements.sqlite"
+    replies = [verdicts(s1=YES, s2=MISQUOTED, s3=NO, s4=NO), "no", "no"]
+    table = support(world, *replies, cache=cache)
+    world.run(world.judges[-1].close())
+    assert table.supports[1].unquoted
+    assert support(world, cache=cache) == table
+    assert len(world.fake.chats) == 3
+
+
+def test_a_context_against_a_supported_statement_changes_no_verdict(world: Any) -> None:
+    table = support(world, verdicts(s1={**YES, "against": ["c2"]}, s2=YES, s3=NO, s4=NO))
+    assert [one.contradicted_by for one in table.supports] == [("c2",), (), (), ()]
+    assert table.supports[0].verdict is Verdict.SUPPORTED
 
 
 def test_a_model_that_needs_more_room_gets_it_from_then_on(world: Any) -> None:
@@ -163,8 +200,10 @@ def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
     claims = [f"Claim {n}." for n in range(1, 21)]
     reference = " ".join(claims)
     listed = {
-        "contexts": ["c1 useful", "c2 useful"],
-        "reference_statements": [f"r{n} {claim} | c1" for n, claim in enumerate(claims, start=1)],
+        "contexts": [{"id": name, "use": "useful"} for name in ("c1", "c2")],
+        "reference_statements": [
+            {"id": f"r{n}", "text": claim, "found_in": ["c1"]} for n, claim in enumerate(claims, start=1)
+        ],
     }
     world.fake.script.append(lambda _seen: json.dumps(listed))
     judge = world.judge()

@@ -43,7 +43,10 @@ def chances(tokens: Sequence[object], values: Mapping[Any, Any] | None = None) -
     return {path[1]: value.get("probability") for path, value in found.items()}  # type: ignore[attr-defined]
 
 
-FIRST, SECOND = '{"verdicts":[{"id":"s1 c1","quote":"a \\"b\\" c","verdict":"', '"},{"id":"s2","quote":"","verdict":"'
+FIRST, SECOND = (
+    '{"verdicts":[{"id":"s1","evidence":["c1"],"quote":"a \\"b\\" c","verdict":"',
+    '"},{"id":"s2","quote":"","verdict":"',
+)
 
 
 def test_the_probability_is_that_of_the_token_with_which_the_verdict_begins() -> None:
@@ -117,11 +120,13 @@ def model(world: Any, draw: Callable[[], float], chance: float) -> Callable[[Any
         pieces: list[dict[str, Any]] = [token('{"verdicts":[')]
         for at, name in enumerate(seen.asked["verdicts"]):
             supported = draw() < chance
-            shown = f"{name} c1" if supported else name
+            evidence = '["c1"]' if supported else "[]"
             quote = "opened in 1931" if supported else ""
             others = {"supported": chance, "un": 1.0 - chance}
             first = token("supported", others, chance) if supported else token("un", others, 1.0 - chance)
-            pieces += cut([f'{"," * (at > 0)}{{"id":"{shown}","quote":"{quote}","verdict":"', first])
+            pieces += cut(
+                [f'{"," * (at > 0)}{{"id":"{name}","evidence":{evidence},"quote":"{quote}","verdict":"', first]
+            )
             pieces += cut([*([] if supported else ["supported"]), '"}'])
         pieces.append(token("]}"))
         document = world.fake.completion(seen, "".join(one["token"] for one in pieces))

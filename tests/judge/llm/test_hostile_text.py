@@ -152,14 +152,27 @@ def check_injection(world: Any, kind: str, task: str) -> None:
                 assert len(shown.splitlines()) == 1
 
 
+INVENT_QUOTES = {
+    name for name, kind in KINDS.items() if re.search(r'"quote":"(?:It|Is it|sells rye)', kind.get("reply", ""))
+}
+"""Kinds whose reply quotes words that are in no context that it names."""
+
+
 @pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if "reply" in kind])
-def test_a_model_that_obeys_an_injection_fails_and_scores_nothing(world: Any, kind: str) -> None:
+def test_a_model_that_obeys_an_injection_fails_or_has_no_words_to_show(world: Any, kind: str) -> None:
+    """No reply that obeys gives a supported statement with a quote: it scores nothing, or is counted as unquoted."""
     contexts = (Context(KINDS[kind]["text"]), Context(HARMLESS))
     statements = (Statement("s1", "It is closed on Sundays."), Statement("s2", "It sells shoes."))
-    world.fake.script.extend([lambda _seen: KINDS[kind]["reply"]] * 2)
-    with pytest.raises(JudgementFailed, match="asked twice"):
-        world.run(world.judge().support(contexts, statements, call=Call("q1")))
-    assert len(world.fake.chats) == 2
+    world.fake.always = lambda _seen: KINDS[kind]["reply"]
+    asking = world.judge().support(contexts, statements, call=Call("q1"))
+    if kind not in INVENT_QUOTES:
+        with pytest.raises(JudgementFailed, match="asked twice"):
+            world.run(asking)
+        assert len(world.fake.chats) == 2
+        return
+    table = world.run(asking)
+    assert all(one.unquoted and one.quote is None for one in table.supports)
+    assert len(world.fake.chats) == 3
 
 
 @pytest.mark.parametrize(
@@ -222,7 +235,7 @@ def test_each_ability_that_sends_text_is_tried() -> None:
 
     sending = {
         name for name, one in vars(LlmJudge).items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128
-    }
+    } - {"_quoted"}  # a part of support
     known = {"statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance"}
     known |= {"grade", "entities"}
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.

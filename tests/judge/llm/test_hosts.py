@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import judge_hosts, make_account, needs_key
 from ragstone.settings.settings import JudgeSettings
 from tests.judge.issuer import IDS
@@ -84,20 +83,3 @@ def test_what_a_provider_says_is_shown_as_one_line_of_300_characters() -> None:
     assert account.scrubbed(f"{words}!") == f"{words[:297]}..."
     long = account.scrubbed(words * 2)
     assert (len(long), long[-3:]) == (300, "...")
-
-
-@pytest.mark.parametrize(
-    ("host", "near"),
-    [
-        ("localhost:11434", True),
-        ("127.0.0.1:8000", True),
-        ("[::1]:8000", True),
-        ("10.1.2.3", True),
-        ("vllm:8000", True),
-        ("models.internal", True),
-        ("api.openai.com", False),
-        ("8.8.8.8", False),
-    ],
-)
-def test_a_server_of_ones_own_is_near(host: str, near: bool) -> None:
-    assert parse_address(f"http://{host}/v1").is_near is near

@@ -62,12 +62,13 @@ def test_words_to_choose_from_are_those_that_are_accepted(task: str) -> None:
                 assert name not in WORDS
 
 
-def test_the_judges_prompts_are_version_3_and_so_is_what_they_begin_with() -> None:
-    """The version is part of each prompt's digest: of the key of its judgements, and of the judge's identity."""
-    apart = {"direct_score", "direct_preference", "standalone_question"}  # prompts with a version of their own
+def test_the_versions_of_the_judges_prompts_are_part_of_its_identity() -> None:
+    """Also of the key of each prompt's judgements."""
     judging = {name: load_prompt(name) for name in NAMES if name not in APART}
+    others = {"statements": "3.3", "quotes": "3.1"}  # those whose replies are as they were, or new
+    others |= dict.fromkeys(("direct_score", "direct_preference", "standalone_question"), "3.2")
     assert {name: prompt.version for name, prompt in judging.items()} == {
-        name: "3.2" if name in apart else "3.3" for name in judging
+        name: others.get(name, "3.4") for name in judging
     }
     layout = layout_of("openai", "gpt-5.4-mini")
     for name in judging:

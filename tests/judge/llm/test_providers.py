@@ -47,30 +47,6 @@ def google(message: str, reason: str | None = None) -> web.Response:
     return refusal([{"error": error}])
 
 
-WINDOWS = [
-    "'max_tokens' or 'max_completion_tokens' is too large: {wanted}. This model's maximum context length is 8192 "
-    "tokens and your request has 1500 input tokens ({wanted} > 8192 - 1500).",
-    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens (1500 in the messages, "
-    "{wanted} in the completion). Please reduce the length of the messages or completion.",
-]
-
-
-@pytest.mark.parametrize("message", WINDOWS)
-def test_a_window_too_small_for_the_reply_s_limit_narrows_that_request_alone(world: Any, message: str) -> None:
-    def answer(seen: Any) -> web.Response | None:
-        wanted = seen.body["max_tokens"]
-        return vllm(message.format(wanted=wanted)) if wanted > 8192 - 1500 else None
-
-    world.fake.always = answer
-    judge = world.judge(COMPATIBLE)
-    assert world.ask(judge).statements
-    assert world.fake.seen[-1].body["max_tokens"] == 8192 - 1500 - 8
-    world.fake.always = None
-    world.ask(judge, "In 1932.")
-    assert world.fake.seen[-1].body["max_tokens"] > 8192
-    assert any("judge.context_window = 8192" in note for note in judge.notes)
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -106,35 +82,6 @@ def test_google_s_way_of_refusing_a_key_is_known(world: Any) -> None:
     world.fake.always = lambda _seen: google(message, "API_KEY_INVALID")
     with pytest.raises(JudgeError, match="refused the API key"):
         world.ask(world.judge(COMPATIBLE, api_key="AIza-wrong-key"))
-
-
-TOO_LARGE = {
-    "anthropic:claude-haiku-4-5": "output_config.format.schema: Invalid schema: The compiled grammar is too large, "
-    "which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools.",
-    "openai:gpt-4o-mini": "Invalid schema for response_format 'support': Expected at most 1000 enum values in total "
-    "within a schema when using Structured Outputs, but got 1200.",
-    "openai-compatible:gemini": "The specified schema produces a constraint that has too many states for serving.",
-}
-
-
-@pytest.mark.parametrize("name", TOO_LARGE)
-def test_a_schema_that_is_too_large_is_asked_otherwise_and_the_next_one_is_not(world: Any, name: str) -> None:
-    statements = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 41)]
-
-    def answer(seen: Any) -> web.Response | None:
-        strict = "output_config" in seen.body or "response_format" in seen.body
-        return refusal({"error": {"message": TOO_LARGE[name]}}) if strict and "Statement 40." in seen.data else None
-
-    world.fake.always = answer
-    judge = world.judge(name)
-    call = Call("q1")
-    table = world.run(judge.support([Context("One.")], statements, call=call))
-    assert len(table.supports) == 40
-    assert "tools" in world.fake.seen[-1].body
-    world.run(judge.support([Context("One.")], statements[:2], call=call))
-    assert "tools" not in world.fake.seen[-1].body
-    assert not any("has no" in note for note in judge.notes)
-    assert any("too large" in note for note in judge.notes)
 
 
 def test_embeddings_that_are_not_there_are_blamed_and_not_the_chat_model(world: Any, refuse: Any) -> None:
@@ -342,27 +289,6 @@ def test_the_verdict_is_what_follows_the_thoughts(world: Any, before: str, after
 def test_thoughts_that_do_not_end_hold_no_verdict(world: Any, opening: str) -> None:
     world.fake.script.append(lambda seen: opening + _FORGED)
     assert world.ask(world.judge(COMPATIBLE)).statements
-    assert len(world.fake.seen) == 2
-
-
-@pytest.mark.parametrize("name", [COMPATIBLE, ANTHROPIC])
-def test_a_call_of_another_tool_is_no_verdict(world: Any, name: str) -> None:
-    def other(seen: Any) -> web.Response:
-        forged = json.loads(_FORGED)
-        if name == ANTHROPIC:
-            block = {"type": "tool_use", "id": "t1", "name": "search", "input": forged}
-            return web.json_response(world.fake.message(seen) | {"content": [block]})
-        document = world.fake.completion(seen)
-        function = {"name": "search", "arguments": _FORGED}
-        document["choices"][0]["message"] = {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"function": function}],
-        }
-        return web.json_response(document)
-
-    world.fake.script.append(other)
-    assert world.ask(world.judge(name)).statements
     assert len(world.fake.seen) == 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -56,15 +55,6 @@ class Address:
     query: Mapping[str, str]
     endpoint: str
     host: str
-
-    @property
-    def is_near(self) -> bool:
-        """Whether the host is this machine, or one of the own network by its name or address."""
-        try:
-            found = ipaddress.ip_address(self.host)
-        except ValueError:
-            return "." not in self.host or self.host.endswith((".local", ".internal", ".intern", ".lan"))
-        return found.is_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,9 @@ from pydantic_core import from_json
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.model_compat import AS_USUAL, Dialect, Outcome, Own, with_schema
-from ragstone.judge.llm.provider import (
-    Broken,
-    ChatReply,
-    ChatRequest,
-    RateLimits,
-    Stop,
-    Usage,
-)
-from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
+from ragstone.judge.llm.features import CACHE_CONTROL, SCHEMA, STRUCTURED, with_schema
+from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Stop, Usage
+from ragstone.judge.llm.sdk import Outcome, SdkProvider, client_options, key_of, outcome
 from ragstone.judge.llm.sign_in import job_token
 
 _MESSAGES = "/v1/messages"
@@ -78,62 +71,43 @@ class AnthropicProvider(SdkProvider):
     """Messages, with the static part of the prompt marked for the provider's prompt cache."""
 
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
-        dialect = Dialect(modes=("json_schema", "tool", "prompt"))
-        super().__init__(anthropic, account, make_client(account), dialect, parameters)
+        super().__init__(account, make_client(account), (STRUCTURED, CACHE_CONTROL), parameters)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        response = await self._adapter.accepted(lambda own: self.body(request, own), self._send)
-        document, room = transport.parsed(response.content), transport.room_of(response.headers)
-        return self.read(document, room, tool=request.name)
+        reply, _ = await self.accepted(lambda: self.body(request), self._send, self.read)
+        return reply
 
-    def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
-        """The request's JSON, in the dialect known so far. The system prompt, the same for all samples, is cached."""
-        mode = own.mode or self._dialect.mode
-        given = self._adapter.given()
-        effort = given.pop("effort", None)
+    def body(self, request: ChatRequest) -> dict[str, object]:
+        """The request's JSON, with the features in use. The system prompt, the same for all samples, is cached."""
+        used = self.features.in_use
         static: dict[str, object] = {"type": "text", "text": request.static}
-        if "cache_control" not in self._dialect.dropped:
+        if CACHE_CONTROL.name in used:
             static["cache_control"] = {"type": "ephemeral"}
-        data = with_schema(request.data, request.schema) if mode == "prompt" else request.data
+        parameters = self.features.parameters()
+        effort = parameters.pop("effort", None)
+        output: dict[str, object] = {} if effort is None else {"effort": effort}
+        if SCHEMA in used:
+            output["format"] = {"type": "json_schema", "schema": request.schema}
+        data = request.data if SCHEMA in used else with_schema(request.data, request.schema)
         body: dict[str, object] = {
             "model": self.account.model,
-            "max_tokens": self._dialect.limit(request.max_output_tokens, own),
+            "max_tokens": request.max_output_tokens,
             "system": [static],
             "messages": [{"role": "user", "content": data}],
-            **given,
+            **parameters,
         }
-        output: dict[str, object] = {} if effort is None else {"effort": effort}
-        if mode == "json_schema":
-            output["format"] = {"type": "json_schema", "schema": request.schema}
-        elif mode == "tool":
-            description = "Give the judgement."
-            body["tools"] = [{"name": request.name, "description": description, "input_schema": request.schema}]
-            body["tool_choice"] = {"type": "tool", "name": request.name}
-        if output:
-            body["output_config"] = output
-        return body
+        return body | {"output_config": output} if output else body
 
-    def read(self, document: Mapping[str, Any], room: RateLimits | None, *, tool: str) -> ChatReply:
-        """A message as a ChatReply. Raises Broken for anything else. A call of another tool than `tool` is left out."""
-        error = transport.body_error(self.account, document, room)
+    def read(self, document: Mapping[str, Any]) -> ChatReply:
+        """A message as a ChatReply. Raises Broken for anything else."""
+        error = transport.body_error(self.account, document)
         if error is not None:
             raise error
         content = document.get("content")
         if not isinstance(content, list):
             raise Broken("the reply is not a message")
-        text = ""
-        stop = _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE)
-        for block in content:
-            if not isinstance(block, dict):
-                continue
-            if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
-                if block.get("name") != tool:
-                    continue
-                # The API closes what is open in a tool call that was cut off, so what is missing can't be seen.
-                text = "" if stop is Stop.TRUNCATED else transport.encoded(block["input"]).decode()
-                break
-            if block.get("type") == "text" and isinstance(block.get("text"), str):
-                text += block["text"]
+        blocks = [block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text"]
+        text = "".join(block for block in blocks if isinstance(block, str))
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         counted = Usage(
@@ -144,12 +118,11 @@ class AnthropicProvider(SdkProvider):
         )
         return ChatReply(
             self.account.echo(text),
-            stop,
+            _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE),
             counted,
-            room,
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
-            way=self._dialect.mode,
+            way=self.features.way,
         )
 
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
@@ -159,4 +132,4 @@ class AnthropicProvider(SdkProvider):
             post = self.client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
         else:
             post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
-        return await self.outcome(post)
+        return await outcome(anthropic, self.account, post)

@@ -104,7 +104,7 @@ class Assembly:
         scheduler = Scheduler(
             concurrency=settings.concurrency,
             timeout_s=settings.timeout_s,
-            gentle=not account.address.is_near,
+            patience_s=settings.patience_s,
             clock=self.clock,
         )
         budget = Budget(settings.max_cost_usd)
@@ -240,6 +240,7 @@ def _by_embeddings(
     scheduler = Scheduler(
         concurrency=min(16, settings.concurrency),
         timeout_s=settings.timeout_s,
+        patience_s=settings.patience_s,
         clock=clock,
     )
     return EmbeddingSimilarity(embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price)

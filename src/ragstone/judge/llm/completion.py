@@ -183,7 +183,7 @@ class Completer:
             room = _MORE_ROOM if stop is Stop.TRUNCATED else room
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
             if form.prompt.name == "support":
-                hint += " A quote that is not found, word for word, in a context named with it is not accepted."
+                hint += " A supported statement needs evidence and a quote from it."
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
 
@@ -219,12 +219,11 @@ class Completer:
 
         reserved = await self.budget.reserve(tariff.cost_usd(likely) if tariff else 0.0)
         try:
-            reply = await self.scheduler.run(attempt, tokens=expected, late=late)
+            reply = await self.scheduler.run(attempt, late=late)
         except Rejected as fault:
             reason = fault.reason
         else:
             usage = reply.usage
-            self.scheduler.observe(reply.room)
             self._output_tokens += usage.output_tokens
             self._replies += 1
             self._see(reply)

@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from ragstone.judge.judgements import ContextUsefulness, context_id
-from ragstone.judge.llm.completion import BASE_OUTPUT_TOKENS, Completer, Form, all_of
+from ragstone.judge.llm.completion import Completer, Form, all_of
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
-from ragstone.judge.llm.windows import Piece, cut, lines_of, parts_of, room_for_data, room_for_restating
+from ragstone.judge.llm.windows import Piece, parts_of, room_for_data
 from ragstone.judge.protocol import Call
 from ragstone.judge.similarity import Similarity
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
-
-_T = TypeVar("_T")
 
 Values = Mapping[Path, object]
 _VALUE = "value"
@@ -150,7 +148,7 @@ class Core:
         """The form's values, from the cache or judged by `blocks`, none of which can be split."""
 
         async def ask() -> Values:
-            self._room(form, form.output_tokens, [block.text for block in blocks])
+            self.check_room(form, [block.text for block in blocks])
             return await self.fill(form, blocks, call)
 
         return await self.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
@@ -161,34 +159,18 @@ class Core:
 
     def check_room(self, form: Form, texts: Sequence[str]) -> None:
         """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
-        self._room(form, form.output_tokens, texts)
+        self._room(form, texts)
 
     def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
         """The contexts in as few parts as the window allows together with the texts in `fixed`."""
-        room = self._room(form, form.output_tokens, fixed)
-        pieces = [(context_id(at), item.text) for at, item in enumerate(contexts)]
-        return self._counted(parts_of(pieces, room))
-
-    def line_parts(self, form: Form, contexts: Mapping[str, Sequence[str]], fixed: Sequence[str]) -> list[list[Piece]]:
-        """Contexts that are lists of lines, by id, in as few parts as the window allows; no line is cut."""
-        room = self._room(form, form.output_tokens, fixed)
-        pieces = [piece for name, lines in contexts.items() for piece in lines_of(name, lines, room)]
-        return self._counted(parts_of(pieces, room))
-
-    def text_parts(self, form: Form, text: str, fixed: Sequence[str]) -> list[str]:
-        """`text` in as few pieces as the window and the longest reply allow if the reply restates each piece."""
-        room = self._room(form, BASE_OUTPUT_TOKENS, fixed)
-        most = room_for_restating(room, BASE_OUTPUT_TOKENS + self.completer.thinking_tokens)
-        return self._counted(cut(text, most))
-
-    def _room(self, form: Form, output_tokens: int, fixed: Sequence[str]) -> int:
-        return room_for_data(
-            self.completer.window, form.prompt.static, output_tokens + self.completer.thinking_tokens, fixed
-        )
-
-    def _counted(self, parts: list[_T]) -> list[_T]:
+        room = self._room(form, fixed)
+        parts = parts_of([(context_id(at), item.text) for at, item in enumerate(contexts)], room)
         self._in_parts += len(parts) > 1
         return parts
+
+    def _room(self, form: Form, fixed: Sequence[str]) -> int:
+        output_tokens = form.output_tokens + self.completer.thinking_tokens
+        return room_for_data(self.completer.window, form.prompt.static, output_tokens, fixed)
 
 
 def only(form: Form, part: Sequence[Piece]) -> Form:

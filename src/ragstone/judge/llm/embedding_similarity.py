@@ -110,11 +110,9 @@ class EmbeddingSimilarity:
 
         reserved = await self.budget.reserve(expected * price)
         try:
-            reply = await self.scheduler.run(attempt, tokens=expected)
+            return await self.scheduler.run(attempt)
         finally:
             self.budget.settle(reserved)
-        self.scheduler.observe(reply.room)
-        return reply
 
     def _charge(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
         sizes = [sum(len(text) for text in waiting.texts) for waiting in batch]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from ragstone.golden.sample import Turn
@@ -37,7 +37,7 @@ from ragstone.judge.llm.core import (
 from ragstone.judge.llm.drafting import LlmDrafter
 from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
-from ragstone.judge.llm.replies import Field, document_of, read_document
+from ragstone.judge.llm.replies import Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
@@ -80,17 +80,7 @@ class LlmJudge:
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         form = Form(self._core.prompts["statements"], (reply_schemas.answer_field(answer),))
-
-        async def ask() -> Values:
-            replies = []
-            pieces = self._core.text_parts(form, answer, [question])
-            for piece in pieces:
-                part = Form(form.prompt, (reply_schemas.answer_field(piece),))
-                blocks = [Block("question", question), Block("answer", piece)]
-                replies.append(await self._core.fill(part, blocks, call, part=len(pieces) > 1))
-            return merging.answers(replies)
-
-        values = await self._core.cached(form, [question, answer], call, ask)
+        values = await self._core.filled(form, [Block("question", question), Block("answer", answer)], call)
         found = value_of(values, *reply_schemas.ANSWER)
         statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(found["statements"], start=1))
         return StatementList(statements, abstains=found["kind"] == "abstains")
@@ -109,10 +99,11 @@ class LlmJudge:
             parts = self._core.context_parts(form, contexts, [item.text for item in chunk])
             for part in parts:
                 own = part_names(part)
-                asked = Form(form.prompt, reply_schemas.support_fields(chunk, texts_of(part)), own)
+                fields = reply_schemas.support_fields(chunk, texts_of(part), misquotes=True)
+                asked = Form(form.prompt, fields, own)
                 data = partial(_support_data, context_blocks(part), texts)
                 replies += [await self._core.completer.fill(asked, data, call, part=len(parts) > 1)]
-            return merging.support(replies)
+            return await self._quoted(merging.support(replies), chunk, whole, call)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
@@ -124,6 +115,32 @@ class LlmJudge:
                 for value in [value_of(values, "verdicts", item.id)]
             )
         )
+
+    async def _quoted(
+        self, values: dict[Path, object], statements: Sequence[Statement], contexts: Mapping[str, str], call: Call
+    ) -> Values:
+        """`values` of support, with the quotes that were not in the contexts asked for once more, alone."""
+        unquoted = [item for item in statements if reply_schemas.UNQUOTED in value_of(values, "verdicts", item.id)]
+        if not unquoted:
+            return values
+        evidence = {name for item in unquoted for name in value_of(values, "verdicts", item.id)["evidence"]}
+        shown = {name: text for name, text in contexts.items() if name in evidence}
+        form = Form(self._core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown))
+        texts = {item.id: item.text for item in unquoted}
+        try:
+            self._core.check_room(form, [*shown.values(), *texts.values()])
+            data = partial(_support_data, context_blocks(list(shown.items())), texts)
+            quotes = await self._core.completer.fill(form, data, call)
+        except JudgementFailed:
+            return values
+        quoted = dict(values)
+        for item in unquoted:
+            value = value_of(values, "verdicts", item.id)
+            quote = value_of(quotes, "quotes", item.id)["quote"]
+            if quote:
+                kept = {name: part for name, part in value.items() if name != reply_schemas.UNQUOTED}
+                quoted["verdicts", item.id] = {**kept, "quote": quote}
+        return quoted
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
@@ -192,20 +209,11 @@ class LlmJudge:
         if not counts:
             return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
         form = Form(self._core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
-        numbered = {
-            name: listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)]).split("\n")
-            for name in counts
-        }
-
-        async def ask() -> Values:
-            replies = []
-            parts = self._core.line_parts(form, numbered, [question])
-            for part in parts:
-                blocks = [Block("question", question), *context_blocks(part)]
-                replies.append(await self._core.fill(only(form, part), blocks, call, part=len(parts) > 1))
-            return merging.needed(replies)
-
-        values = await self._core.cached(form, [question, *(context.text for context in contexts)], call, ask)
+        blocks = [Block("question", question)]
+        for name in counts:
+            lines = listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)])
+            blocks.append(Block(f"context {name}", lines))
+        values = await self._core.filled(form, blocks, call)
         relevant = {name: len(value_of(values, "contexts", name)["needed"]) for name in counts}
         return ContextGrades(
             tuple(SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0)) for name in sentences)

@@ -9,19 +9,10 @@ from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.core import Values, value_of
 from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.replies import Path
-from ragstone.judge.llm.reply_schemas import ANSWER
+from ragstone.judge.llm.reply_schemas import UNQUOTED
 
 Value = dict[str, Any]
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}
-
-
-def answers(replies: Sequence[Values]) -> dict[Path, object]:
-    """The distinct statements of all pieces; the answer abstains if all its pieces do."""
-    texts: dict[str, str] = {}
-    for reply in replies:
-        for text in value_of(reply, *ANSWER)["statements"]:
-            texts.setdefault(text.casefold(), text)
-    return {ANSWER: {"kind": "answers" if texts else "abstains", "statements": list(texts.values())}}
 
 
 def support(replies: Sequence[Values]) -> dict[Path, object]:
@@ -31,11 +22,17 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
     """
 
     def stronger(old: Value, new: Value) -> Value:
-        best, other = sorted((old, new), key=lambda one: -_STRENGTH[Verdict(one["verdict"])])
-        evidence = _union(best["evidence"], other["evidence"] if other["verdict"] == best["verdict"] else ())
-        likely = max(old, new, key=_chance).get(PROBABILITY)
-        found = {**best, "evidence": evidence, PROBABILITY: likely}
-        return {name: value for name, value in found.items() if value is not None}
+        best, other = sorted((old, new), key=lambda value: (-_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value))
+        merged = dict(best)
+        if other["verdict"] == best["verdict"]:
+            merged["evidence"] = _union(best["evidence"], other["evidence"])
+        if best["verdict"] == Verdict.SUPPORTED and other["verdict"] != Verdict.UNSUPPORTED:
+            opposed = other["evidence"] if other["verdict"] == Verdict.CONTRADICTED else other.get("against", ())
+            against = [name for name in _union(best.get("against", ()), opposed) if name not in merged["evidence"]]
+            if against:
+                merged["against"] = against
+        merged[PROBABILITY] = max(old, new, key=_chance).get(PROBABILITY)
+        return {name: value for name, value in merged.items() if value is not None}
 
     return _merged(replies, stronger)
 
@@ -52,11 +49,6 @@ def contexts(replies: Sequence[Values]) -> dict[Path, object]:
         return {**old, "found_in": _union(old["found_in"], new["found_in"])}
 
     return _merged(replies, either)
-
-
-def needed(replies: Sequence[Values]) -> dict[Path, object]:
-    """The numbers of the sentences that at least one part needs."""
-    return _merged(replies, lambda old, new: {"needed": sorted({*old["needed"], *new["needed"]})})
 
 
 def _merged(replies: Sequence[Values], merge: Callable[[Value, Value], Value]) -> dict[Path, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import math
 from collections.abc import Mapping, Sequence
@@ -14,19 +13,22 @@ import openai
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.graded import ALTERNATIVES
-from ragstone.judge.llm.model_compat import AS_USUAL, BadRequest, Dialect, Outcome, Own, with_schema
-from ragstone.judge.llm.provider import (
-    Broken,
-    ChatReply,
-    ChatRequest,
-    EmbedReply,
-    RateLimits,
-    Rejected,
-    Stop,
-    Usage,
+from ragstone.judge.llm.features import (
+    LOGPROBS,
+    OUTPUT_LIMIT,
+    PROMPT_CACHE_KEY,
+    PROMPT_CACHE_OPTIONS,
+    SCHEMA,
+    STRUCTURED,
+    SYSTEM,
+    SYSTEM_ROLE,
+    FeatureRefused,
+    output_limit,
+    with_schema,
 )
-from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome
+from ragstone.judge.llm.graded import ALTERNATIVES
+from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, EmbedReply, Rejected, Stop, Usage
+from ragstone.judge.llm.sdk import Outcome, SdkProvider, client_options, key_of, outcome
 from ragstone.judge.llm.sign_in import job_token
 from ragstone.judge.llm.windows import tokens_at_least
 
@@ -61,31 +63,19 @@ def make_client(account: Account) -> openai.AsyncOpenAI:
 
 
 class OpenAIProvider(SdkProvider):
-    """Chat completions. Compatible servers also get the schema as text, and the older name of the output limit."""
+    """Chat completions. Compatible servers also get the schema as text: many ignore the mode without a word."""
 
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
-        compatible = self._compatible = account.provider.api == "openai-compatible"
-        names = ("max_completion_tokens", "max_tokens")
-        dialect = Dialect(
-            modes=("json_schema", "tool", "json_object", "prompt"),
-            limit_names=names[::-1] if compatible else names,
-        )
-        super().__init__(openai, account, make_client(account), dialect, parameters)
-        self._first = asyncio.Lock()
+        self._compatible = account.provider.api == "openai-compatible"
+        self._limit_name = "max_tokens" if self._compatible else "max_completion_tokens"
+        caching = () if self._compatible else (PROMPT_CACHE_OPTIONS, PROMPT_CACHE_KEY)
+        features = (STRUCTURED, *caching, LOGPROBS, SYSTEM, output_limit(self._limit_name))
+        super().__init__(account, make_client(account), features, parameters)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        if self._compatible and not self._adapter.succeeded:
-            # An unknown server gets a single request first, to find out what it accepts.
-            async with self._first:
-                return await self._ask(request)
-        return await self._ask(request)
-
-    async def _ask(self, request: ChatRequest) -> ChatReply:
-        response = await self._adapter.accepted(
-            lambda own: self.body(request, own), lambda body: send(self.client, self.account, _CHAT, body)
+        reply, response = await self.accepted(
+            lambda: self.body(request), lambda body: send(self.client, self.account, _CHAT, body), self.read
         )
-        document, room = transport.parsed(response.content), transport.room_of(response.headers)
-        reply = self.read(document, room, tool=request.name)
         if self._compatible:
             self._check_window(request, reply.usage.all_input_tokens)
             reply = replace(reply, usage=_with_cost(reply.usage, response.headers.get("x-litellm-response-cost")))
@@ -96,87 +86,68 @@ class OpenAIProvider(SdkProvider):
         sent = tokens_at_least(request.static) + tokens_at_least(request.data)
         if not 0 < read < sent:
             return
-        self._dialect.note("the server cuts requests off at its own window: enlarge it, or set judge.context_window")
+        self.features.note("the server cuts requests off at its own window: enlarge it, or set judge.context_window")
         raise Rejected(
             f"the server read only {read:,} tokens of a longer request: its window is smaller than judge.context_window"
         )
 
-    def body(self, request: ChatRequest, own: Own = AS_USUAL) -> dict[str, object]:
-        """The request's JSON, in the dialect known so far."""
-        mode = own.mode or self._dialect.mode
-        in_words = self._compatible or mode in ("json_object", "prompt")
-        data = with_schema(request.data, request.schema) if in_words else request.data
-        body: dict[str, object] = {
-            "model": self.account.model,
-            "messages": [{"role": "system", "content": self._static(request)}, {"role": "user", "content": data}],
-            self._dialect.limit_name: self._dialect.limit(request.max_output_tokens, own),
-            **self._adapter.given(),
-        }
-        if mode == "json_schema":
+    def body(self, request: ChatRequest) -> dict[str, object]:
+        """The request's JSON, with the features in use."""
+        used = self.features.in_use
+        data = request.data
+        if self._compatible or SCHEMA not in used:
+            data = with_schema(data, request.schema)
+        body: dict[str, object] = {"model": self.account.model, "messages": self._messages(request, data)}
+        if OUTPUT_LIMIT in used:
+            body[self._limit_name] = request.max_output_tokens
+        body |= self.features.parameters()
+        if SCHEMA in used:
             form = {"name": request.name, "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        elif mode == "tool":
-            function = {"name": request.name, "parameters": request.schema, "strict": True}
-            body["tools"] = [{"type": "function", "function": function}]
-            body["tool_choice"] = {"type": "function", "function": {"name": request.name}}
-        elif mode == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        if request.graded and "logprobs" not in self._dialect.dropped:
+        if request.graded and LOGPROBS.name in used:
             body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
-        if not self._compatible and "prompt_cache_key" not in self._dialect.dropped:
+        if PROMPT_CACHE_KEY.name in used:
             body["prompt_cache_key"] = f"ragstone-{request.name}"
-        if self._marks(request):
+        if request.breakpoint and PROMPT_CACHE_OPTIONS.name in used:
             # Without this the model marks the last message, which is never the same twice, and bills it as a write.
             body["prompt_cache_options"] = {"mode": "explicit"}
         return body
 
-    def _static(self, request: ChatRequest) -> object:
-        if not (request.cached and self._marks(request)):
-            return request.static
-        return [{"type": "text", "text": request.static, "prompt_cache_breakpoint": {"mode": "explicit"}}]
+    def _messages(self, request: ChatRequest, data: str) -> list[dict[str, object]]:
+        if SYSTEM_ROLE not in self.features.in_use:
+            return [{"role": "user", "content": f"{request.static}\n\n{data}"}]
+        static: object = request.static
+        if request.cached and request.breakpoint and PROMPT_CACHE_OPTIONS.name in self.features.in_use:
+            static = [{"type": "text", "text": request.static, "prompt_cache_breakpoint": {"mode": "explicit"}}]
+        return [{"role": "system", "content": static}, {"role": "user", "content": data}]
 
-    def _marks(self, request: ChatRequest) -> bool:
-        refused = {"prompt_cache_options", "prompt_cache_breakpoint"} & self._dialect.dropped
-        return request.breakpoint and not self._compatible and not refused
-
-    def read(self, document: Mapping[str, Any], room: RateLimits | None, *, tool: str) -> ChatReply:
-        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else.
-
-        A call of another tool than `tool` gives no verdict.
-        """
+    def read(self, document: Mapping[str, Any]) -> ChatReply:
+        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else."""
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
-            if isinstance(place, dict) and (error := transport.body_error(self.account, place, room)) is not None:
+            if isinstance(place, dict) and (error := transport.body_error(self.account, place)) is not None:
                 raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
             raise Broken("the reply is not a chat completion")
         stop = _STOPS.get(str(choice.get("finish_reason")).lower(), Stop.COMPLETE)
-        refusal = message.get("refusal")
-        if refusal:
+        if message.get("refusal"):
             stop = Stop.REFUSED
         text = message.get("content")
-        calls = message.get("tool_calls")
-        if isinstance(calls, list) and calls and isinstance(calls[0], dict):
-            function = calls[0].get("function")
-            function = function if isinstance(function, dict) else {}
-            text = function.get("arguments") if function.get("name") == tool else None
-        text = text if isinstance(text, str) else ""
         return ChatReply(
-            self.account.echo(text),
+            self.account.echo(text if isinstance(text, str) else ""),
             stop,
             self._usage(document.get("usage")),
-            room,
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
-            way=self._dialect.mode,
+            way=self.features.way,
             tokens=_tokens(choice.get("logprobs")),
         )
 
     def _usage(self, usage: object) -> Usage:
         if not isinstance(usage, dict):
-            self._dialect.note("the server does not report token usage; tokens and cost of its replies count as 0")
+            self.features.note("the server does not report token usage; tokens and cost of its replies count as 0")
             return Usage()
         details = usage.get("prompt_tokens_details")
         details = details if isinstance(details, dict) else {}
@@ -205,7 +176,7 @@ class OpenAIEmbedder:
             body["encoding_format"] = "base64"
         response, error = await send(self._client, self._account, "/embeddings", body)
         if response is None:
-            raise error.fault if isinstance(error, BadRequest) else (error or Broken("no reply"))
+            raise error.error if isinstance(error, FeatureRefused) else (error or Broken("no reply"))
         document = transport.parsed(response.content)
         data = document.get("data")
         if not isinstance(data, list) or len(data) != len(texts):
@@ -218,7 +189,7 @@ class OpenAIEmbedder:
             vectors[index] = _vector(item.get("embedding"))
         usage = document.get("usage")
         tokens = transport.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
-        return EmbedReply(vectors, tokens, transport.room_of(response.headers))
+        return EmbedReply(vectors, tokens)
 
     async def close(self) -> None:
         """Close the client, unless it is the chat provider's."""

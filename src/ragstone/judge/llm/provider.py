@@ -58,16 +58,6 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimits:
-    """What is left of the provider's rate limits, from x-ratelimit headers. None: not reported."""
-
-    requests: int | None = None
-    requests_reset_s: float | None = None
-    tokens: int | None = None
-    tokens_reset_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChatReply:
     """The model's reply.
 
@@ -78,7 +68,6 @@ class ChatReply:
     text: str
     stop: Stop
     usage: Usage
-    room: RateLimits | None = None
     model: str | None = None
     fingerprint: str | None = None
     way: str | None = None
@@ -91,7 +80,6 @@ class EmbedReply:
 
     vectors: Sequence[Sequence[float]]
     input_tokens: int
-    room: RateLimits | None = None
 
 
 class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program error
@@ -103,37 +91,28 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 
 
 class Busy(Fault):
-    """429, 503 or 529: the provider pushes back. `retry_after_s` is the wait it asked for, None if it gave none.
+    """429: a rate limit is reached. `retry_after_s` is the wait that the provider asked for, None if it gave none.
 
-    `over_limit`: because of a rate limit (429). `by_tokens`: of tokens or, if False, of requests; None if not known.
+    `number` is that of the call, counted by the scheduler.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        retry_after_s: float | None = None,
-        room: RateLimits | None = None,
-        *,
-        over_limit: bool = False,
-        by_tokens: bool | None = None,
-    ) -> None:
+    number = 0
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
-        self.room = room
-        self.over_limit = over_limit
-        self.by_tokens = by_tokens
 
 
 class Broken(Fault):
-    """5xx, a time-out, a failed or broken connection: worth another try."""
+    """5xx, a time-out, a failed or broken connection: worth another try, after `retry_after_s` if that is given."""
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
 
 
 class Rejected(Fault):
     """This one request is refused (too long, filtered); sending it again won't help."""
-
-    def __init__(self, reason: str, stop: Stop | None = None) -> None:
-        super().__init__(reason)
-        self.stop = stop
 
 
 def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:

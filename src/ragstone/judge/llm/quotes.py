@@ -42,8 +42,8 @@ class Shown:
 
 
 def is_quote(value: object) -> bool:
-    """Whether `value` is long enough to quote something: three letters, or two of what says more; or no text at all."""
-    return not isinstance(value, str) or _QUOTE.search(value) is not None
+    """Whether `value` is long enough to quote something: three letters, or two of what says more."""
+    return isinstance(value, str) and _QUOTE.search(value) is not None
 
 
 def stands_in(quote: str, contexts: Sequence[Shown]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.llm.provider import Stop
 
-READING = "6"
+READING = "7"
 """Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
 
 Path = tuple[str, ...]
@@ -23,14 +23,6 @@ _THOUGHTS_END = re.compile(
     r"</(?:think|thinking|thought|reasoning|reflection)>|\[/think\]|<\|channel\|>final[^<]{0,99}<\|message\|>",
     re.IGNORECASE,
 )
-_SPACE = re.compile(r"[ \t\r\n]*")
-_MEMBER = re.compile(r'[ \t\r\n]*("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
-_EMPTY = re.compile(r"\{[ \t\r\n]*\}")
-_LINE = re.compile(
-    r"""[\s*_`"'“”(\[|]*([^\W_]+)[*_`"'“”)\]]*\s*(?:[:;,.|：，、→]|[-–—=]+>?(?![\d-]))?\s*(.*)""", re.DOTALL
-)
-_ANY_ORDER = frozenset({"questions"})
-"""Groups whose items are alike, so that lines without ids may take them in order."""
 _NOTHING = object()
 
 
@@ -50,17 +42,12 @@ class Field:
 def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
     """The valid ones of `fields` in a model's reply, by path; invalid values are left out.
 
-    In a reply that was cut off, only values count that the model closed before the cut: half a list is never taken for
-    a list. A reply that was refused or filtered has no values.
+    A reply that was cut off, refused or filtered has no values: half a list is never taken for a list.
     """
-    paths = [field.path for field in fields if len(field.path) > 1]
-    groups = {name: [path[1] for path in paths if path[0] == name] for name in {path[0] for path in paths}}
-    text = _without_thoughts(text)
-    if stop is Stop.COMPLETE:
-        return read_document(_by_id(_whole(text), groups), fields)
-    if stop is Stop.TRUNCATED:
-        return read_document(_by_id(_closed_values(text, groups), groups), fields)
-    return {}
+    if stop is not Stop.COMPLETE:
+        return {}
+    groups = {field.path[0] for field in fields if len(field.path) > 1}
+    return read_document(_by_id(_whole(_without_thoughts(text)), groups), fields)
 
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
@@ -98,34 +85,16 @@ def _without_thoughts(text: str) -> str:
     return "" if _THOUGHTS.match(text) else text
 
 
-def _by_id(document: object, groups: Mapping[str, Sequence[str]]) -> object:
-    """A reply with its `groups`, arrays of items, as objects by id. Ids that occur twice are left out.
-
-    An item is a line that begins with its id, or an object with such a line as its `id`; the rest is its `line`. A line
-    may be a list of its parts, and a group an object by id.
-    """
+def _by_id(document: object, groups: Collection[str]) -> object:
+    """A reply with its `groups`, arrays of objects with ids, as objects by id. Ids that occur twice are left out."""
     if not isinstance(document, dict):
         return None
-    found = dict(document)
+    by_id = dict(document)
     for name in document.keys() & groups:
-        items, ids = document[name], groups[name]
-        if isinstance(items, dict):
-            members = ((key, one if isinstance(one, list) else [one]) for key, one in items.items())
-            items = [{"id": key, **one[0]} if isinstance(one[0], dict) else [key, *one] for key, one in members if one]
-        owns = [one if isinstance(one, dict) else {"id": one} for one in (items if isinstance(items, list) else [])]
-        lines = [(own, _LINE.match(_joined(own.get("id")))) for own in owns]
-        pairs = [(line[1].lower(), {**own, "line": line[2]}) for own, line in lines if line]
-        if name in _ANY_ORDER and len(owns) == len(ids) and not any(key in ids for key, _ in pairs):
-            texts = [_joined(own.get("id")).strip() for own in owns]
-            pairs = [(ids[at], {"line": text.removeprefix(f"{at + 1}.")}) for at, text in enumerate(texts)]
-        found[name] = _no_duplicates(pairs)
-    return found
-
-
-def _joined(value: object) -> str:
-    """A line, or a list of its parts, as text."""
-    parts = value if isinstance(value, list) else [value]
-    return " ".join(map(str, parts)) if all(isinstance(part, str | int) for part in parts) else ""
+        items = document[name] if isinstance(document[name], list) else []
+        named = [item for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)]
+        by_id[name] = _no_duplicates([(item["id"].strip().lower(), item) for item in named])
+    return by_id
 
 
 def _whole(text: str) -> object:
@@ -143,67 +112,6 @@ def _whole(text: str) -> object:
     except (ValueError, RecursionError):
         return None
     return document if "{" not in text[end:] else None
-
-
-def _closed_values(text: str, groups: Container[str]) -> object:
-    """The complete values of a cut-off reply: the members that were closed, and those of a group that was not.
-
-    Prose before the object may be the start of a quotation, and an object that is complete although the reply was cut
-    off was closed by something else (a gateway that repairs JSON): neither can be relied on.
-    """
-    text = text.strip().removeprefix("```json").lstrip()
-    if not text.startswith("{") or len(text) > _MAX_REPLY:
-        return None
-    members, end = _members(text, 0)
-    if end is not None:
-        return None
-    found: list[tuple[str, object]] = []
-    for name, value, at in members:
-        if value is not _NOTHING:
-            found.append((name, value))
-        elif name in groups and text.startswith("[", at):
-            found.append((name, _items(text, at)))
-    return _no_duplicates(found)
-
-
-def _items(text: str, at: int) -> list[object]:
-    """The closed objects and strings in the array that opens at `at`."""
-    items: list[object] = []
-    while (at := _SPACE.match(text, at + 1).end()) < len(text) and text[at] in '{"':  # type: ignore[union-attr]
-        try:
-            item, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            break
-        items.append(item)
-        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        if not text.startswith(",", at):
-            break
-    return items
-
-
-def _members(text: str, at: int) -> tuple[list[tuple[str, object, int]], int | None]:
-    """Name, value and position of each member of the object that opens at `at`, and where the object ends.
-
-    A member that is not closed is the last one and has the value _NOTHING. An object that is not closed ends at None.
-    """
-    members: list[tuple[str, object, int]] = []
-    while match := _MEMBER.match(text, at + 1):
-        try:
-            name = str(_DECODER.decode(match.group(1)))
-        except ValueError:
-            return members, None
-        try:
-            value, at = _DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            return [*members, (name, _NOTHING, match.end())], None
-        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        if not text.startswith((",", "}"), at):  # a number may go on after the cut
-            return [*members, (name, _NOTHING, match.end())], None
-        members.append((name, value, match.end()))
-        if text[at] == "}":
-            return members, at + 1
-    empty = _EMPTY.match(text, at)
-    return members, empty.end() if empty else None
 
 
 def _at(document: object, path: Path) -> object:

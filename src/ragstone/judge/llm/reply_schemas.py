@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -19,13 +18,12 @@ from ragstone.judge.untrusted_text import neutral
 
 _T = TypeVar("_T")
 
-_BETWEEN = re.compile(r"(?:[\s,;:()\[\]{}*`\"'“”→，、；：。]|\.(?!\d)|->)+")
-_FILLERS = frozenset({"", "and", "context", "contexts", "sentence", "sentences"})
-_NONE = (["none"], ["n/a"])
-_LISTED = re.compile(r"\s*r\d+[:.|]?\s+(.*\S)\s*\|(.*)", re.DOTALL)
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
 _MAX_REASON = 200
+
+UNQUOTED = "unquoted"
+"""Of a verdict whose words are in no context that it names."""
 
 ANSWER: Path = ("answer",)
 REFERENCE: Path = ("reference_statements",)
@@ -46,19 +44,8 @@ def one_of(value: object, allowed: Sequence[str]) -> str:
 
 
 def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    return lambda value: {name: one_of("_".join(_words(value, name)).replace(" ", "_"), words)}
-
-
-def _words(value: object, name: str) -> list[str]:
-    """What `value` says of `name`, or else the words of its line, which may say "none", but not nothing."""
-    found = as_object(value)
-    if name in found:
-        given = _list(found[name]) if isinstance(found[name], list) else [found[name]]
-        words = [str(word).casefold() if isinstance(word, str | int) else "?" for word in given]
-    else:
-        parts = _BETWEEN.split(str(found["line"]).rpartition("|")[2].casefold())
-        words = [word for word in parts if word not in _FILLERS] or ["?"]
-    return [] if words in _NONE else words
+    """A check that an object's `name` is one of `words`."""
+    return lambda value: {name: one_of(as_object(value)[name], words)}
 
 
 def answer_field(answer: str) -> Field:
@@ -75,10 +62,13 @@ def answer_field(answer: str) -> Field:
     return Field(ANSWER, check, tokens=restated_tokens(answer))
 
 
-def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
+def support_fields(
+    statements: Sequence[Statement], contexts: Mapping[str, str], *, misquotes: bool = False
+) -> tuple[Field, ...]:
     """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from it.
 
-    A verdict other than "unsupported" needs evidence, and "supported" the words that it rests on.
+    A verdict other than "unsupported" needs evidence, and "supported" the words that it rests on. With `misquotes`,
+    words that are in no context of the evidence are left out: the verdict is then unquoted.
     """
     names = tuple(contexts)
 
@@ -89,22 +79,42 @@ def support_fields(statements: Sequence[Statement], contexts: Mapping[str, str])
     def check(value: object) -> dict[str, object]:
         item = as_object(value)
         verdict = one_of(item["verdict"], VERDICTS)
-        words = _words({**item, "line": item.get("line") or "none"}, "evidence")
-        evidence = _ids([] if words == [verdict] else words, names)
-        if verdict != Verdict.UNSUPPORTED and not evidence:
+        checked: dict[str, object] = {"evidence": [], "verdict": verdict}
+        if verdict == Verdict.UNSUPPORTED:
+            return checked
+        evidence = _ids(item["evidence"], names)
+        if not evidence:
             raise ValueError("a verdict without evidence")
-        found: dict[str, object] = {"evidence": evidence, "verdict": verdict}
+        checked["evidence"] = evidence
         quote = item.get("quote", "")
-        if verdict == Verdict.UNSUPPORTED or (verdict == Verdict.CONTRADICTED and not is_quote(quote)):
-            return found
-        quote = _text(quote)
-        if not is_quote(quote) or not stands_in(quote, [shown(name) for name in evidence]):
-            raise ValueError("a quote that is not there")
-        return {**found, "quote": quote}
+        stands = is_quote(quote) and stands_in(_text(quote), [shown(name) for name in evidence])
+        if stands:
+            checked["quote"] = _text(quote)
+        if verdict == Verdict.SUPPORTED:
+            against = [name for name in _ids(item.get("against", []), names) if name not in evidence]
+            if against:
+                checked["against"] = against
+            if not stands:
+                if item.get(UNQUOTED) is not True and not (misquotes and is_quote(quote)):
+                    raise ValueError("a quote that is not there")
+                checked[UNQUOTED] = True
+        return checked
 
     tokens = 112 + 4 * len(contexts)
     checked = keeping_probability(check)
     return tuple(Field(("verdicts", statement.id), checked, tokens) for statement in statements)
+
+
+def quote_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
+    """For each statement, words of one of `contexts`; empty if the words given are in none of them."""
+    shown = [Shown(neutral(text)) for text in contexts.values()]
+
+    def check(value: object) -> dict[str, object]:
+        quote = as_object(value)["quote"]
+        stands = isinstance(quote, str) and len(quote) <= _MAX_TEXT and is_quote(quote) and stands_in(quote, shown)
+        return {"quote": _text(quote) if stands else ""}
+
+    return tuple(Field(("quotes", statement.id), check) for statement in statements)
 
 
 def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
@@ -118,7 +128,7 @@ def attribution_fields(
     """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
-        return {"found_in": _ids(_words(value, "found_in"), contexts)}
+        return {"found_in": _ids(as_object(value)["found_in"], contexts)}
 
     return _reference_fields(reference, statements, check)
 
@@ -139,8 +149,7 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
 
     def check(value: object, *, count: int) -> object:
-        numbers = [int(word) for word in _words(value, "needed")]
-        return {"needed": sorted({_number(number, 1, count) for number in numbers})}
+        return {"needed": sorted({_number(number, 1, count) for number in _list(as_object(value)["needed"])})}
 
     return tuple(
         Field(("contexts", name), functools.partial(check, count=count), tokens=64 + 4 * count)
@@ -192,10 +201,15 @@ def support_of(
     evidence: Sequence[str] = (),
     quote: str | None = None,
     probability: float | None = None,
+    against: Sequence[str] = (),
+    unquoted: bool = False,
 ) -> Support:
     """A Support; evidence is kept for supported statements only, as its field's name promises."""
-    found = Verdict(str(verdict))
-    return Support(statement_id, found, tuple(evidence) if found is Verdict.SUPPORTED else (), probability, quote)
+    checked = Verdict(str(verdict))
+    supported_by = tuple(evidence) if checked is Verdict.SUPPORTED else ()
+    return Support(
+        statement_id, checked, supported_by, probability, quote, contradicted_by=tuple(against), unquoted=unquoted
+    )
 
 
 def _reference_fields(
@@ -205,11 +219,7 @@ def _reference_fields(
         return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
 
     def listed(item: object) -> dict[str, object]:
-        if isinstance(item, dict):  # from the cache
-            return {"text": _text(item["text"]), **check(item)}
-        line = _LISTED.fullmatch(_text(item))
-        # What is no such line is None, and reading from that a TypeError.
-        return {"text": _text(line[1]), **check({"line": line[2]})}  # type: ignore[index]
+        return {"text": _text(as_object(item)["text"]), **check(item)}
 
     def check_list(value: object) -> object:
         items = [listed(item) for item in _list(value)]
@@ -240,9 +250,8 @@ def _text(value: object) -> str:
 
 
 def with_text(value: object) -> object:
-    """`value`, an object with a text that is not empty, or a line."""
-    found = as_object(value)
-    return {"text": _text(found["text"] if "text" in found else found["line"])}
+    """`value`, an object with a text that is not empty."""
+    return {"text": _text(as_object(value)["text"])}
 
 
 def _number(value: object, first: int, last: int) -> int:

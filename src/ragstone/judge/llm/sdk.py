@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -12,11 +12,14 @@ import httpx2
 from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.model_compat import Adapter, BadRequest, Dialect, Outcome
-from ragstone.judge.llm.provider import Broken, Fault, Rejected
+from ragstone.judge.llm.features import Feature, FeatureRefused, Features
+from ragstone.judge.llm.provider import Broken, Fault
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
+Outcome = tuple[_T | None, Exception | None]
+"""A reply, or the error to raise. It is raised outside the SDK's except block, so that no SDK error, which holds the
+request and with it the key, becomes part of its chain."""
 _REFUSED = frozenset((400, 401, 403, 404))
 
 
@@ -63,11 +66,7 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
         reason = f"HTTP {error.status_code}: {error}"
         return None, transport.refused_key(account, reason) if refused else Broken(account.scrubbed(reason))
     except sdk.APIStatusError as error:
-        headers = error.response.headers
-        found = transport.status_error(account, error.status_code, headers, error.body, transport.room_of(headers))
-        if isinstance(found, Rejected) and error.status_code in (400, 403, 422) and found.stop is None:
-            return None, BadRequest(found, transport.complaint(error.body))
-        return None, found
+        return None, transport.refusal(account, error.status_code, error.response.headers, error.body)
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
         return None, transport.connection_error(account, error)
     except Exception as error:
@@ -79,24 +78,38 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
 
 
 class SdkProvider:
-    """A provider behind the client of its SDK."""
+    """A provider behind the client of its SDK, asked with the features that its model takes."""
 
     def __init__(
-        self, sdk: ModuleType, account: Account, client: Any, dialect: Dialect, parameters: Mapping[str, object]
+        self, account: Account, client: Any, features: Sequence[Feature], parameters: Mapping[str, object]
     ) -> None:
-        self._sdk = sdk
         self.account = account
         self.client = client
-        self._dialect = dialect
-        self._adapter = Adapter(dialect, parameters)
+        self.features = Features(features, parameters)
 
     @property
     def notes(self) -> Sequence[str]:
-        return tuple(self._dialect.notes)
+        return tuple(self.features.notes)
 
-    async def outcome(self, call: Awaitable[_T]) -> Outcome[_T]:
-        """The result of an SDK call, or the error to raise in place of the SDK's."""
-        return await outcome(self._sdk, self.account, call)
+    async def accepted(
+        self,
+        body: Callable[[], Mapping[str, object]],
+        send: Callable[[Mapping[str, object]], Awaitable[Outcome[httpx2.Response]]],
+        read: Callable[[Mapping[str, Any]], _T],
+    ) -> tuple[_T, httpx2.Response]:
+        """The first reply to `body()` that is no refusal of a feature, and its response. Raises a fault of the call."""
+        while True:
+            sent = self.features.in_use
+            response, error = await send(body())
+            try:
+                if response is not None:
+                    return read(transport.parsed(response.content)), response
+            except FeatureRefused as refused:
+                error = refused
+            if not isinstance(error, FeatureRefused):
+                raise error or Broken("no reply")
+            if not self.features.step_down(error.complaint, sent):
+                raise error.error
 
     async def close(self) -> None:
         await self.client.close()

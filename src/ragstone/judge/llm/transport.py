@@ -8,8 +8,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,8 @@ from pydantic_core import from_json, to_json
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.files import read_regular
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.model_compat import QUIRKS
-from ragstone.judge.llm.provider import (
-    Broken,
-    Busy,
-    Fault,
-    RateLimits,
-    Rejected,
-    Stop,
-)
+from ragstone.judge.llm.features import FeatureRefused
+from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,10 +37,20 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TRY_AGAIN = re.compile(
     r"(?i)\b(?:retry|try again) (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+|\d{1,9}(?:\.\d{1,9})?)"
 )
-_BY_TOKENS = re.compile(r"\btokens? per\b|\btpm\b|tokens?_per|input.tokens|token.limit")
-_BY_CALLS = re.compile(r"\brequests? per\b|\brpm\b|\bqpm\b|requests?_per|generaterequests")
-_ERRORS = QUIRKS["errors"]
-_ROOM = tuple(QUIRKS["headers"].values())
+# What errors say, in lower case; a word is enough. Not "billing": the message of an ordinary rate limit links to a page
+# of that name.
+_OUT_OF_QUOTA = (
+    *("insufficient_quota", "billing_hard_limit", "billing hard limit", "credit balance", "requires more credits"),
+    *("specified api usage limit", "insufficient credits", "insufficient balance"),
+)
+_BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
+_NO_JSON = ("json_validate_failed", "failed to generate json")
+"""The model's output was not JSON: another try may succeed."""
+_TOO_LONG = (
+    *("context_length_exceeded", "maximum context length", "prompt is too long", "context window", "too many tok"),
+    *("exceeds model's maximum context", "must be at least 1, got -"),
+)
+_FILTERED = ("content_filter", "content management policy", "responsibleai", "input was flagged")
 
 
 @cache
@@ -110,56 +112,57 @@ def count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
-def status_error(
-    account: Account, status: int, headers: Mapping[str, str], body: object, room: RateLimits | None
-) -> Fault | JudgeError:
+def status_error(account: Account, status: int, headers: Mapping[str, str], body: object) -> Fault | JudgeError:
+    """The exception to raise for an error reply."""
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
-    if status in (400, 422) and any(word in f"{code} {message}".lower() for word in _ERRORS["passing"]):
+    words = f"{code} {message}".lower()
+    if status in (400, 422) and _says(words, _NO_JSON):
         return Broken(reason)
-    lowered = f"{code} {message}".lower()
-    a_day = status == 429 and any("PerDay" in str(found) for found in _values(body, "quotaId"))
-    if status == 402 or a_day or (status in (400, 403, 429) and any(word in lowered for word in _ERRORS["quota"])):
+    per_day = status == 429 and any("PerDay" in str(quota) for quota in _values(body, "quotaId"))
+    if status == 402 or per_day or (status in (400, 403, 429) and _says(words, _OUT_OF_QUOTA)):
         return JudgeError(
             f"the {account.service} account is out of quota: {reason}",
             where="judge",
             hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
         )
-    if status in (400, 403, 422) and any(word in lowered for word in _ERRORS["filter"]):
-        return Rejected("the provider's content filter stopped the request", Stop.FILTERED)
-    if status == 403 and "logprobs" in lowered:  # OpenAI's for some models
-        return Rejected(reason)
-    if status in (401, 403) or (status == 400 and any(word in lowered for word in _ERRORS["bad_key"])):
+    if status in (400, 403, 422) and _says(words, _FILTERED):
+        return Rejected("the provider's content filter stopped the request")
+    if status in (401, 403) or (status == 400 and _says(words, _BAD_KEY)):
         return refused_key(account, reason)
     if 300 <= status < 400:
-        place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
-        return JudgeError(
-            f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
-            where="judge.base_url",
-            hint="Set judge.base_url to the final address.",
-        )
+        return _redirected(account, headers)
     if status == 404:
-        address = "judge.base_url" if account.setting == "judge.name" else "judge.embeddings_base_url"
-        return JudgeError(
-            f"{account.service} does not know the model '{account.model}' at this address: {reason}",
-            where=account.setting,
-            hint=f"Check the model's name and {address}, and that the key has access to the model.",
-        )
-    if status in (429, 503, 529):
-        wait_s = retry_after_s(headers)
-        by_tokens = _BY_TOKENS.search(lowered) is not None
-        return Busy(
-            reason,
-            _asked_s(body, message) if wait_s is None else wait_s,
-            room,
-            over_limit=status == 429,
-            by_tokens=by_tokens if by_tokens or _BY_CALLS.search(lowered) else None,
-        )
+        return _unknown_model(account, reason)
+    if status == 429:
+        return Busy(reason, _asked_s(headers, body, message))
     if status in (408, 409, 425) or status >= 500:
-        return Broken(reason)
-    if status == 413 or any(word in lowered for word in _ERRORS["too_long"]):
-        return Rejected(f"the request is longer than the judge's window ({reason})")
+        return Broken(reason, _asked_s(headers, body, message))
+    if status == 413 or _says(words, _TOO_LONG):
+        return Rejected(f"the request is longer than the judge's window ({reason}); see judge.context_window")
     return Rejected(f"the judge rejected the request ({reason})")
+
+
+def _says(text: str, words: Sequence[str]) -> bool:
+    return any(word in text for word in words)
+
+
+def _redirected(account: Account, headers: Mapping[str, str]) -> JudgeError:
+    place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
+    return JudgeError(
+        f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
+        where="judge.base_url",
+        hint="Set judge.base_url to the final address.",
+    )
+
+
+def _unknown_model(account: Account, reason: str) -> JudgeError:
+    address = "judge.base_url" if account.setting == "judge.name" else "judge.embeddings_base_url"
+    return JudgeError(
+        f"{account.service} does not know the model '{account.model}' at this address: {reason}",
+        where=account.setting,
+        hint=f"Check the model's name and {address}, and that the key has access to the model.",
+    )
 
 
 def refused_key(account: Account, reason: str) -> JudgeError:
@@ -179,7 +182,7 @@ def refused_key(account: Account, reason: str) -> JudgeError:
     )
 
 
-def body_error(account: Account, document: Mapping[str, Any], room: RateLimits | None) -> Fault | JudgeError | None:
+def body_error(account: Account, document: Mapping[str, Any]) -> Fault | JudgeError | None:
     """The exception to raise for an error in a reply of status 200; None if there is none.
 
     Gateways send the 200 before they know how the model behind them will answer.
@@ -189,7 +192,7 @@ def body_error(account: Account, document: Mapping[str, Any], room: RateLimits |
         return None
     code = error.get("code") if isinstance(error, dict) else None
     status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else 502
-    return status_error(account, status, {}, document, room)
+    return refusal(account, status, {}, document)
 
 
 def connection_error(account: Account, error: BaseException) -> Broken | Rejected | JudgeError:
@@ -239,41 +242,36 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _asked_s(body: object, message: str) -> float | None:
-    """The wait that the body of a 429 asks for: Google's ``RetryInfo``, or "try again in 1m2.5s" in its words."""
-    spans = [str(found)[:40] for found in _values(body, "retryDelay")]
-    spans += [found[1] for found in _TRY_AGAIN.finditer(message[:4000])]
-    return next((seconds for span in spans if (seconds := _span_s(span)) is not None), None)
+def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | None:
+    """The wait, in seconds, that headers or body ask for: Google's `RetryInfo`, or "try again in 1m2.5s" in words."""
+    header_s = retry_after_s(headers)
+    if header_s is not None:
+        return header_s
+    delays = [str(delay)[:40] for delay in _values(body, "retryDelay")]
+    delays += [match[1] for match in _TRY_AGAIN.finditer(message[:4000])]
+    seconds = [_span_s(delay) for delay in delays]
+    return next((delay for delay in seconds if delay is not None), None)
 
 
 def _values(body: object, key: str, depth: int = 8) -> Iterator[object]:
     if depth and isinstance(body, list):
-        for one in body[:20]:
-            yield from _values(one, key, depth - 1)
+        for item in body[:20]:
+            yield from _values(item, key, depth - 1)
     elif depth and isinstance(body, dict):
         if key in body:
             yield body[key]
-        for one in list(body.values())[:20]:
-            yield from _values(one, key, depth - 1)
+        for item in list(body.values())[:20]:
+            yield from _values(item, key, depth - 1)
 
 
-def room_of(headers: Mapping[str, str]) -> RateLimits | None:
-    """What is left of the rate limits, from OpenAI's or Anthropic's headers; None if not reported."""
-    for requests, requests_reset, tokens, tokens_reset in _ROOM:
-        if requests in headers or tokens in headers:
-            return RateLimits(
-                requests=_whole(headers.get(requests)),
-                requests_reset_s=_span_s(headers.get(requests_reset)),
-                tokens=_whole(headers.get(tokens)),
-                tokens_reset_s=_span_s(headers.get(tokens_reset)),
-            )
-    return None
-
-
-def complaint(body: object) -> str:
-    """The message of a 400 in lower case, for finding the parameter that it names."""
+def refusal(account: Account, status: int, headers: Mapping[str, str], body: object) -> Fault | JudgeError:
+    """As `status_error`, for a request with features: its refusal may be about one of them, whatever the status."""
+    error = status_error(account, status, headers, body)
     message, code = _words(body)
-    return f"{code} {message}".lower()
+    complaint = f"{code} {message}".lower()
+    if isinstance(error, Busy) or status in (401, 402) or "got -" in complaint or _says(complaint, _NO_JSON):
+        return error
+    return FeatureRefused(error, complaint)
 
 
 def _words(body: object) -> tuple[str, str]:
@@ -298,22 +296,12 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) and not value.isdigit() else ""
 
 
-def _whole(value: str | None) -> int | None:
-    return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) <= 18 else None
-
-
-def _span_s(value: str | None) -> float | None:
-    """``6m0s``, ``20ms``, ``12`` or an RFC 3339 time, as seconds from now."""
-    if not value:
-        return None
+def _span_s(value: str) -> float | None:
+    """``6m0s``, ``20ms`` or ``12``, as seconds."""
     spans = _SPAN.findall(value)
     if spans and "".join(number + unit for number, unit in spans) == value:
         return sum(float(number) * _UNITS[unit] for number, unit in spans)
     try:
         return max(0.0, float(value))
     except ValueError:
-        pass
-    try:
-        return max(0.0, datetime.fromisoformat(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
         return None

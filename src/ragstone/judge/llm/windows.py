@@ -1,4 +1,4 @@
-"""The rule for texts longer than the model's window: they are judged in parts that are merged, never cut off.
+"""The rule for contexts longer than the model's window: they are judged in parts that are merged, never cut off.
 
 Contexts are packed in rank order, whole ones together while they fit. One that does not fit alone is cut into pieces at
 a paragraph, else a sentence, else a space, and every piece is judged under the id of its context. A statement is
@@ -45,14 +45,6 @@ def thinking_tokens(window: int) -> int:
     return min(8_192, max(1_536, window // 8))
 
 
-def room_for_restating(room: int, output_tokens: int) -> int:
-    """The longest text, in tokens, that fits `room` together with its statements, and whose statements fit the reply.
-
-    `output_tokens` is the rest of the reply.
-    """
-    return max(1, min(room // (1 + _RESTATED), (MAX_OUTPUT_TOKENS - output_tokens) // _RESTATED))
-
-
 def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[str]) -> int:
     """Tokens left for contexts in a window of `window` tokens.
 
@@ -83,25 +75,6 @@ def parts_of(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
             parts[-1].append((name, piece))
             left -= needed
     return parts
-
-
-def lines_of(name: str, lines: Sequence[str], room: int) -> list[Piece]:
-    """`lines` of one context as pieces of whole lines, each of at most `room` tokens.
-
-    Raises JudgementFailed if one line alone is longer.
-    """
-    pieces: list[list[str]] = [[]]
-    left = room - 20
-    for line in lines:
-        needed = tokens_at_most(line) + 1
-        if needed > room - 20:
-            raise JudgementFailed(f"context {name} has a sentence that is longer than the judge's window")
-        if needed > left:
-            pieces.append([])
-            left = room - 20
-        pieces[-1].append(line)
-        left -= needed
-    return [(name, "\n".join(piece)) for piece in pieces if piece]
 
 
 def cut(text: str, room: int) -> list[str]:
