@@ -65,6 +65,7 @@ class Checkout:
     def __init__(self, github: FakeGitHub, folder: Path) -> None:
         self.github = github
         self.reports_again = False
+        self.attempts = 0
         self.root = folder / "workspace"
         self.files = folder / "runner"
         self.root.mkdir()
@@ -113,8 +114,9 @@ class Checkout:
         return with_payload(environ, payload_of(event) if payload is None else payload, self.files)
 
     def gate(self, event: str = "pull_request", payload: Any = None, /, **more: str) -> Outcome:
-        """What `ragstone gate --github` does in a job of this event. `more` are variables of the job."""
-        environ = self.environ(event, payload, **more)
+        """What `ragstone gate --github` does in a job of this event, each time a new attempt. `more` are variables."""
+        self.attempts += 1
+        environ = self.environ(event, payload, **{"GITHUB_RUN_ATTEMPT": str(self.attempts), **more})
         given = {
             "golden.paths": ("golden.jsonl",),
             "system.entrypoint": "file:outputs.jsonl",

@@ -83,6 +83,22 @@ def test_the_next_pull_request_is_compared_with_the_run_on_main(github: FakeGitH
     assert len(github.bodies()) == 1
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(
+    github: FakeGitHub, checkout: Checkout, quiet: bool
+) -> None:
+    checkout.is_base()
+    checkout.answer_badly()
+    assert checkout.gate(GITHUB_JOB="search", GITHUB_RUN_ATTEMPT="1").code == 1
+    checkout.answer({name: fact for name, _, fact in FACTS})
+    mode = "failures" if quiet else "always"
+    assert checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode).code == 0
+    [comment] = github.bodies()
+    assert "❌ Blocked" in comment
+    assert ("### billing" in comment) is not quiet
+    assert ("`comment-id`" in comment) is not quiet
+
+
 @pytest.mark.parametrize("event", ["push", "merge_group"])
 def test_events_without_a_pull_request_gate_and_do_not_comment(
     github: FakeGitHub, checkout: Checkout, event: str
@@ -202,14 +218,16 @@ def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, che
     assert not any("forged" in line and line.startswith("::error::forged") for line in found.annotations)
     assert not any("##[error]" in line and not line.startswith("::") for line in found.annotations)
     [comment] = github.bodies()
-    assert comment.count("<!-- ragstone") == 1
+    assert [line for line in comment.split("\n") if "<!-- ragstone" in line] == [MARK, comment.split("\n")[-1]]
     tokens = [token for block in MarkdownIt("commonmark").parse(comment) for token in (block.children or [block])]
     assert not any("@acme/admins" in token.content for token in tokens if token.type == "text")
     assert not any("@root" in token.content for token in tokens if token.type == "text")
     assert not any(token.type == "image" for token in tokens)
     assert not any("evil" in str(token.attrs) for token in tokens)
     html = [token.content for token in tokens if token.type in ("html_inline", "html_block")]
-    assert not any("evil" in text or "ragstone:" in text for text in html[1:])  # the first is our marker
+    # The first is the marker of the comment, the last that of the job's block.
+    assert not any("evil" in text or "ragstone:" in text for text in html[1:-1])
+    assert html[-1].strip() == comment.split("\n")[-1]
     assert "".join(html).count("<details>") == "".join(html).count("</details>")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -10,24 +11,26 @@ from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.findings import Level as FindingLevel
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.annotations import annotations_on, error_annotation
+from ragstone.github.api.blocks import Block, joined, others_beside
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
 from ragstone.github.api.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
 from ragstone.github.api.reviewed import ReviewedBase
-from ragstone.github.inputs import CommentMode
+from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.plan import IssueMode
 from ragstone.report.escape import line, markdown_fence, markdown_inline
 from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
+from ragstone.settings.variables import Variables
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _NOTABLE = 0.005
 """A change in a mean that is visible at two digits."""
 
-_ROOM = 200
-"""Characters of a body that are reserved for marker and footer."""
+_ROOM = 1_000
+"""Characters of a body that are reserved for markers, headings and footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +177,35 @@ class Publisher:
         )
         only_update = quiet and not self._job.gate_changes
         mark = marker(COMMENT, self._job.inputs.comment_id)
-        body = report.markdown(MAX_BODY - _ROOM - len(mark))
-        posted = post_comment(api, number, mark, body, only_update=only_update)
+
+        def body_for(existing: str) -> str | None:
+            others = others_beside(_block(self._job, ""), existing)
+            if only_update and (others or not existing):
+                return None
+            room = MAX_BODY - _ROOM - len(mark) - sum(map(len, others))
+            return joined(_block(self._job, report.markdown(room)), others)
+
+        posted = post_comment(api, number, mark, body_for)
         self.comment_url = posted.url if posted is not None else ""
+
+
+def _block(job: Job, text: str) -> Block:
+    """What this job says in a comment that it may share with others."""
+    variables = Variables(job.environ)
+    inputs, event = job.inputs, job.event
+    name = variables.get("GITHUB_JOB") or "gate"
+    places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
+    own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
+    label = [name, *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT))]
+    attempt = variables.get("GITHUB_RUN_ATTEMPT")
+    return Block(
+        commit=event.report_sha,
+        writer="\0".join(own),
+        run_id=event.run_id,
+        attempt=int(attempt) if attempt.isdecimal() else 1,
+        label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
+        text=text,
+    )
 
 
 _NO_COMMENT = (

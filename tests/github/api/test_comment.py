@@ -15,7 +15,7 @@ MARK = marker("comment", "default")
 
 
 def post_comment(api: GitHubApi, number: int, gate: str, body: str, *, only_update: bool = False) -> Posted | None:
-    return post_to(api, number, marker("comment", gate), body, only_update=only_update)
+    return post_to(api, number, marker("comment", gate), lambda old: None if only_update and not old else body)
 
 
 def test_the_first_comment_is_created_and_the_next_updates_it(github: FakeGitHub, api: GitHubApi) -> None:

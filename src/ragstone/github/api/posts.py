@@ -185,17 +185,21 @@ class Posted:
     updated: bool
 
 
-def post_comment(api: GitHubApi, number: int, mark: str, body: str, *, only_update: bool = False) -> Posted | None:
+def post_comment(api: GitHubApi, number: int, mark: str, body_for: Callable[[str], str | None]) -> Posted | None:
     """Update our comment on pull request `number`, or create it if there is none.
 
-    Doubles of earlier races are deleted. `only_update`: create none (then None). Raises GitHubApiError.
+    `body_for` makes its text from the text that it has, "" if there is none; None changes nothing. Doubles of earlier
+    races are deleted, and one that another job's comment won is added to that. Raises GitHubApiError.
     """
     path = f"{api.base}/issues/{number}/comments"
     identity = find_identity(api)
-    text = f"{mark}\n{body}"
 
     def find() -> list[Post]:
         return own_posts(api, path, mark, identity)
+
+    def text_after(post: Post) -> str | None:
+        body = body_for((post.body or "").partition("\n")[2])
+        return None if body is None else f"{mark}\n{body}"
 
     def path_of(post: Post) -> str:
         return f"{api.base}/issues/comments/{post.id}"
@@ -205,12 +209,21 @@ def post_comment(api: GitHubApi, number: int, mark: str, body: str, *, only_upda
 
     own = find()
     if own:
+        text = text_after(own[0])
+        if text is None:
+            return None
         updated = api.patch(Post, path_of(own[0]), {"body": text})
         with suppress(GitHubApiError):
             for double in own[1:]:
                 remove(double)
         return Posted(updated.html_url, updated=True)
-    if only_update:
+    body = body_for("")
+    if body is None:
         return None
+    text = f"{mark}\n{body}"
     created = create_once(api, path, {"body": text}, find=find, remove=remove)
+    # A comment that another job created at the same time stays in place of ours.
+    merged = text if created.body in (None, text) else text_after(created)
+    if merged not in (None, text):
+        created = api.patch(Post, path_of(created), {"body": merged})
     return Posted(created.html_url, updated=False)
