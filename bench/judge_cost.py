@@ -39,7 +39,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.assembly import Assembly
-from ragstone.judge.llm.prices import Tariff, tariff
+from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
 from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Call
@@ -304,11 +304,12 @@ def parts(sent: Sequence[Sent], task: str, samples: int) -> dict[str, float]:
 
 def by_model(found: Mapping[str, Mapping[str, float]]) -> None:
     """The cost by model, each with the prompts that it gets; one call of each task warms the cache."""
-    print("\n| model | cost | input read from the cache |\n|---|---|---|")
+    print("\n| model | cost | input read from the cache | reasoning tokens a call, assumed |\n|---|---|---|---|")
     for provider, model in MODELS:
         price, layout = tariff(provider, model), layout_of(provider, model)
         assert price is not None
-        usage = [0.0, 0.0, 0.0]
+        reasoning = reasoning_tokens(JudgeSettings(name=f"{provider}:{model}"), provider, model)
+        usage = [0.0, 0.0, float(len(HEADLINE) * reasoning)]
         for task in HEADLINE:
             one = found[task]
             prefix = len(encoded(layout.prompts[task].static)) + one["schema"]
@@ -317,7 +318,8 @@ def by_model(found: Mapping[str, Mapping[str, float]]) -> None:
             usage[1] += prefix if cached else 0
             usage[2] += one["reply"]
         whole = Usage(round(1_000 * usage[0]), round(1_000 * usage[1]), 0, round(1_000 * usage[2]))
-        print(f"| {model} | ${price.cost_usd(whole):.2f} | {usage[1] / (usage[0] + usage[1]):.0%} |")
+        cached_share = usage[1] / (usage[0] + usage[1])
+        print(f"| {model} | ${price.cost_usd(whole):.2f} | {cached_share:.0%} | {reasoning:,} |")
 
 
 def row(name: str, one: Spent, price: Tariff, best: Spent | None) -> str:

@@ -9,7 +9,7 @@ from ragstone.evaluation.answer_kinds import AnswerKind
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.rewording import Rewording
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts
 from ragstone.evaluation.serialise import AnswerFacts, RecordFacts
 from ragstone.formatting import counted
 from ragstone.metrics.alignment import UsedContexts
@@ -70,6 +70,7 @@ class _System:
         self._ranked: dict[str, RankedContexts] = {}
         self._citations: dict[str, bool] = {}
         self._reworded: dict[str, Rewording] = {}
+        self._verdicts: dict[str, VerdictCounts] = {}
 
     def add(self, sample_id: str, answers: tuple[AnswerFacts, ...]) -> None:
         self._add_first_answer(sample_id, answers[0])
@@ -99,6 +100,8 @@ class _System:
             self._used_contexts[sample_id] = answer.used
         if answer.usage is not None:
             self._usage[sample_id] = answer.usage
+        if answer.verdicts is not None:
+            self._verdicts[sample_id] = answer.verdicts
 
     def facts(self) -> SystemFacts:
         return SystemFacts(
@@ -113,6 +116,7 @@ class _System:
             ranked=self._ranked,
             citations=self._citations,
             reworded=self._reworded,
+            verdicts=self._verdicts,
         )
 
 

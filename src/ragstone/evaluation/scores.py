@@ -96,6 +96,18 @@ _NO_SCORES = MetricScores({})
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """Statements of an answer: how many are supported, and of these how many `unquoted`, and how many `disputed`.
+
+    A statement is disputed if a context contradicts what another supports.
+    """
+
+    supported: int
+    unquoted: int = 0
+    disputed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SystemFacts:
     """How the system under test behaved, by sample id.
 
@@ -106,7 +118,7 @@ class SystemFacts:
     hashes of its contexts, equal in this process if the contexts are. `kinds` are what the `answers` are, of each
     sample with one that doesn't just answer. `ranked` has the contexts of the newest answer in their order, and
     `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
-    samples whose contexts have what all answers say.
+    samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
     """
 
     latencies_s: Mapping[str, float] = field(default_factory=dict)
@@ -120,6 +132,7 @@ class SystemFacts:
     ranked: Mapping[str, RankedContexts] = field(default_factory=dict)
     citations: Mapping[str, bool] = field(default_factory=dict)
     reworded: Mapping[str, Rewording] = field(default_factory=dict)
+    verdicts: Mapping[str, VerdictCounts] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

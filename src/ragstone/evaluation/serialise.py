@@ -14,7 +14,7 @@ from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
 from ragstone.evaluation.ranked import RankedContexts, ranked_contexts
 from ragstone.evaluation.record import Answer, RecordLine, SampleRecord
 from ragstone.evaluation.rewording import Rewording, rewording_of
-from ragstone.evaluation.scores import fingerprint
+from ragstone.evaluation.scores import VerdictCounts, fingerprint
 from ragstone.evaluation.scoring import sample_state
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
@@ -121,6 +121,7 @@ class AnswerFacts:
     ranked: RankedContexts = field(default_factory=RankedContexts)
     citations: bool | None = None
     rewording: Rewording = field(default_factory=Rewording)
+    verdicts: VerdictCounts | None = None
 
     def readings(self, metric: str) -> tuple[float, ...]:
         """The scores of all judging rounds of this answer; empty if it has no score."""
@@ -237,6 +238,21 @@ def _answer_facts(answer: Answer, sample: Sample) -> AnswerFacts:
         ranked=ranked_contexts(sample, response, judged),
         citations=cites_what_is_there(response.answer, response.contexts) if response.contexts else None,
         rewording=Rewording() if failure else rewording_of(answer, sample),
+        verdicts=_verdict_counts(judged),
+    )
+
+
+def _verdict_counts(judged: Judgements) -> VerdictCounts | None:
+    """The counts of supported statements; None if there are none."""
+    if not isinstance(judged.support, SupportTable):
+        return None
+    supported = [support for support in judged.support.supports if support.verdict is Verdict.SUPPORTED]
+    if not supported:
+        return None
+    return VerdictCounts(
+        supported=len(supported),
+        unquoted=sum(support.unquoted for support in supported),
+        disputed=sum(bool(support.contradicted_by) for support in supported),
     )
 
 

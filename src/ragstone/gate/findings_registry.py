@@ -15,6 +15,7 @@ from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.question_changes import question_findings
+from ragstone.gate.quotes import quote_notes
 from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
 from ragstone.gate.sensitivity import sensitivity_findings
 from ragstone.gate.speed_and_price import usage_findings
@@ -67,6 +68,7 @@ FINDERS = (
     Finder("stability", Level.NOTE, stability_notes),
     Finder("preference", Level.NOTE, preference_notes),
     Finder("citations", Level.NOTE, citation_notes),
+    Finder("quotes", Level.NOTE, quote_notes),
     Finder("footnote", Level.NOTE, footnotes),
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""

@@ -46,6 +46,7 @@ class GateRules(_Table):
     max_edited: Share = 0.05
     min_paired: Share = 0.8
     max_broken_questions: Share = 0.05
+    max_unquoted: Share | None = None
     confirm: bool = Field(default=True, strict=True)
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = 5
 

@@ -52,6 +52,7 @@ class CheckKind(StrEnum):
     ANSWERS = "answers"
     SHARE = "share"
     PLANTED = "planted"
+    QUOTES = "quotes"
 
 
 COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED, CheckKind.GOLDEN_SET})

@@ -20,6 +20,7 @@ from ragstone.gate.checks.golden_set import GoldenSetEdits
 from ragstone.gate.checks.must_pass import MustPass
 from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
+from ragstone.gate.checks.quotes import Quotes
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.checks.system_rises import SystemRises
 from ragstone.gate.checks.targets import Targets
@@ -33,6 +34,7 @@ CHECKERS: tuple[Checker, ...] = (
     GoldenSetEdits(),
     Paired(),
     PlantedAnswers(),
+    Quotes(),
     Coverage(),
     Applicability(),
     Agreement(),

@@ -22,7 +22,7 @@ from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.llm.prices import Budget, Tariff, listed_price, tariff
+from ragstone.judge.llm.prices import Budget, Tariff, listed_price, reasoning_tokens, tariff
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, ClientProvider
 from ragstone.judge.llm.replies import READING
@@ -124,6 +124,7 @@ class Assembly:
             layout=layout,
             window=window or DEFAULT_WINDOW,
             graded=settings.graded == "auto",
+            reasoning_tokens=reasoning_tokens(settings, provider, model),
         )
         core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
         return LlmJudge(
@@ -150,6 +151,9 @@ def make_identity(
     """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
     asked = layout_of(provider, model, settings.prices).digest() + READING
     parameters = _parameters(settings, provider)
+    effort = provider_of(provider).effort(model, parameters)
+    if effort is not None:
+        parameters = {**effort.ways[0], **parameters}
     if settings.graded == "never":
         parameters["graded"] = "never"
     digest = hashlib.sha256(asked.encode()).hexdigest()

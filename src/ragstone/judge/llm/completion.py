@@ -97,7 +97,7 @@ class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
 
     `window` is the model's, in tokens: a small one leaves less for thinking. `graded`: verdicts get a probability if
-    the provider gives log-probabilities.
+    the provider gives log-probabilities. `reasoning_tokens` are expected before each reply.
     """
 
     provider: Provider
@@ -109,6 +109,7 @@ class Completer:
     layout: Layout
     window: int
     graded: bool = False
+    reasoning_tokens: int = 0
     sightings: Sightings = field(default_factory=Sightings, init=False)
     _warming: dict[str, asyncio.Event] = field(default_factory=dict, init=False)
     _output_tokens: int = field(default=0, init=False)
@@ -208,7 +209,7 @@ class Completer:
 
     async def _chat(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
         expected = tokens_at_most(request.static) + tokens_at_most(request.data)
-        output = max(512, 3 * self._output_tokens // max(1, self._replies))
+        output = max(512 + self.reasoning_tokens, 3 * self._output_tokens // max(1, self._replies))
         tariff = self.tariff
         likely = Usage(input_tokens=expected, output_tokens=output)
 

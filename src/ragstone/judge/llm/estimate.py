@@ -138,13 +138,15 @@ def estimate_cost(
         if JudgementKind.REVERSE_QUESTIONS in needs:
             embedding_samples += 1
             embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
-    found = tally.estimate(
-        "no cached judgements; no reasoning tokens"
+    assumed = (
+        ""
         if lengths is not None
-        else "answers as long as the references, contexts as the reference contexts "
-        f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); no cached judgements; no reasoning tokens",
-        repeats=repeats,
+        else (
+            "answers as long as the references, contexts as the reference contexts "
+            f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); "
+        )
     )
+    found = tally.estimate(f"{assumed}no cached judgements", repeats=repeats)
     embedding_model = embeddings_named(judge_settings, known)
     if embedding_model is None or not embedding_samples:
         return found
@@ -157,10 +159,11 @@ class _Tally:
     """Adds up calls of an LLM judge."""
 
     def __init__(self, settings: JudgeSettings) -> None:
-        from ragstone.judge.llm.prices import tariff
+        from ragstone.judge.llm.prices import reasoning_tokens, tariff
         from ragstone.judge.llm.prompts import layout_of
 
         provider, model = split_name(settings.name)
+        self._reasoning = reasoning_tokens(settings, provider, model)
         self.layout = layout_of(provider, model, settings.prices)
         self._price = tariff(provider, model, settings.prices)
         self._calls = self._read = self._written = self._cached = self._warmed = 0
@@ -173,7 +176,7 @@ class _Tally:
         prefix = prefix_tokens(self.layout.prompts[prompt])
         self._calls += calls
         self._read += calls * (prefix + sent)
-        self._written += calls * received
+        self._written += calls * (received + self._reasoning)
         if cached and prompt in self.layout.cached:
             first = prompt not in self._warm
             self._warm.add(prompt)
@@ -185,8 +188,9 @@ class _Tally:
 
         usage = Usage(self._read - self._cached - self._warmed, self._cached, self._warmed, self._written)
         usd = None if self._price is None else repeats * self._price.cost_usd(usage)
+        reasoning = f"{self._reasoning} reasoning tokens a call" if self._reasoning else "no reasoning tokens"
         calls, read, written = repeats * self._calls, repeats * self._read, repeats * self._written
-        return CostEstimate(calls, read, written, usd, assumptions, repeats * self._cached)
+        return CostEstimate(calls, read, written, usd, f"{assumptions}; {reasoning}", repeats * self._cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls
     for task in planned:
         sent = round(task.characters) // _PER_TOKEN + _MARKS_TOKENS
         tally.add(task.prompt, sent, task.output_tokens, calls=task.calls, cached=task.calls)
-    return tally.estimate("nothing in the cache; no reasoning tokens")
+    return tally.estimate("nothing in the cache")
 
 
 def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> _Texts:

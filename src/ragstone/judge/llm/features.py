@@ -64,17 +64,36 @@ PROMPT_CACHE_OPTIONS = parameter("prompt_cache_options", "prompt_cache_breakpoin
 CACHE_CONTROL = parameter("cache_control", "prompt_caching", "prompt caching")
 
 
+def effort(way: Mapping[str, object]) -> Feature:
+    """One way to ask the model to reason little."""
+    words = tuple(name.casefold() for name in way)
+    return Feature(_effort_name(way), words, f"the model does not accept {_effort_name(way)}, to reason less")
+
+
+def _effort_name(way: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in way.items())
+
+
 class Features:
     """The features in use: all at first, without those that the model refused.
+
+    Of several `ways` to reason little, the first in use is sent.
 
     A refusal that names a feature, whatever its status, ends its use for all calls, and is noted once.
     """
 
-    def __init__(self, features: Sequence[Feature], parameters: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        parameters: Mapping[str, object],
+        ways: Sequence[Mapping[str, object]] = (),
+    ) -> None:
         # Nested parameters say how and where the user's data are handled: they are kept, or the request fails.
         plain = [name for name, value in parameters.items() if not isinstance(value, dict | list)]
         listed = {feature.name for feature in features}
-        self._features = [*features, *(parameter(name, _ANY_PARAMETER) for name in plain if name not in listed)]
+        own = [parameter(name, _ANY_PARAMETER) for name in plain if name not in listed]
+        self._ways = ways
+        self._features = [*features, *own, *map(effort, ways)]
         self._parameters = parameters
         self.in_use = frozenset(feature.name for feature in self._features)
         self.notes: list[str] = []
@@ -85,9 +104,11 @@ class Features:
         return SCHEMA if SCHEMA in self.in_use else PROMPT
 
     def parameters(self) -> dict[str, object]:
-        """The user's parameters, without those that the model refused."""
+        """The parameters to reason little, and the user's, without those that the model refused."""
         refused = {feature.name for feature in self._features} - self.in_use
-        return {name: value for name, value in self._parameters.items() if name not in refused}
+        ways = [way for way in self._ways if _effort_name(way) not in refused]
+        little = ways[0] if ways else {}
+        return {**little, **{name: value for name, value in self._parameters.items() if name not in refused}}
 
     def step_down(self, complaint: str, sent: frozenset[str]) -> bool:
         """Whether the refusal of a request with the features `sent` names one of them, which is then no longer used."""

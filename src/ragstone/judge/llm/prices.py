@@ -11,7 +11,7 @@ from ragstone.formatting import dollars
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.providers import ModelPrice, find_provider
-from ragstone.settings.settings import Price
+from ragstone.settings.settings import JudgeSettings, Price
 
 _MILLION = 1_000_000
 
@@ -56,6 +56,13 @@ def listed_price(provider: str, model: str) -> ModelPrice | None:
     """The shipped price of `model`, with its window and the shortest prefix that is cached; None if unknown."""
     known = find_provider(provider)
     return known.price(model) if known else None
+
+
+def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
+    """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if that is not known."""
+    known = find_provider(provider)
+    effort = known.effort(model, settings.parameters) if known else None
+    return effort.tokens if effort is not None else 0
 
 
 class Budget:

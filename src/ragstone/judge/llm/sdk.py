@@ -85,7 +85,8 @@ class SdkProvider:
     ) -> None:
         self.account = account
         self.client = client
-        self.features = Features(features, parameters)
+        effort = account.provider.effort(account.model, parameters)
+        self.features = Features(features, parameters, effort.ways if effort is not None else ())
 
     @property
     def notes(self) -> Sequence[str]:

@@ -13,7 +13,7 @@ from datetime import date
 from importlib.resources import files
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 _MODEL_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -34,6 +34,18 @@ class ModelPrice(_Data):
     cache_write: float | None = Field(default=None, ge=0)
     window: int = Field(ge=1024)
     cache_from: int | None = Field(default=None, ge=1)
+
+
+class Effort(_Data):
+    """How little the models that `models` (a regular expression) matches can be asked to reason.
+
+    `ways` are parameters for it, the least reasoning first; one that a model refuses is replaced by the next. `tokens`
+    are those that a reply is assumed to be reasoned about with the first.
+    """
+
+    models: str
+    ways: tuple[dict[str, JsonValue], ...]
+    tokens: int = 0
 
 
 class JobIdentity(_Data):
@@ -63,9 +75,10 @@ class Provider(_Data):
     `factory.Surroundings`. `free`: no call costs anything. `offline`: it judges without a language model; the default
     rules don't block on metrics that it judges unreliably. `api` is the protocol of an LLM service; of a compatible
     server less is taken for granted. `cache_breakpoints`: the models that must be told where the fixed part of a
-    request ends, and `long_lists` those that judge fifty statements in one call. `embeddings` are used unless the
-    settings name others; `embeddings_by` is the provider whose embeddings stand beside a model without any.
-    `credentials_variable` names what signs in if there is no key, and `sign_in_hosts` where.
+    request ends, and `long_lists` those that judge fifty statements in one call. `efforts`: how models are asked to
+    reason as little as they can. `embeddings` are used unless the settings name others; `embeddings_by` is the provider
+    whose embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key,
+    and `sign_in_hosts` where.
     """
 
     name: str
@@ -92,6 +105,7 @@ class Provider(_Data):
     sign_in_hosts: tuple[str, ...] = ()
 
     read_on: str | None = None
+    efforts: tuple[Effort, ...] = ()
     prices: dict[str, ModelPrice] = {}
     snapshots: dict[str, str] = {}
     ends: dict[str, date] = {}
@@ -99,6 +113,16 @@ class Provider(_Data):
     def price(self, model: str) -> ModelPrice | None:
         """The listed price of `model`, or of the model that it is a dated snapshot of."""
         return self.prices.get(model) or self.prices.get(_MODEL_DATE.sub("", model))
+
+    def effort(self, model: str, parameters: Mapping[str, object]) -> Effort | None:
+        """How to ask `model` to reason as little as it can.
+
+        None if `parameters`, the user's, say how much; if it doesn't reason unless asked to; or if it is not known.
+        """
+        for effort in self.efforts:
+            if re.fullmatch(effort.models, model.casefold()):
+                return None if any(way.keys() & parameters.keys() for way in effort.ways) else effort
+        return None
 
     def end(self, model: str) -> date | None:
         """The announced day from which `model` no longer answers."""
