@@ -72,3 +72,4 @@ def test_the_time_of_a_test_counts_for_its_folder(scratch: Path) -> None:
     shown = outcomes(scratch, "--cpu", "-k", "test_unit")
     assert " s  __pycache__" in shown
     assert " s  in all" in shown
+    assert shown.rpartition("dearest")[2].count("::test_unit") == 1

@@ -66,6 +66,7 @@ def test_published_files_are_known_by_their_fields(tmp_path: Path) -> None:
     assert tasks["ragchecker"] == [EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL]
 
 
+@pytest.mark.heavy
 def test_statements_are_counted_and_an_abstention_counts_none() -> None:
     answers = {
         "The lighthouse was built in 1871.": 1,

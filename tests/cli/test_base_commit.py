@@ -86,6 +86,7 @@ def test_a_change_is_compared_with_the_commit_before_it_asked_in_the_same_job(pr
     assert "any difference is noise" in " ".join(again.stdout.split())
 
 
+@pytest.mark.heavy
 def test_check_asks_the_commits_system_too(project: Path, temporary: Path) -> None:
     base = git(project, "rev-parse", "HEAD")
     good = ragstone(["check", "--baseline-commit", "HEAD"], project, env={"TMPDIR": str(temporary)}, exit_code=0)
@@ -97,6 +98,7 @@ def test_check_asks_the_commits_system_too(project: Path, temporary: Path) -> No
     assert nothing_left(project, temporary)
 
 
+@pytest.mark.heavy
 def test_a_run_of_the_base_commit_is_no_baseline_later_and_goes_with_the_next_run(
     project: Path, temporary: Path
 ) -> None:
@@ -109,12 +111,14 @@ def test_a_run_of_the_base_commit_is_no_baseline_later_and_goes_with_the_next_ru
     assert not (project / "ragstone-run" / "base-commit").exists()
 
 
+@pytest.mark.heavy
 def test_changes_that_are_not_committed_are_asked_and_named(project: Path, temporary: Path) -> None:
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     found = gate(project, temporary, "--baseline-commit", "HEAD", exit_code=1)
     assert "changes that are not committed" in found.stdout
 
 
+@pytest.mark.heavy
 def test_the_golden_set_is_the_current_one_and_the_systems_settings_are_the_commits_own(
     project: Path, temporary: Path
 ) -> None:
@@ -160,6 +164,7 @@ def test_commands_run_in_the_worktree(project: Path, temporary: Path) -> None:
     assert "is in the current checkout" in refused.stderr
 
 
+@pytest.mark.heavy
 def test_a_base_that_imports_the_current_code_is_refused(project: Path, temporary: Path, tmp_path: Path) -> None:
     """As with a package of a src folder that is installed in editable mode."""
     package = project / "src" / "lodge"
@@ -201,6 +206,7 @@ def test_a_base_without_any_answer_is_an_error_and_one_with_some_is_named(
     assert says in " ".join((found.stdout + found.stderr).split())
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
     tries=(
@@ -300,6 +306,7 @@ def test_submodules_are_checked_out_as_the_commit_has_them(project: Path, tempor
     assert f"git -C facts fetch origin {then}" in found.stderr
 
 
+@pytest.mark.heavy
 def test_an_accepted_drop_is_in_force_in_the_next_job_and_spent_when_the_commit_has_it(
     project: Path, temporary: Path
 ) -> None:

@@ -73,6 +73,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_gate_refuses_check_refuses_with_the_same_code(name: str, tmp_path: Path) -> None:
     change, code, says = REFUSED[name]
@@ -182,6 +183,7 @@ def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, argument
         assert re.search(rf"{name} +12 of 12", checked.stdout)
 
 
+@pytest.mark.heavy
 def test_retrieval_metrics_are_measured_where_the_golden_set_has_relevant_ids(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=12)
     assert ragstone(["run"], project).returncode == 0
@@ -194,6 +196,7 @@ def test_retrieval_metrics_are_measured_where_the_golden_set_has_relevant_ids(tm
         assert re.search(rf"{name} +12 of 12 +no judge", checked.stdout)
 
 
+@pytest.mark.heavy
 def test_retrieval_metrics_that_a_system_without_ids_has_no_score_of_block_nothing(tmp_path: Path) -> None:
     system = SYSTEM.replace('{"id": "d" + question.split()[-1], "text": fact + " It has a door."}', "fact")
     project = make_project(tmp_path, n=12, system=system)
@@ -205,6 +208,7 @@ def test_retrieval_metrics_that_a_system_without_ids_has_no_score_of_block_nothi
     assert ragstone(["gate"], project).returncode == 1, "the policy asks for it"
 
 
+@pytest.mark.heavy
 def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=12)
     labelled(project, references=11)

@@ -39,6 +39,7 @@ def test_0_a_good_system_passes(project: Path, baseline: Path) -> None:
         assert (project / "ragstone-run" / name).stat().st_size > 200
 
 
+@pytest.mark.heavy
 def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(project: Path, baseline: Path) -> None:
     (project / "houses.py").write_text(INVENTING)
     done = ragstone(["gate", "--baseline", "baseline"], project, exit_code=1)
@@ -180,6 +181,7 @@ def test_4_an_entrypoint_that_can_not_be_imported_shows_the_users_traceback_once
     assert "houses.py" in done.stderr
 
 
+@pytest.mark.heavy
 def test_1_a_system_that_fails_on_many_samples(project: Path) -> None:
     failing = SYSTEM.replace("    fact = FACTS", "    if '3' in question: raise ValueError('no')\n    fact = FACTS")
     (project / "houses.py").write_text(failing)
@@ -192,6 +194,7 @@ def test_6_a_baseline_that_is_not_there(project: Path) -> None:
     assert not (project / "ragstone-run").exists()
 
 
+@pytest.mark.heavy
 def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
     blocks = 'min_coverage = 0.98\ninconclusive = "fail"\non_no_baseline = "warn"'
     project = make_project(tmp_path / "repo", n=20, policy=POLICY.replace("min_coverage = 0.98", blocks))
@@ -200,6 +203,7 @@ def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> Non
     assert ragstone(["gate", "--fail-on", "never"], project).returncode == 0
 
 
+@pytest.mark.heavy
 def test_fail_on_never_turns_a_failed_gate_into_zero_and_leaves_errors_alone(project: Path, baseline: Path) -> None:
     (project / "houses.py").write_text(INVENTING)
     assert ragstone(["gate", "--baseline", "baseline", "--fail-on", "never"], project).returncode == 0

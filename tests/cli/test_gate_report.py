@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.project import make_project, ragstone
 from tests.cli.terminal import in_window
 
@@ -17,6 +19,7 @@ def test_the_report_is_printed_in_the_named_format_and_nothing_else(tmp_path: Pa
     assert found.stdout == (project / "ragstone-run/report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.heavy
 def test_with_a_file_the_verdict_is_still_printed(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=20)
     found = ragstone(["gate", "--format", "junit", "-o", "build/gate.xml"], project, exit_code=0)
@@ -26,6 +29,7 @@ def test_with_a_file_the_verdict_is_still_printed(tmp_path: Path) -> None:
     assert "can't be written" in refused.stderr
 
 
+@pytest.mark.heavy
 def test_the_place_of_the_html_report_is_a_path_in_a_pipe_and_a_link_on_a_terminal(tmp_path: Path) -> None:
     project = make_project(tmp_path / "my project", n=20)
     page = project / "ragstone-run" / "report.html"

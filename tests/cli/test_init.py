@@ -294,6 +294,7 @@ def test_a_second_init_keeps_all_and_says_what_is_left_to_do(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.heavy
 def test_after_a_first_run_init_writes_floors_that_the_system_clears(tmp_path: Path) -> None:
     (tmp_path / "rag.py").write_text(RAG)
     ragstone(["init"], tmp_path)

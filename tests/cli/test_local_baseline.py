@@ -52,6 +52,7 @@ def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_basel
     assert used["created_at"] == good["created_at"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("spelling", ["./ragstone-run/", "link", "absolute"])
 def test_the_directory_of_the_run_is_its_own_baseline_however_it_is_spelt(project: Path, spelling: str) -> None:
     (project / "link").symlink_to(project / "ragstone-run")
@@ -60,6 +61,7 @@ def test_the_directory_of_the_run_is_its_own_baseline_however_it_is_spelt(projec
     assert manifest(project / "ragstone-run" / "baseline") == good
 
 
+@pytest.mark.heavy
 def test_the_carried_baseline_can_be_named(project: Path) -> None:
     assert gate(project, "--baseline", "ragstone-run") == 1
     assert [gate(project, "--baseline", "ragstone-run/baseline") for _ in range(2)] == [1, 1]
@@ -92,6 +94,7 @@ def test_one_inside_of_the_other_is_refused(project: Path, baseline: str, out: s
     assert "--out" in found.stderr
 
 
+@pytest.mark.heavy
 def test_a_run_that_failed_is_no_baseline(project: Path) -> None:
     shutil.move(project / "ragstone-run", project / "good")
     assert gate(project, "--baseline", "good", "--out", "bad") == 1
@@ -102,6 +105,7 @@ def test_a_run_that_failed_is_no_baseline(project: Path) -> None:
     assert ragstone(["check", "--baseline", "bad"], project).returncode == 6
 
 
+@pytest.mark.heavy
 def test_compare_keeps_to_the_same_rule(project: Path) -> None:
     shutil.move(project / "ragstone-run", project / "good")
     assert gate(project, "--baseline", "good", "--out", "bad") == 1

@@ -149,6 +149,7 @@ def test_what_can_have_no_oracle_half_is_refused_before_anything_is_written(tmp_
     assert not (project / "ragstone-run" / "samples.jsonl").exists()
 
 
+@pytest.mark.heavy
 def test_check_says_whether_contexts_are_taken_and_counts_both_halves(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo", metrics="faithfulness context_recall")
     change_rows(project, lambda row: {**row, "reference_contexts": []} if row["id"] == "house-1" else row)
@@ -167,6 +168,7 @@ def test_check_says_whether_contexts_are_taken_and_counts_both_halves(tmp_path: 
 # -- the gate ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_the_oracle_half_changes_nothing_that_is_decided(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo", metrics="token_f1 faithfulness context_recall")
     (project / "thresholds.toml").write_text("[metrics.token_f1]\nmin = 0.95\n", encoding="utf-8")
@@ -195,6 +197,7 @@ def test_the_oracle_half_changes_nothing_that_is_decided(tmp_path: Path) -> None
     assert "Not asked again: 1 sample without reference contexts." in with_it.stdout
 
 
+@pytest.mark.heavy
 def test_the_report_is_the_same_again_and_the_half_is_rescored_with_its_run(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo")
     assert ragstone(["gate", "--oracle"], project).returncode == 0
@@ -212,6 +215,7 @@ def test_the_report_is_the_same_again_and_the_half_is_rescored_with_its_run(tmp_
     assert set(RunDirectory.open(project / "ragstone-run" / ORACLE).manifest.metrics) == {"exact_match", "token_f1"}
 
 
+@pytest.mark.heavy
 def test_a_run_without_the_option_has_no_half_of_an_earlier_one(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo")
     assert ragstone(["run", "--oracle"], project).returncode == 0
@@ -286,6 +290,7 @@ def answer(question, contexts=None):
 """
 
 
+@pytest.mark.heavy
 def test_a_system_that_does_as_it_likes_with_what_it_is_given(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo", HOSTILE, metrics="token_f1 faithfulness")
     key = {"RAGSTONE_JUDGE_API_KEY": "sk-verysecretkey0123456789"}
@@ -304,6 +309,7 @@ def test_a_system_that_does_as_it_likes_with_what_it_is_given(tmp_path: Path) ->
     assert not any(line.startswith("::") for line in found.stdout.splitlines())
 
 
+@pytest.mark.heavy
 def test_a_folder_that_is_no_half_of_the_run_is_not_read_as_one(tmp_path: Path) -> None:
     project = project_of(tmp_path / "repo")
     for name in ("ragstone-run", "other"):

@@ -87,6 +87,7 @@ def test_a_metric_of_the_other_half_is_refused_at_the_door(
     assert not (project / "ragstone-run").exists()
 
 
+@pytest.mark.heavy
 def test_a_generator_is_given_the_contexts_of_its_golden_set(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
     checked = ragstone(["check"], project, exit_code=0)
@@ -111,6 +112,7 @@ def test_a_generator_needs_contexts_for_each_answerable_sample(tmp_path: Path) -
     assert ragstone(["run"], project).returncode == 0
 
 
+@pytest.mark.heavy
 def test_runs_of_different_halves_are_not_compared(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
     assert ragstone(["gate", "--out", "half"], project).returncode == 0

@@ -43,6 +43,7 @@ def widest(lines: Iterable[str]) -> int:
     return max(map(len, lines))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_no_line_is_cut_and_no_word_is_broken(project: Path, arguments: tuple[str, ...]) -> None:
     wide = in_window(arguments, project, columns=400)

@@ -70,6 +70,7 @@ def test_other_packing_methods_are_refused() -> None:
 _GOOD = zip_of({"manifest.json": b'{"a": 1}' * 10, "samples.jsonl": b"x" * 500})
 
 
+@pytest.mark.heavy
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, len(_GOOD) - 1), st.integers(0, 255)), max_size=12), st.integers(0, len(_GOOD))

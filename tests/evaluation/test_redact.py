@@ -49,6 +49,7 @@ def test_a_secret_is_taken_out_in_every_form(text: str) -> None:
         assert part not in redacted
 
 
+@pytest.mark.heavy
 @settings(max_examples=25, deadline=None)
 @given(st.text(min_size=8, max_size=40), st.binary(max_size=5), st.binary(max_size=5))
 def test_base64_is_found_at_any_offset(secret: str, before: bytes, after: bytes) -> None:

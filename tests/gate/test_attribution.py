@@ -65,6 +65,7 @@ def test_the_worst_regressed_samples_come_first() -> None:
     assert [one.metric for one in several[:4]] == sorted(NAMES)
 
 
+@pytest.mark.heavy
 def test_samples_beyond_the_thousandth_are_counted() -> None:
     before, now = run({"faithfulness": [1.0] * 1003}), run({"faithfulness": [0.5] * 1003})
     found = decide_gate(now, before, POLICY_OF_ONE)

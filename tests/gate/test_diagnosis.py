@@ -280,6 +280,7 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(facts: Facts, side:
     assert found.cause is not None
 
 
+@pytest.mark.heavy
 def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     root = make_project(tmp_path / "repo", n=20, policy="[metrics.faithfulness]\nmax_drop = 0.05\n")
     assert run_ragstone(["run", "--out", "before"], root).returncode == 0

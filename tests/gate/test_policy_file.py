@@ -154,6 +154,7 @@ def test_every_key_of_any_document_has_a_line(tables: dict[str, dict[str, float]
         assert path[-1] in written[line - 1]
 
 
+@pytest.mark.heavy
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

@@ -91,6 +91,7 @@ def test_a_pull_request_is_compared_with_its_base_asked_in_the_same_job(reposito
     assert not repository.manifest("base-commit")["baseline"]["eligible"]
 
 
+@pytest.mark.heavy
 def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(
     repository: Repository, github: FakeGitHub
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(
     assert found.outputs["baseline-run-id"] == ""
 
 
+@pytest.mark.heavy
 def test_the_run_of_the_base_in_an_artifact_is_not_found_as_a_baseline(
     repository: Repository, github: FakeGitHub
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Reposi
     assert not (repository.checkout.root / "ragstone-run" / "base-commit").exists()
 
 
+@pytest.mark.heavy
 def test_the_base_is_the_one_that_was_merged_with(repository: Repository, github: FakeGitHub) -> None:
     newer = "e" * 40
     github.parents[MERGE_SHA] = [newer, HEAD_SHA]
@@ -184,6 +187,7 @@ def test_recorded_answers_are_refused(repository: Repository) -> None:
     assert repository.gate(RAGSTONE_ENTRYPOINT="file:outputs.jsonl").code == 2
 
 
+@pytest.mark.heavy
 def test_files_in_lfs_are_named_and_submodules_in_use_are_an_error(repository: Repository) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
     repository.commit(BASE_SHA, **{"index.bin": pointer})
@@ -251,6 +255,7 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
     tries="with `baseline: commit`, a base whose archive leaves files out (`export-ignore`)",

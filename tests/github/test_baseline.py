@@ -211,6 +211,7 @@ def test_the_run_that_is_named_as_the_baseline_is_asked_where_nothing_is_carried
     assert len(github.storage_seen) == 2
 
 
+@pytest.mark.heavy
 def test_cancelled_runs_hide_no_baseline_and_cost_little(
     github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
 ) -> None:

@@ -108,6 +108,7 @@ def test_failed_runs_leave_the_good_baseline_until_one_passes(season: Season) ->
     assert season.job().outputs["baseline-run-id"] == str(900 + last)
 
 
+@pytest.mark.heavy
 def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season: Season) -> None:
     season.merge()
     season.cancel(60)
@@ -147,6 +148,7 @@ def test_a_first_run_that_fails_its_floor_is_no_baseline_though_one_is_required(
     assert season.job().outputs["baseline-run-id"] == ""
 
 
+@pytest.mark.heavy
 def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
     season.merge()
     season.checkout.answer_badly()
@@ -184,6 +186,7 @@ def deploy(season: Season, event: str, **more: str) -> Outcome:
     return season.checkout.gate(event, **environ, **more)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("event", ["release", "schedule"])
 def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Season, event: str) -> None:
     season.merge()
@@ -293,6 +296,7 @@ def run_as_printed(season: Season, line: str) -> Completed:
     return ragstone(shlex.split(line)[1:], season.checkout.root)
 
 
+@pytest.mark.heavy
 def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.merge().code == 0
     trade_off(season)
@@ -334,6 +338,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.job().code == 1
 
 
+@pytest.mark.heavy
 def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season) -> None:
     season.merge()
     trade_off(season, wrong=2)
@@ -424,6 +429,7 @@ def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge:
     season.upload()
 
 
+@pytest.mark.heavy
 def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -> None:
     judged_by(season, version="1")
     same = season.job()

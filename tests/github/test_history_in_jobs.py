@@ -44,6 +44,7 @@ def test_every_main_run_adds_a_line_also_those_that_fail_and_a_pull_request_adds
     assert "3 main runs ago" in drift["reason"]
 
 
+@pytest.mark.heavy
 def test_a_history_in_the_checkout_is_not_believed(season: Season) -> None:
     season.merge()
     forged = [{**lines(season.out)[0], "run": f"{number:016x}", "github_run": number} for number in range(1, 9)]
@@ -78,6 +79,7 @@ def test_a_tagged_commit_is_a_release_where_the_policy_measures_from_one(season:
     assert "release v1.0" in report
 
 
+@pytest.mark.heavy
 def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season) -> None:
     for _ in range(3):
         season.merge()
@@ -99,6 +101,7 @@ def lose(season: Season) -> None:
     (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("event", ["push", "pull_request"])
 def test_another_attempt_of_a_run_knows_what_the_first_one_found(season: Season, event: str) -> None:
     season.merge()

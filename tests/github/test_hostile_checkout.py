@@ -61,6 +61,7 @@ def test_a_baseline_that_the_checkouts_config_names_is_refused(falling: Checkout
     assert "the workflow chooses the baseline" in found.log
 
 
+@pytest.mark.heavy
 def test_the_input_wins_over_the_checkouts_config(falling: Checkout) -> None:
     falling.write("ragstone.toml", f'{CONFIG}[gate]\nbaseline = "fb"\n')
     assert falling.gate(RAGSTONE_BASELINE="good").code == 1

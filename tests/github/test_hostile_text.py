@@ -210,6 +210,7 @@ def check_page(page: str) -> None:
 LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028::error::x ##[error]b\v::warning::y"
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="text",
     tries=(

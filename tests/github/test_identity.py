@@ -70,6 +70,7 @@ def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowher
         assert secret not in shown
 
 
+@pytest.mark.heavy
 def test_a_refused_identity_ends_the_job_with_the_judges_exit_code(checkout: Checkout, issuer: Issuer) -> None:
     issuer.refuse = 401
     found = gate(checkout, issuer)

@@ -288,6 +288,7 @@ def test_metrics_that_are_as_in_the_base_are_not_mentioned(github: FakeGitHub, m
     assert "This pull request" not in github.bodies()[0]
 
 
+@pytest.mark.heavy
 def test_changed_metrics_of_the_project_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
     config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
     rubric = config.replace("Is the answer polite?", "Is it an answer?")

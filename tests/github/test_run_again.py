@@ -144,6 +144,7 @@ def test_a_red_pull_request_is_not_green_by_an_empty_commit(pull: PullRequest) -
     assert record.answers[1].response.answer.startswith("No")
 
 
+@pytest.mark.heavy
 def test_without_the_earlier_answers_it_would_be_green(pull: PullRequest) -> None:
     assert pull.job(LOST).code == 1
     other = pull.job(LOST // 2, tree=OTHER_TREE, merged=OTHER_MERGED)
@@ -151,12 +152,14 @@ def test_without_the_earlier_answers_it_would_be_green(pull: PullRequest) -> Non
     assert pull.run.manifest.earlier == ()
 
 
+@pytest.mark.heavy
 def test_earlier_answers_can_show_that_nothing_was_lost(pull: PullRequest) -> None:
     assert pull.job(LOST).code == 1
     codes = [pull.job().code for _ in range(4)]
     assert codes[-1] == 0
 
 
+@pytest.mark.heavy
 def test_a_second_attempt_of_a_run_counts_the_first(pull: PullRequest) -> None:
     assert pull.job(LOST).code == 1
     assert pull.again(LOST // 2).code == 1
@@ -165,6 +168,7 @@ def test_a_second_attempt_of_a_run_counts_the_first(pull: PullRequest) -> None:
     assert pull.run.manifest.earlier == (1, 1)
 
 
+@pytest.mark.heavy
 def test_as_many_earlier_runs_count_as_the_limit_says_and_each_once(pull: PullRequest) -> None:
     for _ in range(MAX_EARLIER + 2):
         pull.job(1)
@@ -174,6 +178,7 @@ def test_as_many_earlier_runs_count_as_the_limit_says_and_each_once(pull: PullRe
     assert sum(seen.path.startswith("/blob/") for seen in pull.github.storage_seen) == 2 * (MAX_EARLIER + 2) - 1
 
 
+@pytest.mark.heavy
 def test_an_earlier_run_costs_no_answer(pull: PullRequest) -> None:
     pull.job(1)
     before = len(pull.service.seen)
@@ -181,6 +186,7 @@ def test_an_earlier_run_costs_no_answer(pull: PullRequest) -> None:
     assert len(pull.service.seen) == before + N
 
 
+@pytest.mark.heavy
 def test_answers_of_asking_again_count_too_and_come_before_those_of_earlier_runs(pull: PullRequest) -> None:
     pull.confirming("true")
     pull.job(LOST - 3)
@@ -197,6 +203,7 @@ def test_answers_of_asking_again_count_too_and_come_before_those_of_earlier_runs
     assert min(said[: manifest.own_answers]) > max(said[manifest.own_answers :]), "asked later"
 
 
+@pytest.mark.heavy
 def test_another_base_makes_other_files(pull: PullRequest) -> None:
     pull.job(LOST)
     later = pull.job(merged=OTHER_MERGED)
@@ -204,6 +211,7 @@ def test_another_base_makes_other_files(pull: PullRequest) -> None:
     assert "it is of other files" in later.log
 
 
+@pytest.mark.heavy
 def test_a_pull_request_from_a_fork_counts_no_earlier_runs(pull: PullRequest) -> None:
     pull.job(LOST)
     pull.github.add_run(990, event="pull_request", branch="topic", status="in_progress", tree=TREE)
@@ -211,6 +219,7 @@ def test_a_pull_request_from_a_fork_counts_no_earlier_runs(pull: PullRequest) ->
     assert not counted(found)
 
 
+@pytest.mark.heavy
 def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(pull: PullRequest) -> None:
     """Its workflow may have been another, and may have written anything."""
     pull.job(LOST, tree=OTHER_TREE)
@@ -219,6 +228,7 @@ def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     assert not counted(pull.job())
 
 
+@pytest.mark.heavy
 def test_runs_of_another_golden_set_are_left_out_with_a_reason(pull: PullRequest) -> None:
     pull.job(LOST)
     golden = pull.checkout.root / "golden.jsonl"
@@ -229,6 +239,7 @@ def test_runs_of_another_golden_set_are_left_out_with_a_reason(pull: PullRequest
     assert not counted(found)
 
 
+@pytest.mark.heavy
 def test_a_service_counts_only_with_its_version(pull: PullRequest) -> None:
     pull.checkout.write("ragstone.toml", CONFIG.format(url=pull.service.url).replace('version = "1"', ""))
     pull.checkout.is_base()
@@ -236,6 +247,7 @@ def test_a_service_counts_only_with_its_version(pull: PullRequest) -> None:
     assert not counted(pull.job())
 
 
+@pytest.mark.heavy
 def test_without_the_right_to_read_runs_the_job_is_as_it_was(pull: PullRequest) -> None:
     pull.job()
     pull.github.fail("GET", "/actions/runs/90", 403, times=99)

@@ -66,6 +66,7 @@ def test_a_bad_one_fails_after_everything_was_told(github: FakeGitHub, checkout:
     assert any("file=golden.jsonl,line=1" in line for line in warnings)
 
 
+@pytest.mark.heavy
 def test_the_next_pull_request_is_compared_with_the_run_on_main(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write(
         "thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
@@ -516,6 +517,7 @@ def test_a_token_that_the_checkout_left_is_warned_of(checkout: Checkout, how: st
     assert len(warnings_of_tokens(checkout, "python:rag:answer")) == 1
 
 
+@pytest.mark.heavy
 def test_no_token_or_nobody_to_read_it_is_not_warned_of(checkout: Checkout) -> None:
     checkout.write(".git/config", PLAIN)
     assert warnings_of_tokens(checkout, "python:rag:answer") == []

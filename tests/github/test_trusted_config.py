@@ -446,6 +446,7 @@ def test_an_ordinary_parameter_does(checkout: Checkout, listener: Listener) -> N
     assert listener.heard
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
     tries=(
@@ -583,6 +584,7 @@ def test_on_the_default_branch_a_fitted_judge_needs_no_digest(checkout: Checkout
     assert checkout.gate("push").code == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
     tries='have a failing gate end well: `[gate] fail_on = "never"` in the config file',

@@ -194,6 +194,7 @@ def test_a_merge_queue_of_such_a_branch_proves_nothing(checkout: Checkout) -> No
     assert checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
 
 
+@pytest.mark.heavy
 def test_the_commit_to_compare_with_is_the_default_branchs(
     github: FakeGitHub, checkout: Checkout, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ SAMPLES = st.builds(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(SAMPLES, min_size=1, max_size=4, unique_by=lambda sample: sample.id))
 def test_native_json_lines_are_read_back_exactly(samples: list[Sample]) -> None:

@@ -98,6 +98,7 @@ VERSIONS = {**dict.fromkeys(HEADLINE, "1"), "faithfulness": "2"}
 TAKEN = [{"id": name, "metric": name, "drop": 0.05} for name in HEADLINE]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rules", "fields", "names", "action"),
     [
@@ -216,6 +217,7 @@ def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_ar
     assert not measured(enough, 30, 0.1, judge_key="b" * 16, judge="openai new").warnings
 
 
+@pytest.mark.heavy
 def test_a_pull_request_is_blocked_by_the_step_that_it_adds_and_not_by_one_of_the_branch() -> None:
     own = measured(steady(20), 20, 0.1, main=False)
     assert {check.action for check in own.checks if check.status is Status.FAIL} == {Action.BLOCK}
@@ -230,6 +232,7 @@ def test_a_run_is_never_its_own_past() -> None:
     assert "20 main runs ago" in measured(history, 20, 0.0).checks[0].reason
 
 
+@pytest.mark.heavy
 def test_a_drift_that_is_accepted_as_offered_passes_and_a_further_loss_fails_again() -> None:
     policy = policy_from_mapping(POLICY)
     history = falling(24)

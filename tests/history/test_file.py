@@ -111,6 +111,7 @@ def test_the_largest_number_that_every_reader_of_json_has_is_a_line(name: str) -
     assert parse_history(changed(**{name: 2**53 - 1}).encode(), "h").runs
 
 
+@pytest.mark.heavy
 def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
     assert len(parse_history(b"x\n" * MAX_DAMAGED, "h").damaged) == MAX_DAMAGED
     with pytest.raises(RunDirectoryError, match="more than 100,000 of its lines are damaged"):
@@ -188,6 +189,7 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
     assert found.within() is found
 
 
+@pytest.mark.heavy
 def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> None:
     whole = history(60, samples=2000)
     size = len(whole.text())

@@ -79,6 +79,7 @@ def test_the_level_is_the_newest_healthy_runs(branch: Branch) -> None:
     assert branch.level(main=False) == branch.level()
 
 
+@pytest.mark.heavy
 def test_a_loss_freezes_the_level_and_main_stays_red_whatever_one_run_shows(branch: Branch) -> None:
     before = branch.level()
     first, *later = branch.merges_of(5, 0.1)
@@ -105,6 +106,7 @@ def test_a_pull_request_is_compared_with_main_as_it_is_and_says_so(branch: Branc
     assert "below its level of faithfulness since 000000c, 2 merges ago. This run is compared with" in found.warnings[0]
 
 
+@pytest.mark.heavy
 def test_a_recovery_is_shown_by_the_runs_since_and_they_enter_the_level(branch: Branch) -> None:
     branch.merges_of(4, 0.1)
     found = [branch.merge(0.0), branch.merge(0.0)]
@@ -126,6 +128,7 @@ def test_a_drop_that_failed_or_is_not_settled_lasts(branch: Branch) -> None:
     assert all(part.shown for part in shown.past().open)
 
 
+@pytest.mark.heavy
 def test_a_drop_that_fails_again_keeps_a_loss_open_though_the_runs_since_look_recovered(branch: Branch) -> None:
     branch.merges_of(3, 0.1)
     branch.merge(0.0, decided=[drop(Status.FAIL)])
@@ -150,6 +153,7 @@ def test_a_false_alarm_is_red_for_two_runs_at_most_and_over_soon(branch: Branch)
     assert branch.level()[-2:] == [15, 16]
 
 
+@pytest.mark.heavy
 def test_an_accepted_loss_starts_the_level_anew(branch: Branch) -> None:
     branch.merges_of(3, 0.1)
     taken = [{"id": f"{name}-1", "metric": name, "drop": 0.12} for name in HEADLINE]
@@ -178,6 +182,7 @@ def test_a_slice_has_losses_of_its_own(branch: Branch) -> None:
     assert branch.past().open == ()
 
 
+@pytest.mark.heavy
 def test_another_run_of_a_commit_adds_nothing() -> None:
     branch = Branch()
     for number in range(12):
@@ -207,6 +212,7 @@ def test_another_judge_starts_the_level_anew(branch: Branch) -> None:
     assert (len(past.looks), past.open) == (1, ())
 
 
+@pytest.mark.heavy
 def test_the_runs_of_the_level_keep_their_scores_at_any_age_and_beyond_any_size(branch: Branch) -> None:
     branch.merges_of(16, 0.1)
     needed = needed_runs(branch.history, 90)
@@ -218,6 +224,7 @@ def test_the_runs_of_the_level_keep_their_scores_at_any_age_and_beyond_any_size(
     assert set(branch.level()) <= {int(one.run, 16) for one in late.runs if one.scores}
 
 
+@pytest.mark.heavy
 def test_the_merge_that_did_it_is_named_from_the_history(branch: Branch) -> None:
     branch.merges_of(3, 0.0)
     branch.merges_of(4, 0.1)

@@ -118,6 +118,7 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed_stored_and_decided_again
     ]
 
 
+@pytest.mark.heavy
 def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) -> None:
     system = System(bad_at_first(*WORSE))
     found = project.gate("run", "main", system=system)
@@ -165,6 +166,7 @@ def test_nothing_is_asked_again_where_it_would_change_nothing(
     assert "Confirmed" not in found.verdict.reason
 
 
+@pytest.mark.heavy
 def test_a_suspicion_that_would_not_fail_is_looked_into_and_may_fail(project: Project) -> None:
     def worse_than_it_looks(question: int, number: int) -> str | None:
         return always_bad(1, 2, 3, *([4, 5] if number else []))(question, number)
@@ -248,6 +250,7 @@ def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: P
     assert manifest.observed is not None
 
 
+@pytest.mark.heavy
 def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Project) -> None:
     alone = run_of(judged.gate("alone", "main", system=System(good))).manifest.cost.usd
     assert alone is not None

@@ -91,6 +91,7 @@ def test_a_function_that_fails_gives_a_failed_score_with_the_reason(tmp_path: Pa
         assert reason in failed[f"house-{number}"].reason
 
 
+@pytest.mark.heavy
 def test_check_calls_functions_and_lists_every_metric_with_its_samples(tmp_path: Path) -> None:
     config = function("painted") + '[metrics.tone]\nrubric = "Is it polite?"\nsees = ["answer", "reference"]\n'
     root = project(tmp_path, config)
@@ -251,6 +252,7 @@ def test_a_function_that_can_not_be_called_stops_the_run_before_it_starts(tmp_pa
     assert not (root / "ragstone-run" / "manifest.json").exists()
 
 
+@pytest.mark.heavy
 def test_a_changed_function_scores_the_baselines_answers_again(tmp_path: Path) -> None:
     policy = "[metrics.painted]\nmax_drop = 0.05\n"
     root = project(tmp_path, function("painted"), n=40, policy=policy)

@@ -95,6 +95,7 @@ def test_a_floor_of_another_metric_is_said_and_one_that_only_warns_is_not(
     assert ("answer_correctness is below its floor" in (accepted(project, "out").left or "")) is left
 
 
+@pytest.mark.heavy
 def test_the_drop_of_a_metric_of_the_project_is_accepted_as_the_report_says(project: Path) -> None:
     with (project / "ragstone.toml").open("a", encoding="utf-8") as config:
         config.write('[metrics.tone]\npython = "houses:tone"\n')

@@ -245,6 +245,7 @@ def test_a_dirty_checkout_and_an_earlier_commit_are_refused(world: World) -> Non
     assert world.exit_code(world.good, commit=git(world.root, "rev-parse", "HEAD^")) == OTHER_COMMIT
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="stored run",
     tries="hide an edited file from git: assume-unchanged, skip-worktree",
@@ -749,6 +750,7 @@ def test_a_run_that_passes_is_refused_or_decided_right_whatever_is_changed(world
     assert 0 < codes.count(0) < 100
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_each_kind_of_tampering_lets_no_run_pass_that_fails(world: World, change: Change) -> None:
     for seed in range(3):

@@ -88,6 +88,7 @@ def test_an_edit_that_a_metric_does_not_read_keeps_its_baseline(project: Project
     assert not any("labels" in warning for warning in found.verdict.warnings)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("decision", ['decision = "point"', ""], ids=["point", "interval"])
 def test_a_broken_retriever_fails_whatever_metadata_was_edited(project: Project, decision: str) -> None:
     project.policy(POLICY.replace('decision = "point"', decision))
@@ -106,6 +107,7 @@ def test_runs_of_an_older_version_are_paired_by_their_records(project: Project) 
     assert recall_drop(project.gate("same", "main")).n == N
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("ids", [True, False], ids=["ids", "ids from the content"])
 def test_the_baseline_is_scored_again_by_edited_references(project: Project, ids: bool) -> None:
     edit(project, ids=ids)
@@ -146,6 +148,7 @@ def test_labels_that_nothing_compared_reads_cost_nothing(project: Project) -> No
     assert not any("labels" in warning for warning in found.verdict.warnings)
 
 
+@pytest.mark.heavy
 def test_a_judge_that_changed_with_the_labels_scores_both_again(project: Project) -> None:
     manifest = project.root / "main" / "manifest.json"
     body = json.loads(manifest.read_text(encoding="utf-8"))

@@ -76,6 +76,7 @@ def test_a_season_of_a_branch(repository: Repository) -> None:
     assert len({json.loads(line).get("commit") for line in history} - {None}) == 3
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="other CI",
     tries="be kept as a baseline: a fork's branch called `main`, a tag, another branch",
@@ -109,6 +110,7 @@ def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository)
     assert "Saved to baselines/" in gate(alone, folder).stderr
 
 
+@pytest.mark.heavy
 def test_the_branch_can_be_another_one(repository: Repository) -> None:
     repository.commit("first")
     job = repository.job("trunk", repository.commit("second", branch="trunk"))
@@ -126,6 +128,7 @@ def test_a_config_file_does_not_name_the_branch(repository: Repository) -> None:
     assert "'gate.baseline_branch' must not be set in a file" in done.stderr
 
 
+@pytest.mark.heavy
 def test_a_shallow_clone_says_what_is_missing(repository: Repository) -> None:
     first = repository.commit("first")
     folder = repository.root / "baselines"
@@ -199,6 +202,7 @@ def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(reposito
     assert find(store, checkout, tmp_path / "good").run is not None
 
 
+@pytest.mark.heavy
 def test_a_carried_baseline_of_a_commit_that_is_not_before_this_one_is_refused(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -298,6 +302,7 @@ def test_another_front_door_says_that_it_does_not_read_the_folder(repository: Re
     assert any("only the command `ragstone gate` reads it" in line for line in verdict.warnings)
 
 
+@pytest.mark.heavy
 def test_check_looks_the_baseline_up(repository: Repository) -> None:
     store, _, commit, _ = kept_run(repository)
     done = ragstone(["check"], repository.root / "work", env={"RAGSTONE_BASELINE_FOLDER": str(store.folder)})

@@ -76,6 +76,7 @@ def test_a_name_that_was_moved_is_not_compared_as_the_same_judge(project: Projec
     assert "faithfulness" not in verdict.comparability.metrics
 
 
+@pytest.mark.heavy
 def test_a_judge_that_stays_is_asked_the_same_twenty_again_and_cleared(project: Project) -> None:
     project.gate("one")
     calls = support_calls(project.fake)
@@ -88,6 +89,7 @@ def test_a_judge_that_stays_is_asked_the_same_twenty_again_and_cleared(project: 
     assert manifest.cost.calls == CANARIES, "their cost is the run's"
 
 
+@pytest.mark.heavy
 def test_a_judge_that_moved_is_told_at_the_top_of_the_report(project: Project) -> None:
     baseline = run_of(project.gate("one"))
     chosen = [canary.record.sample.id for canary in choose_canaries(baseline.records(), CANARIES)]
@@ -109,6 +111,7 @@ def test_the_same_judgements_are_chosen_each_time_and_each_counts_once(project: 
     assert choose_canaries(records, 7) == chosen[:7]
 
 
+@pytest.mark.heavy
 def test_another_judge_is_not_asked_about_the_old_ones_verdicts_and_the_offline_judge_can_not_move(
     project: Project,
 ) -> None:
@@ -222,6 +225,7 @@ def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: P
     assert "make the judge support anything" in project.report("one")
 
 
+@pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
     tries="contexts that order a model to support everything, in the questions that it wants to pass",
@@ -250,6 +254,7 @@ def test_a_judge_that_errs_once_is_not_steered(project: Project) -> None:
     assert found.verdict.status is Status.PASS
 
 
+@pytest.mark.heavy
 def test_planted_answers_sit_in_other_questions_each_time(project: Project) -> None:
     numbers = set()
     for number in range(4):
@@ -270,6 +275,7 @@ def test_a_judge_that_lets_one_pass_is_reported_and_one_that_fails_on_them_has_l
     assert found.verdict.status is Status.PASS
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("command", [["run"], ["rescore", "one", "--out", "two"]], ids=["run", "rescore"])
 def test_without_a_gate_it_is_an_error_too(
     project: Project, command: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

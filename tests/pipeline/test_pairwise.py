@@ -88,6 +88,7 @@ def test_only_answers_that_changed_are_judged_in_both_orders_and_once(project: P
     assert choices(project) == 4 * 4
 
 
+@pytest.mark.heavy
 def test_worse_answers_fail_the_gate_better_ones_pass_and_the_same_cost_nothing(project: Project) -> None:
     same = project.gate("same", "main")
     assert choices(project) == 0

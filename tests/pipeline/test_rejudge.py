@@ -118,6 +118,7 @@ def with_an_older_metric(project: Project) -> None:
     write_manifest(baseline.path, baseline.manifest.model_copy(update=update))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("change", "judge", "calls", "warning"),
     [

@@ -53,6 +53,7 @@ def probe(folder: Path, server: Server, path: str) -> Completed:  # noqa: F811
     return ragstone(["init", "--probe", "--entrypoint", server.url + path], folder)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("path", "read", "answer"),
     [
@@ -94,6 +95,7 @@ def test_a_service_that_answers_no_form_is_said_to_with_its_reply(tmp_path: Path
     assert "http" not in tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]
 
 
+@pytest.mark.heavy
 def test_what_the_service_describes_is_written_even_if_it_needs_more(tmp_path: Path, server: Server) -> None:  # noqa: F811
     fields = {"query": {"type": "string"}, "model": {"type": "string"}, "k": {"default": 3}}
     body = {"content": {"application/json": {"schema": {"required": ["query", "model", "k"], "properties": fields}}}}

@@ -51,6 +51,7 @@ def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path
     assert "Scored by the offline judge" in found.stdout
 
 
+@pytest.mark.heavy
 def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> None:
     for form in ("md", "json", "junit", "html"):
         file = tmp_path / "new" / f"report.{form}"
@@ -100,6 +101,7 @@ def gated(runs: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(gated: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -113,6 +115,7 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
         assert found.stdout == (elsewhere / "artifact" / name).read_text(encoding="utf-8"), found.stderr
 
 
+@pytest.mark.heavy
 def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) -> None:
     link = ("--link", "https://git.example/{file}#L{line}")
     found = ragstone(["report", "gated", "--format", "md", *link], gated)
@@ -153,6 +156,7 @@ def test_the_report_on_the_baseline_of_the_config_compares_it_with_nothing(runs:
     assert json.loads(found.stdout)["comparison"] is None, found.stderr
 
 
+@pytest.mark.heavy
 def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None:
     again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
     assert ragstone([*again], gated).returncode == 0
@@ -189,6 +193,7 @@ def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
     assert "verdict.json: can't be read" in found.stderr
 
 
+@pytest.mark.heavy
 def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(gated: Path) -> None:
     shutil.copy(gated / "thresholds.toml", gated / "good-secret-key.toml")
     command = [*GATE, "--out", "new", "--thresholds", "good-secret-key.toml"]
@@ -213,6 +218,7 @@ min = 0.01
 """
 
 
+@pytest.mark.heavy
 def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (runs / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = (json.dumps(row | ({"tags": ["tag:late"]} if number > 20 else {})) for number, row in enumerate(rows))

@@ -123,6 +123,7 @@ def test_each_hostile_fragment_is_plain_text(check: Callable[[str], None]) -> No
         check(fragment)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("check", CHECKS)
 @settings(max_examples=80)
 @given(text=st.one_of(hostile, hostile, st.text(max_size=40)))

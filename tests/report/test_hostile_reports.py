@@ -115,6 +115,7 @@ def check_json(text: Text, status: Status) -> None:
 CHECKS = (check_markdown, check_html, check_junit, check_json)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("check", CHECKS)
 @few
 @given(text=texts, status=statuses)

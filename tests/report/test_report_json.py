@@ -20,6 +20,7 @@ def test_the_shipped_schema_is_made_from_the_parts_of_the_document() -> None:
     assert report_schema() == schema(), "run make generated"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("status", list(Status))
 def test_every_verdict_fits_the_schema(status: Status) -> None:
     document = json.loads(render(helpdesk_report(status), "json"))

@@ -91,6 +91,7 @@ def test_related_questions_count_once() -> None:
     assert flips.of_groups(np.array([7, 7, 7, 8, 8, 8])).p_value == pytest.approx(1 / 4)
 
 
+@pytest.mark.heavy
 def test_as_many_questions_break_by_chance_as_is_said() -> None:
     rng = np.random.default_rng(5)
     shown = 0

@@ -117,6 +117,7 @@ def test_a_part_is_told_from_as_many_questions_of_the_whole() -> None:
     assert of_healthy == 1.0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("parts", [1, 40])
 def test_parts_share_a_seventh_of_the_error_rate(parts: int) -> None:
     flaky = drawn(np.full(100, 0.7), 6, np.random.default_rng(4))
@@ -152,6 +153,7 @@ def test_a_decision_depends_on_the_scores_and_the_seed_alone() -> None:
     assert loss_p_value(lost, seed=7) == loss_p_value(lost, seed=7)
 
 
+@pytest.mark.heavy
 def test_ten_thousand_questions_are_decided() -> None:
     n = 10_000
     then = drawn(np.full(n, 0.9), 1, np.random.default_rng(1))

@@ -70,6 +70,7 @@ def test_one_run_is_presumed_to_vary() -> None:
     assert known < presumed < 1.0
 
 
+@pytest.mark.heavy
 def test_as_many_questions_as_are_needed_find_the_loss() -> None:
     model = model_of_one_run(np.tile([1.0, 1.0, 1.0, 0.8, 0.2], 8))
     rule = LossRule(FAILS, ASKS, 6, ALLOWED)

@@ -83,6 +83,7 @@ def test_one_terrible_window_is_an_alarm_at_once() -> None:
     assert [look.alarm for look in found] == [False, False, True]
 
 
+@pytest.mark.heavy
 def test_less_than_half_of_the_shift_is_no_alarm_however_many_there_are() -> None:
     series = [Observed(0.010, 1e6, 0.0099)] * 28 + [Observed(0.015, 1e6, 0.0148)] * 300
     found = surveil(series, shift=0.02, rising=True, anchor=28, looks_per_alarm=YEAR)

@@ -96,6 +96,7 @@ def test_forbidden_names_are_refused_for_every_kind(tmp_path: Path) -> None:
             build_system(SystemSettings(entrypoint=entrypoint, env=("GITHUB_TOKEN",)), root=tmp_path, environ={})
 
 
+@pytest.mark.heavy
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=30) | st.from_regex(r"(python|command|file|https?|pyhton):[^\s]{0,20}", fullmatch=True))
 def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -> None:

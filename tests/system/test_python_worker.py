@@ -112,6 +112,7 @@ def test_forked_children_of_user_code_never_answer_twice(room: Any) -> None:
     assert answers == ["parent of a", "parent of raises", "parent of b"]
 
 
+@pytest.mark.heavy
 def test_each_way_to_die_costs_the_sample_that_died_and_no_other(room: Any, kinds: Kinds) -> None:
     room.app("""
         import ctypes, os, signal, sys, time
@@ -378,6 +379,7 @@ def test_a_system_that_only_dies_is_asked_a_bounded_number_of_times(room: Any, m
     assert "ended 3 times in a row" in failure(responses[-1]).message
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is watched on Linux")
 def test_a_worker_that_leaks_is_killed_or_replaced_at_its_limit(room: Any, kinds: Kinds) -> None:
     room.app("""

@@ -236,6 +236,7 @@ json_objects = st.dictionaries(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=100, deadline=None)
 @given(st.lists(json_objects, max_size=6), st.booleans(), st.sampled_from([None, 0, 3]))
 def test_every_record_is_found_at_the_bytes_that_are_said(

@@ -249,6 +249,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=200, deadline=None)
 @given(json_values)
 def test_any_json_is_an_answer_that_utf8_can_hold_or_a_bad_return(value: object) -> None:

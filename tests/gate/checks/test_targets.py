@@ -85,6 +85,7 @@ def test_a_target_changes_the_policy() -> None:
     assert policy_changes(plain, having) == ("adds metrics.faithfulness.target = 0.9",)
 
 
+@pytest.mark.heavy
 def test_the_reports_show_both_levels_and_the_state(tmp_path: Path) -> None:
     named = "[metrics.faithfulness]\nmin = 0.5\ntarget = 0.9999\n[metrics.context_recall]\ntarget = 0.5\n"
     policy = f"[gate]\nonly_named = true\n{named}"

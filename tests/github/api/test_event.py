@@ -143,6 +143,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=150, deadline=None)
 @given(payload=_JSON, name=st.sampled_from([*EventKind]))
 def test_any_payload_is_an_event_or_a_clear_error(payload: object, name: str) -> None:

@@ -106,6 +106,7 @@ def bomb() -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "make", "reason"),
     [

@@ -99,6 +99,7 @@ def test_every_gate_is_held_against_the_history_and_added_to_it(gated: Path) -> 
     assert "Trend over 2 runs" in (gated / "ragstone-run" / "report.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.heavy
 def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mended(gated: Path) -> None:
     assert "below its level" not in ragstone(["history"], gated).stdout
     (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
@@ -120,6 +121,7 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert eligible[-1]
 
 
+@pytest.mark.heavy
 def test_a_damaged_line_is_a_warning_at_the_top_and_gone_afterwards(project: Path) -> None:
     (project / "kept").mkdir()
     with (project / "kept" / "history.jsonl").open("a", encoding="utf-8") as stream:
@@ -144,6 +146,7 @@ def test_the_history_is_listed_and_exported(gated: Path) -> None:
     assert "Trend over 2 runs" in again.stdout
 
 
+@pytest.mark.heavy
 def test_finished_runs_can_be_added_and_marked_as_a_release(project: Path) -> None:
     for name in ("one", "two"):
         gate(project, "--out", name, "--history", f"elsewhere/{name}.jsonl")
@@ -154,6 +157,7 @@ def test_finished_runs_can_be_added_and_marked_as_a_release(project: Path) -> No
     assert "release v1" in ragstone(["history"], project).stdout
 
 
+@pytest.mark.heavy
 def test_plain_and_rescored_runs_are_shown_without_a_verdict_and_are_no_part_of_the_level(gated: Path) -> None:
     (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
     assert ragstone(["run", "--out", "plain"], gated).returncode == 0
@@ -212,6 +216,7 @@ def test_the_page_names_the_questions_that_changed_unless_it_must_not(gated: Pat
     assert "30 questions worse, 0 better than in" in page
 
 
+@pytest.mark.heavy
 def test_versions_are_compared_by_their_names(project: Path) -> None:
     gate(project, "--out", "one", "--history", "elsewhere/one.jsonl")
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")

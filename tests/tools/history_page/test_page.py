@@ -150,6 +150,7 @@ def test_a_loss_is_marked_until_it_is_over() -> None:
     assert lasting.x + lasting.width > dots[39].x
 
 
+@pytest.mark.heavy
 def test_the_page_is_bounded_and_says_so() -> None:
     history = made(2)
     first, second = history.runs

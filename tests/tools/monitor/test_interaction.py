@@ -129,6 +129,7 @@ JSON = st.recursive(
 FIELDS = ["id", "timestamp", "query", "answer", "sources", "results", "latency_ms", "user_id", "error", "feedback"]
 
 
+@pytest.mark.heavy
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_record_is_an_interaction_or_counted(record: dict[str, Any]) -> None:
     try:

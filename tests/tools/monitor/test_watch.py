@@ -244,6 +244,7 @@ def test_days_begin_in_the_time_zone_of_the_rules(tmp_path: Path) -> None:
         watch(tmp_path, log, day=5)
 
 
+@pytest.mark.heavy
 def test_a_rise_of_errors_fails_and_its_end_is_reported(tmp_path: Path) -> None:
     random.seed(2)
     log = tmp_path / "a.jsonl"
@@ -289,6 +290,7 @@ def test_figures_and_lines_that_are_watched_share_one_false_alarm_a_year() -> No
     assert limit_of() < limit_of(latency_mean={"max": 3.0}) < limit_of(latency_mean={"max": 3.0, "min": 0.01})
 
 
+@pytest.mark.heavy
 def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path) -> None:
     bad = {"latency_ms": 9000, "answer": "Bananas were invented in 1834 by the king of Norway."}
     records = [

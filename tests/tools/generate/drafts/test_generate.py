@@ -406,6 +406,7 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 
 
+@pytest.mark.heavy
 def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:
     found = desk.make(10, SINGLE, pairs=True)
     once, most = estimates(
@@ -567,6 +568,7 @@ def answer(question):
 """
 
 
+@pytest.mark.heavy
 def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     """generate, evaluate as drafts, review, and gate on what a person accepted."""
     root = desk.folder

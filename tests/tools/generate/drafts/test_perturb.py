@@ -232,6 +232,7 @@ min = 0.8
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("system", "code"), [(SYSTEM, 1), (ROBUST, 0)])
 def test_a_system_that_breaks_on_typos_fails_their_slice(tmp_path: Path, system: str, code: int) -> None:
     project = make_project(tmp_path / "repo", n=40, system=system, policy=POLICY)
