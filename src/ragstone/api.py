@@ -34,7 +34,7 @@ from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.pipeline.compare import read_side
+from ragstone.pipeline.compare import read_side, refuse_without_rules
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.pipeline.page import page_of, read_page
@@ -339,11 +339,13 @@ def compare(
 
     A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
     is a file or a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
-    ``error``; its `checks` say why.
+    ``error``; its `checks` say why. Raises ConfigError if the policy has no rule for any of the scores.
     """
-    now = _side(current, "current")
-    then = None if baseline is None else _side(baseline, "baseline")
-    terms = Terms.of(_policy_of(policy), then, now.day, required=then is not None)
+    rules = _policy_of(policy)
+    now = _side(current, "current", rules)
+    then = None if baseline is None else _side(baseline, "baseline", rules)
+    refuse_without_rules(now, rules, has_baseline=then is not None)
+    terms = Terms.of(rules, then, now.day, required=then is not None)
     verdict = decide(now, terms)
     redact = Redactor(known_secrets(os.environ, Settings()))
     return Verdict.of(
@@ -402,7 +404,7 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
             raise
 
 
-def _side(source: object, label: str) -> ComparedRun:
+def _side(source: object, label: str, policy: Policy) -> ComparedRun:
     if isinstance(source, Run):
         return ComparedRun.of(source.directory)
     if isinstance(source, RunScores):
@@ -410,7 +412,7 @@ def _side(source: object, label: str) -> ComparedRun:
     if isinstance(source, Mapping):
         return ComparedRun(scores_from_mapping(source, label=label))
     if isinstance(source, str | Path):
-        return read_side(Path(source))
+        return read_side(Path(source), policy=policy)
     raise ConfigError(
         f"{label} is a run, the path of a run or a score file, or {{metric: {{sample id: value}}}}, "
         f"found {type(source).__name__}.",

@@ -252,5 +252,6 @@ def test_a_key_in_the_environment_is_in_no_report_and_in_no_record(
     assert "very-secret" not in "".join(
         path.read_text(encoding="utf-8") for path in run.path.iterdir() if path.suffix in {".json", ".jsonl"}
     )
-    verdict = ragstone.compare({"sk-very-secret-key": {"a": 0.5}})
+    policy = {"metrics": {"sk-very-secret-key": {"min": 0.4}}}
+    verdict = ragstone.compare({"sk-very-secret-key": {"a": 0.5}}, policy=policy)
     assert "very-secret" not in verdict.to_markdown() + verdict.report("html") + verdict._repr_html_()

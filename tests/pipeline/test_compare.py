@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ragstone as ragstone_package
+from ragstone.errors import ConfigError
 from tests.pipeline.conftest import Ragstone, WriteRun
 
 
@@ -70,6 +71,57 @@ def test_a_table_of_ragas_is_compared_by_the_ids_of_the_golden_set(ragstone: Rag
     named = ("now.csv", "--golden", "golden.jsonl", "--thresholds", "policy.toml")
     code, out, err = ragstone("compare", before, *named)
     assert code == 1, out + err
+
+
+def wide(path: Path, **columns: object) -> str:
+    rows = [f"What is {number}?,{','.join(map(str, columns.values()))}\n" for number in range(20)]
+    path.write_text(f"question,{','.join(columns)}\n{''.join(rows)}", encoding="utf-8")
+    return path.name
+
+
+@pytest.mark.parametrize(
+    ("columns", "says", "hint"),
+    [
+        ({"tone": 0.1}, "'tone' (0.1 to 0.1)", '[metrics."tone"]\n  min = 0.80'),
+        ({"grade": 4, "tone": 1}, "'grade' (4 to 4), 'tone' (1 to 1)", '[metrics."tone"]'),
+        ({"grade": 4}, "'grade' (4 to 4)", "divide each by the maximum value"),
+        ({"exact_match": 1}, "no rule covers any of its scores (exact_match)", '[metrics."exact_match"]'),
+    ],
+)
+def test_scores_without_a_rule_are_no_verdict(
+    ragstone: Ragstone, tmp_path: Path, columns: dict[str, object], says: str, hint: str
+) -> None:
+    code, out, err = ragstone("compare", wide(tmp_path / "now.csv", **columns))
+    assert (code, out) == (2, "")
+    assert says in err
+    assert hint in err
+
+
+def test_a_log_of_inspect_has_no_metric_in_its_epochs(ragstone: Ragstone, tmp_path: Path) -> None:
+    sample = {"id": 1, "epoch": 1, "input": "Q?", "target": "A", "scores": {"match": {"value": "I"}}}
+    (tmp_path / "log.json").write_text(json.dumps({"samples": [sample]}), encoding="utf-8")
+    assert ragstone("compare", "log.json")[0] == 2
+
+
+def test_columns_of_numbers_that_no_rule_names_are_said(ragstone: Ragstone, tmp_path: Path) -> None:
+    code, out, err = ragstone("compare", wide(tmp_path / "now.csv", faithfulness=0.9, grade=4, epoch=1), "--verbose")
+    assert code == 0, out + err
+    assert "Columns of numbers that no rule names are left out: 'grade' (4 to 4)." in " ".join(out.split())
+    (tmp_path / "policy.toml").write_text("[metrics.tone]\nmax_drop = 0.02\n")
+    sides = wide(tmp_path / "then.csv", tone=0.9), wide(tmp_path / "now.csv", tone=0.2)
+    assert ragstone("compare", *sides, "--thresholds", "policy.toml")[0] == 1
+
+
+def test_a_bound_of_a_sample_is_a_rule(ragstone: Ragstone, tmp_path: Path) -> None:
+    golden = [{"id": f"q{n}", "question": f"What is {n}?", "min": {"exact_match": 0.5}} for n in range(20)]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
+    code, out, err = ragstone("compare", wide(tmp_path / "now.csv", exact_match=0), "--golden", "golden.jsonl")
+    assert code == 1, out + err
+
+
+def test_the_python_api_has_no_verdict_without_a_rule() -> None:
+    with pytest.raises(ConfigError, match="no rule covers any of its scores"):
+        ragstone_package.compare({"groundedness_pro": {"a": 0.1, "b": 0.0}})
 
 
 def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.formatting import counted
+from ragstone.formatting import counted, some
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
 from ragstone.golden.formats import delimited, json_text
@@ -21,6 +22,7 @@ from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
+from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
 
 _HEAD_BYTES = 4096
@@ -36,14 +38,17 @@ _NO_SCORES = NO_SCORES | {
 _REQUIRED = ("id", "metric", "value")
 
 
-def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunScores:
+def read_score_file(
+    path: str | Path, golden: GoldenSet | None = None, *, named: Collection[str] | None = None
+) -> RunScores:
     """The scores in `path`: JSON Lines, or a table in any format that a golden set may have.
 
     Either one `id, metric, value[, group]` per row, or one sample per row with a column for each metric, as ragas has
     it: the sample of `golden` with the same id, or else the same question, or else at the same place; without `golden`,
-    it is known by its id or question. Values are in [0, 1]; an empty one, null or NaN is a failed score, which counts
-    against coverage. A sample of `golden` with bounds of its own is in the run though no row is of it. Raises
-    ConfigError with the line of the first error.
+    it is known by its id or question. A column is a metric if its name is known, or `named` by a policy; without
+    `named`, every column of numbers in [0, 1] is one. Values are in [0, 1]; an empty one, null or NaN is a failed
+    score, which counts against coverage. A sample of `golden` with bounds of its own is in the run though no row is of
+    it. Raises ConfigError with the line of the first error.
     """
     rows = read_rows(Path(path), required=(), expected=_EXPECTED)
     first = next(rows, None)
@@ -53,8 +58,12 @@ def read_score_file(path: str | Path, golden: GoldenSet | None = None) -> RunSco
     found = None
     if not {"metric", "value"} & {name.lower() for name in first[1]}:
         wide = list(rows)
-        if metrics := _metric_columns([row for _, row in wide]):
+        metrics, unnamed = _metric_columns([row for _, row in wide], named)
+        if metrics:
             found = _one_sample_per_row(wide, metrics, str(path), golden)
+            found = replace(found, remarks=(*found.remarks, *_left_out(unnamed)))
+        elif unnamed:
+            raise _no_metric(unnamed, str(path))
         rows = iter(wide)
     if found is None:
         found = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
@@ -101,29 +110,59 @@ def _with_fields(
         yield where, values
 
 
-def _metric_columns(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """The columns of scores in a table with one sample per row: those of a known metric, and others with nothing but
-    numbers in [0, 1]."""
-    found = []
-    for name in dict.fromkeys(name for row in rows for name in row):
-        known = normal(str(name))
-        values = [row[name] for row in rows if name in row and not _is_missing(row[name])]
-        if known in SCORES or (known not in _NO_SCORES and values and all(map(_is_score, values))):
-            found.append(str(name))
-    return found
+def _metric_columns(
+    rows: Sequence[Mapping[str, object]], named: Collection[str] | None
+) -> tuple[list[str], dict[str, tuple[float, float]]]:
+    """The columns of scores in a table with one sample per row, and the smallest and the largest number in each other
+    column of numbers that could be scores."""
+    metrics: list[str] = []
+    unnamed: dict[str, tuple[float, float]] = {}
+    for name in dict.fromkeys(str(name) for row in rows for name in row):
+        if normal(name) in SCORES or find_metric(name) is not None or name.strip() in (named or ()):
+            metrics.append(name)
+            continue
+        numbers = [_as_number(row[name]) for row in rows if name in row and not _is_missing(row[name])]
+        if normal(name) in _NO_SCORES or not numbers or any(map(math.isnan, numbers)):
+            continue
+        limits = min(numbers), max(numbers)
+        if named is None and limits[0] >= 0.0 and limits[1] <= 1.0:
+            metrics.append(name)
+        else:
+            unnamed[name] = limits
+    return metrics, unnamed
+
+
+def _left_out(unnamed: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """A remark that names the columns of numbers that are no metric."""
+    if not unnamed:
+        return ()
+    columns = [f"'{name}' ({least:g} to {largest:g})" for name, (least, largest) in unnamed.items()]
+    return (f"Columns of numbers that no rule names are left out: {some(columns)}.",)
+
+
+def _no_metric(unnamed: Mapping[str, tuple[float, float]], label: str) -> ConfigError:
+    in_range = [name for name, (least, largest) in unnamed.items() if least >= 0.0 and largest <= 1.0]
+    lines = [f"  [metrics.{json.dumps(name, ensure_ascii=False)}]\n  min = 0.80" for name in in_range[:3]]
+    rules = "Write a rule for each metric in thresholds.toml, such as:\n" + "\n".join(lines)
+    return ConfigError(
+        f"there is no verdict. {_left_out(unnamed)[0]}",
+        where=label,
+        hint=rules if lines else "Scores are from 0 to 1: divide each by the maximum value of its metric.",
+    )
+
+
+def _as_number(value: object) -> float:
+    """`value` as a number, NaN if it is none."""
+    try:
+        return _clamped(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _is_missing(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in _EMPTY
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _is_score(value: object) -> bool:
-    try:
-        return 0.0 <= _clamped(value) <= 1.0
-    except (TypeError, ValueError, OverflowError):
-        return False
 
 
 def _clamped(value: object) -> float:

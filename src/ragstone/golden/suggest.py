@@ -10,7 +10,7 @@ from ragstone.golden.profile import Kinds, Profile, follow
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", ";")
 """Of Latin, Chinese, Arabic and Greek script."""
 
-_SUGGESTED = ("question", "reference", "id")
+_SUGGESTED = ("question", "reference")
 
 
 def suggested_columns(profile: Profile) -> list[str]:
@@ -33,8 +33,7 @@ def _by_name(profile: Profile, name: str) -> str | None:
     """The column with the best known name of the field `name` and a text, at any place."""
     for alias in FIELDS[name].strong + FIELDS[name].weak:
         for path, kinds in profile.columns.items():
-            is_nested_id = name == "id" and len(path) > 1
-            if normal(path[-1]) == alias and kinds & Kinds.TEXT and not is_nested_id:
+            if normal(path[-1]) == alias and kinds & Kinds.TEXT:
                 return ".".join(path)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.score_files import read_score_file
+from ragstone.formatting import some
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
@@ -32,8 +35,11 @@ class Compared:
         return page_of(self.current, self.verdict, self.baseline, redact or Redactor(()), links)
 
 
-def read_side(path: Path, golden: GoldenSet | None = None) -> ComparedRun:
-    """The scores in `path`: a run directory, or a score file of samples in `golden`. Raises ConfigError."""
+def read_side(path: Path, golden: GoldenSet | None = None, policy: Policy | None = None) -> ComparedRun:
+    """The scores in `path`: a run directory, or a score file of samples in `golden`. Raises ConfigError.
+
+    With a `policy`, the metrics of a score file are those that are known or that it names.
+    """
     if path.is_dir():
         return ComparedRun.of(RunDirectory.open(path))
     if not path.exists():
@@ -41,7 +47,29 @@ def read_side(path: Path, golden: GoldenSet | None = None) -> ComparedRun:
             f"there is no such file or directory: {shown_name(str(path))}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
-    return ComparedRun(read_score_file(path, golden))
+    return ComparedRun(read_score_file(path, golden, named=None if policy is None else _metrics_in(policy)))
+
+
+def _metrics_in(policy: Policy) -> set[str]:
+    tables = [policy.metrics, *(part.metrics for part in policy.slices.values())]
+    return {name for table in tables for name in table}
+
+
+def refuse_without_rules(now: ComparedRun, policy: Policy, *, has_baseline: bool) -> None:
+    """Raise ConfigError if no rule covers any of the scores of another evaluator: that would be no verdict."""
+    scores = now.scores
+    bounds = {metric for facts in scores.samples.values() for _, metric, _ in facts.bounds}
+    rules = resolve_rules(policy, scores).rules
+    covered = {rule.metric for rule in rules if rule.min is not None or (has_baseline and rule.max_drop is not None)}
+    if now.run is not None or scores.metrics.keys() & (covered | bounds) or not scores.metrics:
+        return
+    names = list(scores.metrics)
+    raise ConfigError(
+        f"no rule covers any of its scores ({some(names)}), so there is no verdict.",
+        where=scores.label,
+        hint="Write one in thresholds.toml, such as:\n"
+        f"  [metrics.{json.dumps(names[0], ensure_ascii=False)}]\n  min = 0.80",
+    )
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
@@ -70,16 +98,17 @@ def compare(
     Rows of score files are of samples in `golden`, if it is given. Raises BaselineError if the baseline can't be read,
     is `current` itself, or is a failed run; ConfigError if the current run can't be read.
     """
-    now = read_side(current, golden)
+    now = read_side(current, golden, policy)
     then = None
     if baseline is not None:
         try:
-            then = read_side(baseline, golden)
+            then = read_side(baseline, golden, policy)
         except ConfigError as error:
             raise BaselineError(
                 f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
             ) from None
         _refuse_as_baseline(then, baseline, current)
+    refuse_without_rules(now, policy, has_baseline=then is not None)
     notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
     verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None), notes=notes)
     document = run_document(now, verdict, then)
