@@ -35,6 +35,7 @@ from ragstone.metrics.metric import BaseMetric, Metric
 from ragstone.pipeline.baseline import NamedRun, open_baseline, refuse_nested
 from ragstone.pipeline.decide import ComparedRun, Terms, model_name_warnings, policy_for
 from ragstone.pipeline.gate import GateRequest
+from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
 from ragstone.system.given import refuse_without_contexts
@@ -80,6 +81,8 @@ class CheckResult:
     estimate: CostEstimate
     baseline: str | None
     resolution: str | None
+    agreement: str
+    """How far the judge agrees with people."""
     rehearsal: GateVerdict
     sizes: tuple[MetricSize, ...]
     rules: tuple[Rule, ...] = ()
@@ -181,6 +184,9 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
                     for lines in model_name_warnings(*split_name(plan.judge.settings.name), context.now().date())
                     for line in lines
                 ),
+            ),
+            agreement=agreement_with_people(
+                judge.identity, policy.calibration, [metric.info.name for metric in metrics]
             ),
             resolution=_resolution(policy, before, metrics, sum(1 for _ in golden.counting()), judge.identity),
         )
