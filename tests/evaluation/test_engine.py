@@ -209,3 +209,21 @@ def test_cancelling_the_run_cancels_what_is_in_flight() -> None:
         return records
 
     assert len(asyncio.run(main())) == 5
+
+
+@pytest.mark.parametrize(("answered", "asked"), [(None, 20), (0, 40), (19, 40), (20, 20)])
+def test_a_system_that_fails_at_the_first_twenty_questions_is_asked_no_more(answered: int | None, asked: int) -> None:
+    golden = samples(40)
+    right = None if answered is None else golden[answered].id
+
+    def behave(sample: Sample) -> Response:
+        failure = SystemFailure(SystemFailureKind.RAISED, "KeyError: 'x'")
+        return Response(sample.id, "It is so.") if sample.id == right else Response(sample.id, failure=failure)
+
+    system = Answering(behave, concurrency=1)
+    records = run(golden, system, judge(golden))
+    assert len(system.asked) == asked
+    assert len(records) == len(golden)
+    last = records[-1].response.failure
+    assert last is not None
+    assert ("not asked, since the first 20 questions failed" in last.message) is (asked == 20)

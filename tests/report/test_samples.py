@@ -59,7 +59,7 @@ def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
     ids = [f"q-{number:03}" for number in range(25)]
     reasons = {sample_id: f"raised: ValueError: line {7 * at % 11}" for at, sample_id in enumerate(ids)}
     run = RunScores("now", {}, {name: SampleFacts() for name in ids}, SystemFacts(failures=reasons))
-    (group,) = RunSamples(passed(), run, None, Links()).failures()
+    (group,) = RunSamples(passed(), run, None, Links()).failures({})
     assert group.reason == "raised: ValueError: line 0"
     assert [sample.id for sample in group.samples] == ids
 

@@ -18,7 +18,10 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.system.response import Response, System
+from ragstone.system.response import Response, System, SystemFailure
+
+MAX_FAILURES_AT_START = 20
+"""A system that fails at so many questions before it answers any is not asked the others."""
 
 
 class Progress(Protocol):
@@ -86,6 +89,9 @@ class Asking:
     def __init__(self, work: Work, *, waiting: int) -> None:
         self._system = work.system
         self._questions = self._ask_each(iter(work.samples), work.answers)
+        self._has_answered = False
+        self._failed_in_a_row = 0
+        self._last_failure: SystemFailure | None = None
         self.answered: asyncio.Queue[Asked | None] = asyncio.Queue(waiting)
 
     async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -112,9 +118,25 @@ class Asking:
 
     async def _ask(self) -> None:
         for asked, place in self._questions:
-            asked.responses[place] = await self._system.ask(asked.sample)
+            asked.responses[place] = await self._response_to(asked.sample)
             if len(asked.responses) == asked.answers:
                 await self.answered.put(asked)
+
+    async def _response_to(self, sample: Sample) -> Response:
+        """What the system answers, unless it has failed at each of the first questions: then it is not asked."""
+        if self._failed_in_a_row >= MAX_FAILURES_AT_START and self._last_failure is not None:
+            kind, message = self._last_failure.kind, self._last_failure.message
+            text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
+            return Response(sample.id, failure=SystemFailure(kind, text))
+        response = await self._system.ask(sample)
+        if response.failure is None or not self._system.can_be_asked_again:
+            self._has_answered = True
+        elif not self._has_answered:
+            self._failed_in_a_row += 1
+            self._last_failure = response.failure
+        if self._has_answered:
+            self._failed_in_a_row = 0
+        return response
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 
-from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, some, usual_reason
+from ragstone.gate.checks.applicability import (
+    NO_CONTEXTS,
+    NO_CONTEXTS_RETURNED,
+    RETURN_THEM,
+    contexts_of,
+    returns_no_contexts,
+)
 from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action
@@ -19,9 +25,6 @@ _OTHER_HALF = {
     "context_precision": "context_precision_no_reference",
     "context_precision_no_reference": "context_precision",
 }
-
-_NO_CONTEXTS = hash(())
-_READ_CONTEXTS = frozenset({"faithfulness", "hallucination", "context_recall", "context_precision"})
 
 _LOST_SHARE = 0.05
 """A metric that no longer applies to more samples than this is worth a note."""
@@ -87,12 +90,10 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
 def without_contexts(evidence: Evidence) -> Iterator[str]:
     """A warning that contexts, or their texts, are missing: then scores say nothing of the retriever."""
     run = evidence.current
-    if _contexts_of(run) == {_NO_CONTEXTS} and _READ_CONTEXTS & run.metrics.keys():
-        had = evidence.compared is not None and bool(_contexts_of(evidence.compared.baseline) - {_NO_CONTEXTS})
-        yield (
-            f"The system returned no contexts with any answer{', and did in the baseline' if had else ''}: return them "
-            "with the answer, or name their field in contexts_field under [system]."
-        )
+    is_decided = any(check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.decided)
+    if returns_no_contexts(run) and not is_decided:
+        had = evidence.compared is not None and bool(contexts_of(evidence.compared.baseline) - {NO_CONTEXTS})
+        yield f"{NO_CONTEXTS_RETURNED}{', and did in the baseline' if had else ''}: {RETURN_THEM}."
     missing = set[str]()
     for scores in run.metrics.values():
         reasons = {name: failure.reason for name, failure in scores.failed.items()} | dict(scores.not_applicable)
@@ -139,11 +140,6 @@ def _ends(name: str) -> list[str]:
     """`name` without what may differ, and then without its first folder, its first two, and so on."""
     parts = name.casefold().partition("#")[0].removesuffix(".0").removeprefix("./").split("/")
     return ["/".join(parts[first:]) for first in range(len(parts))]
-
-
-def _contexts_of(run: RunScores) -> set[int]:
-    """The hashes of the contexts of all answers."""
-    return {contexts for name, contexts in run.system.contexts.items() if name not in run.system.failures}
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:

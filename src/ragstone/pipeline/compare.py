@@ -60,7 +60,9 @@ def refuse_without_rules(now: ComparedRun, policy: Policy, *, has_baseline: bool
     scores = now.scores
     bounds = {metric for facts in scores.samples.values() for _, metric, _ in facts.bounds}
     rules = resolve_rules(policy, scores).rules
-    covered = {rule.metric for rule in rules if rule.min is not None or (has_baseline and rule.max_drop is not None)}
+    covered = {rule.metric for rule in rules if rule.min is not None or rule.target is not None}
+    if has_baseline:
+        covered |= {rule.metric for rule in rules if rule.max_drop is not None}
     if now.run is not None or scores.metrics.keys() & (covered | bounds) or not scores.metrics:
         return
     names = list(scores.metrics)

@@ -35,6 +35,7 @@ from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Document, Links
+from ragstone.report.samples import first_failures
 from ragstone.report.templates import render_lines
 
 MAX_DETAILS = 50
@@ -372,7 +373,7 @@ def run_document(
         verdict,
         current.scores,
         baseline.scores if baseline is not None else None,
-        current.find(ids),
+        current.find((*ids, *first_failures(current.scores, MAX_DETAILS))),
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
         drafts=current.drafts,

@@ -58,7 +58,8 @@ def document_of(
 ) -> Document:
     """Gather everything that a report shows.
 
-    `details` and `baseline_details` are the records of the samples in `verdict.explanation`, by id; samples without one
+    `details` and `baseline_details` are the records of the samples in `verdict.explanation`, by id, and `details` also
+    those of the first failures; samples without one
     are shown without answer and statements. `links` makes places clickable. `drafts` are samples that count in no
     check: rows of the table with the tag ``draft``. `reproduce` are shell lines. `advisory`: the job goes on whatever
     the verdict. Pure; strings are not changed.
@@ -92,7 +93,7 @@ def document_of(
             total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
             worst=samples.worst(explanation.regressions, compared, details, baseline_details),
             worst_omitted=explanation.regressed_left,
-            failures=samples.failures(),
+            failures=samples.failures(details),
             metrics=samples.columns,
             rows=tuple(sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)),
             differences=tuple(samples.differences(compared)),

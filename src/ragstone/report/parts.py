@@ -245,6 +245,8 @@ class FailurePart:
     reason: str
     metrics: tuple[str, ...]
     samples: tuple[FailedSamplePart, ...]
+    trace: tuple[str, ...] = ()
+    """Where the system raised it for the first of them, in the user's code, and the error; or its last words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,26 @@ from ragstone.report.parts import (
     SampleRow,
     StatementPart,
 )
+from ragstone.report.traces import last_frames
 
 Number = TypeVar("Number", float, np.ndarray)
 
 _BINS = 40
 _NO_SCORES = MetricScores({})
+
+
+def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
+    """The first sample of each reason for which the system gave no answer, of at most `limit` reasons."""
+    by_reason: dict[str, str] = {}
+    for sample_id, reason in run.system.failures.items():
+        by_reason.setdefault(alike(reason), sample_id)
+    return tuple(by_reason.values())[:limit]
+
+
+def _trace(record: SampleRecord | None) -> tuple[str, ...]:
+    failures = [] if record is None else [answer.response.failure for answer in record.answers]
+    failure = next(filter(None, failures), None)
+    return () if failure is None else last_frames(failure.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +114,12 @@ class RunSamples:
             parts.append(self._sample(sample_id, list(losses.values()), record, baseline_record))
         return tuple(parts)
 
-    def failures(self) -> tuple[FailurePart, ...]:
+    def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger groups first."""
         groups: dict[tuple[FailedBy, str], list[_Failure]] = {}
         for failure in self._failures():
             groups.setdefault((failure.by, alike(failure.reason)), []).append(failure)
-        parts = [self._failure_part(group) for group in groups.values()]
+        parts = [self._failure_part(group, details) for group in groups.values()]
         return tuple(sorted(parts, key=lambda part: (part.by != "system", -len(part.samples))))
 
     def differences(self, shared: Collection[str]) -> Iterator[Differences]:
@@ -136,11 +151,12 @@ class RunSamples:
                 if failure.by != "system" or sample_id not in unanswered:
                     yield _Failure(failure.by, failure.reason, sample_id, metric_title(metric))
 
-    def _failure_part(self, group: Sequence[_Failure]) -> FailurePart:
+    def _failure_part(self, group: Sequence[_Failure], details: Mapping[str, SampleRecord]) -> FailurePart:
         reasons = {failure.sample_id: failure.reason for failure in group}
         titles = dict.fromkeys(failure.title for failure in group if failure.title is not None)
         samples = tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in reasons)
-        return FailurePart(group[0].by, most_common(reasons.values()), tuple(titles), samples)
+        record = details.get(samples[0].id) if group[0].by == "system" else None
+        return FailurePart(group[0].by, most_common(reasons.values()), tuple(titles), samples, _trace(record))
 
     def _facts(self, sample_id: str) -> SampleFacts:
         return self._current.samples.get(sample_id, SampleFacts())

@@ -87,6 +87,8 @@ class Summary:
     look: str
     """The half of the system to look at."""
     action: str
+    trace: Sequence[str]
+    """Where the system raised the error of the first sample without an answer: for a terminal."""
     since: str
     """What changed since the baseline."""
     warnings: Sequence[str]
@@ -159,6 +161,7 @@ def cut_summary(report: Document, room: Room) -> Summary:
         findings=cut_all(_findings(report, rows), room.findings),
         look=look,
         action=cut(action, room.text),
+        trace=_trace(report),
         since=cut(changes(report), room.text) if has_news else "",
         warnings=shown,
         warnings_omitted=omitted,
@@ -179,6 +182,12 @@ def _where(report: Document) -> tuple[str, str]:
         first = failures[0].samples[0]
         return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
     return "", ""
+
+
+def _trace(report: Document) -> Sequence[str]:
+    failures = report.samples.failures
+    traces = [failure.trace for failure in failures if failure.trace]
+    return traces[0] if traces and report.verdict.status in (Status.FAIL, Status.ERROR) else ()
 
 
 def cut(text: str, length: int) -> str:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, listed, usual_reason
 from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import MIN_SAMPLES, Check, CheckKind, Status
+from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 
 MIN_SHARE = 0.2
 """A metric that applies to a smaller share of the answers applied to hardly any."""
+
+NO_CONTEXTS = hash(())
+NO_CONTEXTS_RETURNED = "The system returned no contexts with any answer"
+RETURN_THEM = "return them with the answer, or name their field in contexts_field under [system]"
+_READ_CONTEXTS = frozenset({"faithfulness", "hallucination", "context_recall", "context_precision"})
 
 OF_THE_GOLDEN_SET = ("the sample ", "the reference ")
 """How a reason begins that is about the golden set, and not about the answer."""
@@ -50,6 +56,7 @@ class Applied:
 class Applicability(Checker):
     """Inconclusive for each rule whose metric applied to hardly any answer.
 
+    So is a first run by the default rules, if the system never returned a context that they could judge.
     A rule that the policy does not name is only said to have hardly applied, if it is the golden set that has hardly
     any label for it: without a single one, it would not count either.
     """
@@ -59,6 +66,7 @@ class Applicability(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        yield from _without_contexts(evidence)
         for applied in _applicability(evidence):
             rule = applied.rule
             if applied.hardly and (rule.written or applied.by_the_answers):
@@ -68,6 +76,32 @@ class Applicability(Checker):
 
     def key(self, check: Check) -> KeyPath:
         return rule_key(check)
+
+
+def returns_no_contexts(run: RunScores) -> bool:
+    """Whether no answer came with a context, where metrics read them."""
+    return contexts_of(run) == {NO_CONTEXTS} and bool(_READ_CONTEXTS & run.metrics.keys())
+
+
+def contexts_of(run: RunScores) -> set[int]:
+    """The hashes of the contexts of all answers."""
+    return {contexts for name, contexts in run.system.contexts.items() if name not in run.system.failures}
+
+
+def _without_contexts(evidence: Evidence) -> Iterator[Check]:
+    run = evidence.current
+    if evidence.pairing is not None or evidence.policy.named or not returns_no_contexts(run):
+        return
+    unjudged = [
+        rule
+        for rule in evidence.rules
+        if rule.min is not None and rule.metric in _READ_CONTEXTS and not run.scores_of(rule.metric).applies_to
+    ]
+    if unjudged:
+        names = listed([rule.title.lower() for rule in unjudged])
+        reason = f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
+        check = unjudged[0].check(CheckKind.APPLICABILITY, Status.INCONCLUSIVE, Action.BLOCK, reason)
+        yield replace(check, reason=reason, estimate=0.0, n=len(run.samples))
 
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
