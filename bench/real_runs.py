@@ -1,0 +1,133 @@
+"""How often the gate fails a change of real systems that answer a little differently in each run.
+
+    python bench/real_runs.py                # the table of docs/statistics.md
+    python bench/real_runs.py --n 20 --draws 480
+
+The data are whole runs of language models at temperature 0 that were repeated with nothing changed (six systems, 100 to
+282 questions, right or wrong; `../shared/data/README.md`). Each draw takes some of a system's questions, and its runs
+in random order: the first four are the history, the others are what the changed system answers. A loss takes half of
+their right answers from twice as many questions as make the mean; a reshuffle gives questions the answers of others.
+There is one metric, decided by the gate's own function with the shares of gate/confirm.py, as in bench/losses.py. The
+check that counts broken questions (gate/checks/broken_questions.py) is not part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
+from ragstone.gate.policy import default_policy
+from ragstone.stats.losses import Change, loss_p_value
+
+Floats = NDArray[np.float64]
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "repeated_runs.json.gz"
+ALPHA, MAX_DROP = 0.05, 0.02
+MORE_ANSWERS = default_policy().gate.confirm_repeats
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A change: the points that the mean loses, the share of questions with another one's answers, and how many right
+    answers go wrong."""
+
+    name: str
+    points: float = 0.0
+    reshuffled: float = 0.0
+    broken: int = 0
+
+
+KINDS = (
+    Kind("none"),
+    Kind("20 % reshuffled", reshuffled=0.2),
+    Kind("three always right, now wrong", broken=3),
+    Kind("−5 points", points=0.05),
+    Kind("−10", points=0.10),
+)
+
+
+class ChangedSystem:
+    """`history` (n, runs) are scores before the change; `ask` gives those of one run after it (n,)."""
+
+    def __init__(self, scores: Floats, kind: Kind, n: int, runs: int, rng: np.random.Generator) -> None:
+        questions = rng.choice(len(scores), min(n, len(scores)), replace=False)
+        drawn = scores[np.ix_(questions, rng.permutation(scores.shape[1]))]
+        self.history, self._later = drawn[:, :runs], drawn[:, runs:]
+        self._rng, self._asked = rng, 0
+        size = len(questions)
+        self._answers_of = np.arange(size)
+        moved = rng.choice(size, round(kind.reshuffled * size), replace=False)
+        self._answers_of[moved] = rng.permutation(moved)
+        self._share_lost = np.zeros(size)
+        self._share_lost[rng.choice(size, round(2.0 * kind.points * size), replace=False)] = 0.5
+        always_right = np.flatnonzero(drawn.min(axis=1) == 1.0)
+        self._share_lost[rng.permutation(always_right)[: kind.broken]] = 1.0
+
+    def ask(self) -> Floats:
+        answers = self._later[self._answers_of, self._asked % self._later.shape[1]]
+        self._asked += 1
+        return np.where(self._rng.random(len(answers)) < self._share_lost, 0.0, answers)
+
+
+def p_value(history: Floats, answers: Sequence[Floats]) -> float:
+    """That of "no loss"; 1 where the estimated drop is allowed."""
+    now = np.stack(answers, axis=1)
+    if now.mean() - history.mean() >= -MAX_DROP:
+        return 1.0
+    alike = np.full(len(now), now.shape[1] > 1) & np.all(now == now[:, :1], axis=1)
+    return loss_p_value(Change(np.arange(len(now)), now, history, alike))
+
+
+def verdict(system: ChangedSystem) -> str:
+    """As the gate looks: once, and if a loss is suspected again, with all answers together."""
+    answers = [system.ask()]
+    p = p_value(system.history, answers)
+    if p <= AT_ONCE * ALPHA:
+        return "fail"
+    if p > ONCE.ask * ALPHA:
+        return "pass"
+    for _ in range(MORE_ANSWERS):
+        answers.append(system.ask())
+        p = p_value(system.history, answers)
+        if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
+            break
+    if p <= LAST.fail * ALPHA:
+        return "fail"
+    return "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=240, help="changes of each kind")
+    parser.add_argument("--n", type=int, default=80, help="questions")
+    parser.add_argument("--history", type=int, default=4, help="runs before the change")
+    options = parser.parse_args()
+    with gzip.open(DATA, "rt", encoding="utf-8") as file:
+        systems = [_scores(system["runs"]) for system in json.load(file)]
+    systems = [scores for scores in systems if scores.shape[1] > options.history]
+    print("| change | fail | inconclusive |\n| --- | --- | --- |")
+    for kind in KINDS:
+        verdicts = []
+        for draw in range(options.draws):
+            rng = np.random.default_rng((draw, options.n, options.history))
+            scores = systems[rng.integers(len(systems))]
+            verdicts.append(verdict(ChangedSystem(scores, kind, options.n, options.history, rng)))
+        fails, doubts = (verdicts.count(name) / options.draws for name in ("fail", "inconclusive"))
+        print(f"| {kind.name} | {fails:.3f} | {doubts:.3f} |", flush=True)
+
+
+def _scores(runs: Sequence[dict[str, str]]) -> Floats:
+    """(questions, runs): 1 where an answer is right."""
+    return np.array([[float(mark) for mark in run["correct"]] for run in runs]).T
+
+
+if __name__ == "__main__":
+    main()
