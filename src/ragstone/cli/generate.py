@@ -20,12 +20,12 @@ from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.redact import Redactor
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.drafting import Kind
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.printable import shell_word, shown_name
 from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
+from ragstone.tools.generate.drafts.drafter import Kind
 from ragstone.tools.generate.drafts.generate import continued, drafter_of, generate, pair_lines
 from ragstone.tools.generate.drafts.perturb import (
     Perturbation,

@@ -61,10 +61,10 @@ def test_every_text_that_a_judgement_reads_is_counted(kind: JudgementKind) -> No
     ("kind", "received"),
     [
         (JudgementKind.STATEMENTS, 133),
-        (JudgementKind.SUPPORT, 133 + 144),
-        (JudgementKind.REFERENCE_MATCH, 133 + 133 + 126),
-        (JudgementKind.CONTEXT_USE, 133 + 60),
-        (JudgementKind.PREVIOUS_MATCH, 133 + 133 + 112),
+        (JudgementKind.SUPPORT, 133 + 180),
+        (JudgementKind.REFERENCE_MATCH, 133 + 133 + 184),
+        (JudgementKind.CONTEXT_USE, 133 + 100),
+        (JudgementKind.PREVIOUS_MATCH, 133 + 133 + 160),
         (JudgementKind.ENTITIES, 50),
     ],
 )
@@ -77,8 +77,8 @@ def test_what_is_written_grows_with_the_texts_that_it_is_about(kind: JudgementKi
     ("kind", "received"),
     [
         (JudgementKind.STATEMENTS, 30),
-        (JudgementKind.CONTEXT_USE, 133 + 60 + 35),
-        (JudgementKind.REVERSE_QUESTIONS, 75),
+        (JudgementKind.CONTEXT_USE, 133 + 100 + 60),
+        (JudgementKind.REVERSE_QUESTIONS, 90),
         (JudgementKind.ENTITIES, 65),
         (JudgementKind.PREFERENCE, 2 * 15),
         (JudgementKind.CONTEXT_RELEVANCE, 75),

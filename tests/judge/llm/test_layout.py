@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -71,41 +70,6 @@ def test_a_model_that_refuses_the_marks_is_asked_without(world: Any, refuse: Any
     judged(world, judge)
     assert isinstance(world.fake.chats[-1].body["messages"][0]["content"], str)
     assert any("prompt_cache_options" in note for note in judge.notes)
-
-
-def test_one_call_of_a_task_warms_the_cache_before_the_rest_goes_out(world: Any) -> None:
-    world.fake.delay_s = 0.02
-    running: list[int] = [0]
-    most: list[int] = []
-
-    async def counted(seen: Any) -> Any:
-        running[0] += 1
-        most.append(running[0])
-        await asyncio.sleep(0.02)
-        running[0] -= 1
-        return __import__("aiohttp").web.json_response(world.fake.completion(seen))
-
-    world.fake.always = counted
-    judge = world.judge("openai:gpt-5.4-mini")
-
-    async def many() -> None:
-        await asyncio.gather(*(judge.statements("When?", f"In {n}.", call=Call(str(n))) for n in range(12)))
-
-    world.run(many())
-    assert most[:2] == [1, 1]
-    assert max(most) > 1
-
-
-def test_a_warming_call_that_fails_holds_nobody_up(world: Any, refuse: Any) -> None:
-    world.fake.script.append(refuse(400, "This prompt is not liked"))
-    judge = world.judge("openai:gpt-5.4-mini")
-
-    async def many() -> list[object]:
-        calls = [judge.statements("When?", f"In {n}.", call=Call(str(n))) for n in range(8)]
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    outcomes = world.run(many())
-    assert sum(isinstance(outcome, Exception) for outcome in outcomes) == 1
 
 
 def test_prompts_are_long_only_where_that_is_known_to_pay() -> None:

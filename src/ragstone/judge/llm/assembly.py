@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -24,7 +24,7 @@ from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.prices import Budget, Tariff, listed_price, reasoning_tokens, tariff
 from ragstone.judge.llm.prompts import layout_of
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, ClientProvider
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider
 from ragstone.judge.llm.replies import READING
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
@@ -42,21 +42,18 @@ if TYPE_CHECKING:
 class LazyProvider:
     """The provider that `make` creates on the first call."""
 
-    def __init__(self, make: Callable[[], ClientProvider]) -> None:
+    def __init__(self, make: Callable[[], Provider]) -> None:
         self._make = make
-        self._made: ClientProvider | None = None
+        self._made: Provider | None = None
 
     @property
     def notes(self) -> Sequence[str]:
         return self._made.notes if self._made is not None else ()
 
-    def made(self) -> ClientProvider:
+    async def chat(self, request: ChatRequest) -> ChatReply:
         if self._made is None:
             self._made = self._make()
-        return self._made
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        return await self.made().chat(request)
+        return await self._made.chat(request)
 
     async def close(self) -> None:
         if self._made is not None:
@@ -109,7 +106,7 @@ class Assembly:
         )
         budget = Budget(settings.max_cost_usd)
         lazy = _provider(settings, account)
-        similarity, closers = self._similarity(account, lazy, budget)
+        similarity, closers = self._similarity(account, budget)
         layout = layout_of(provider, model, settings.prices)
         identity = make_identity(settings, provider, model, account.address, similarity.label)
         listed = listed_price(provider, model)
@@ -131,17 +128,15 @@ class Assembly:
             identity=identity, core=core, similarity=similarity, concurrency=settings.concurrency, closers=closers
         )
 
-    def _similarity(self, account: Account, chat: LazyProvider, budget: Budget) -> tuple[Similarity, list[Closer]]:
+    def _similarity(self, account: Account, budget: Budget) -> tuple[Similarity, list[Closer]]:
         settings = self.settings
         owner = embeddings_account(settings, account, self.environ, self.tell_secret)
         if owner is None:
             return LexicalSimilarity(sample.question for sample in self.golden_set), []
-        shared = account.provider.api != "anthropic" and (owner.address, owner.key) == (account.address, account.key)
         label = f"{owner.service} {owner.model}"
         if settings.embeddings_base_url:
             label += f" at {owner.address.endpoint}"
-        client = (lambda: chat.made().client) if shared else None
-        similarity = _by_embeddings(settings, owner, label, budget, self.clock, client=client)
+        similarity = _by_embeddings(settings, owner, label, budget, self.clock)
         return similarity, [similarity.close]
 
 
@@ -195,7 +190,7 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
     parameters = _parameters(settings, account.service)
     api = account.provider.api
 
-    def make() -> ClientProvider:
+    def make() -> Provider:
         if api == "anthropic":
             from ragstone.judge.llm.anthropic import AnthropicProvider
 
@@ -228,9 +223,8 @@ def _by_embeddings(
     label: str,
     budget: Budget,
     clock: Clock,
-    client: Callable[[], Any] | None = None,
 ) -> EmbeddingSimilarity:
-    """Embeddings of `account`. `client` gives the chat provider's client, if it is the same service."""
+    """Embeddings of `account`."""
     tls_context(account.ca_bundle)
     price = tariff(account.service, account.model, settings.prices)
     _check_budget(settings, account.service, account.model, price)
@@ -238,7 +232,7 @@ def _by_embeddings(
     def make() -> OpenAIEmbedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
-        return OpenAIEmbedder(account, client=client() if client is not None else None)
+        return OpenAIEmbedder(account)
 
     # Providers limit embeddings separately, and there are so few requests that a small scheduler is enough.
     scheduler = Scheduler(

@@ -20,7 +20,7 @@ class CacheKeys:
         who = [_FORMAT, identity.provider, identity.endpoint, identity.model, list(identity.parameters)]
         self._start = hashlib.sha256(json.dumps(who).encode())
 
-    def key(self, digest: str, content: Sequence[str | None], *, repeat: int | None = None) -> bytes:
+    def key(self, digest: str, content: Sequence[str], *, repeat: int | None = None) -> bytes:
         """SHA-256 over the judge, the form's digest, all texts that the judgement reads, and the repeat number.
 
         Lengths are hashed with the texts, so that different contents never give the same bytes.
@@ -28,10 +28,7 @@ class CacheKeys:
         whole = self._start.copy()
         whole.update(f"\0{digest}\0{'-' if repeat is None else repeat}\0{len(content)}".encode())
         for text in content:
-            if text is None:
-                whole.update(b"\0-")
-            else:
-                data = text.encode("utf-8", "surrogatepass")
-                whole.update(f"\0{len(data)}:".encode())
-                whole.update(data)
+            data = text.encode("utf-8", "surrogatepass")
+            whole.update(f"\0{len(data)}:".encode())
+            whole.update(data)
         return whole.digest()

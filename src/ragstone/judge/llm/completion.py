@@ -36,11 +36,10 @@ _OF_STATEMENTS = frozenset({"verdicts", "answer_verdicts", "reference_statements
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A request: the prompt, the fields, and the ids that values may name (`allowed`)."""
+    """A request: the prompt, and the fields."""
 
     prompt: Prompt
     fields: tuple[Field, ...]
-    allowed: tuple[str, ...] = ()
 
     @property
     def schema(self) -> dict[str, object]:
@@ -49,7 +48,7 @@ class Form:
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the same digest ask the same."""
-        return _digest(self.prompt, tuple(field.path for field in self.fields), self.allowed)
+        return _digest(self.prompt, tuple(field.path for field in self.fields))
 
     @property
     def request(self) -> str:
@@ -71,9 +70,9 @@ class Form:
 
 
 @functools.lru_cache(maxsize=4_096)
-def _digest(prompt: Prompt, paths: tuple[Path, ...], allowed: tuple[str, ...]) -> str:
+def _digest(prompt: Prompt, paths: tuple[Path, ...]) -> str:
     # Hashing costs more than the rest of a cache hit, and equal numbers of statements and contexts share it.
-    text = json.dumps([prompt.digest, schema_of(prompt.name), paths, allowed])
+    text = json.dumps([prompt.digest, schema_of(prompt.name), paths])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -111,10 +110,6 @@ class Completer:
     graded: bool = False
     reasoning_tokens: int = 0
     sightings: Sightings = field(default_factory=Sightings, init=False)
-    _warming: dict[str, asyncio.Event] = field(default_factory=dict, init=False)
-    _output_tokens: int = field(default=0, init=False)
-    _replies: int = field(default=0, init=False)
-    _room: int = field(default=1, init=False)
 
     @property
     def thinking_tokens(self) -> int:
@@ -123,8 +118,7 @@ class Completer:
 
     @property
     def notes(self) -> Sequence[str]:
-        notes = tuple(self.provider.notes)
-        return (*notes, "the model needs more tokens for its replies than expected") if self._room > 1 else notes
+        return tuple(self.provider.notes)
 
     def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
         """`fields` in order, as one call each may ask for them: not too many that are by statement."""
@@ -152,7 +146,7 @@ class Completer:
         values: dict[Path, object] = {}
         pending = form.fields
         hint = ""
-        room = self._room
+        room = 1
         stop = Stop.COMPLETE
         for _ in range(2):
             asked = replace(form, fields=pending)
@@ -171,15 +165,13 @@ class Completer:
             call.ledger.cached_calls += bool(found)
             if not found:
                 keep = partial(self._keep, key, pending, call)
-                reply = await self._warmed(request, call, keep)
+                reply = await self._chat(request, asked.output_tokens + self.reasoning_tokens, call, keep)
                 stop, found = reply.stop, _values(reply, pending)
                 if part or len(found) < len(pending):
                     keep(reply)
             values |= found
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
-                # A model that reasons before it writes would otherwise be cut off on the first attempt of every call.
-                self._room = room
                 return values
             room = _MORE_ROOM if stop is Stop.TRUNCATED else room
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
@@ -193,25 +185,14 @@ class Completer:
         if self.cache is not None and not call.fresh and (found := _values(reply, asked)):
             self.cache.put(key, document_of(found))
 
-    async def _warmed(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
-        """The reply to `request`. A task's first request is sent alone, so that the others find its prefix cached."""
-        if not request.cached:
-            return await self._chat(request, call, late)
-        warm = self._warming.get(request.name)
-        if warm is not None:
-            await warm.wait()
-            return await self._chat(request, call, late)
-        warm = self._warming[request.name] = asyncio.Event()
-        try:
-            return await self._chat(request, call, late)
-        finally:
-            warm.set()
-
-    async def _chat(self, request: ChatRequest, call: Call, late: Callable[[ChatReply], None]) -> ChatReply:
-        expected = tokens_at_most(request.static) + tokens_at_most(request.data)
-        output = max(512 + self.reasoning_tokens, 3 * self._output_tokens // max(1, self._replies))
+    async def _chat(
+        self, request: ChatRequest, output_tokens: int, call: Call, late: Callable[[ChatReply], None]
+    ) -> ChatReply:
+        """The reply to `request`, which is likely to have at most `output_tokens`."""
         tariff = self.tariff
-        likely = Usage(input_tokens=expected, output_tokens=output)
+        likely = Usage(
+            input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data), output_tokens=output_tokens
+        )
 
         async def attempt() -> ChatReply:
             reply = await self.provider.chat(request)
@@ -224,9 +205,6 @@ class Completer:
         except Rejected as fault:
             reason = fault.reason
         else:
-            usage = reply.usage
-            self._output_tokens += usage.output_tokens
-            self._replies += 1
             self._see(reply)
             return reply
         finally:

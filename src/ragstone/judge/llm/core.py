@@ -157,18 +157,15 @@ class Core:
         """The value of a form's only `field`, from the cache or judged by `blocks`, none of which can be split."""
         return value_of(await self.filled(Form(self.prompts[prompt], (field,)), blocks, call), *field.path)
 
-    def check_room(self, form: Form, texts: Sequence[str]) -> None:
-        """Raise JudgementFailed if `texts`, which can't be split, don't fit the window."""
-        self._room(form, texts)
-
     def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
         """The contexts in as few parts as the window allows together with the texts in `fixed`."""
-        room = self._room(form, fixed)
+        room = self.check_room(form, fixed)
         parts = parts_of([(context_id(at), item.text) for at, item in enumerate(contexts)], room)
         self._in_parts += len(parts) > 1
         return parts
 
-    def _room(self, form: Form, fixed: Sequence[str]) -> int:
+    def check_room(self, form: Form, fixed: Sequence[str]) -> int:
+        """Tokens left in the window besides the texts in `fixed`, which can't be split. Raises JudgementFailed."""
         output_tokens = form.output_tokens + self.completer.thinking_tokens
         return room_for_data(self.completer.window, form.prompt.static, output_tokens, fixed)
 
@@ -176,7 +173,7 @@ class Core:
 def only(form: Form, part: Sequence[Piece]) -> Form:
     names = {name for name, _ in part}
     fields = tuple(field for field in form.fields if field.path[0] != "contexts" or field.path[1] in names)
-    return Form(form.prompt, fields, form.allowed)
+    return Form(form.prompt, fields)
 
 
 def part_names(part: Sequence[Piece]) -> tuple[str, ...]:

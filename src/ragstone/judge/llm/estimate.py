@@ -65,22 +65,8 @@ class CostEstimate:
         return f"at most {counted(self.calls, 'judge call')}, {cost}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Lengths in characters of the texts that a sample's judgements will read."""
-
-    question: int
-    answer: int
-    reference: int
-    contexts: int
-
-    @property
-    def answer_statements(self) -> int:
-        return max(1, self.answer // _STATEMENT)
-
-    @property
-    def reference_statements(self) -> int:
-        return max(1, self.reference // _STATEMENT)
+Lengths = Mapping[str, int]
+"""Characters of the texts that a sample's judgements read, by name, and the numbers of statements in them."""
 
 
 def estimate_cost(
@@ -118,26 +104,16 @@ def estimate_cost(
             if isinstance(rubric, Rubric) and metric.needs(sample):
                 tally.add(RUBRIC, _rubric_tokens(rubric, texts), _GRADE_TOKENS)
         if sample.history and needs:
-            said = sum(len(turn.text) for turn in sample.history) + texts.question
+            said = sum(len(turn.text) for turn in sample.history) + texts["question"]
             tally.add(STANDALONE, said // _PER_TOKEN, _GRADE_TOKENS)
         if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
             embedding_samples += 1
-            embedded += (texts.answer + sum(map(len, sample.references))) // _PER_TOKEN
+            embedded += (texts["answer"] + sum(map(len, sample.references))) // _PER_TOKEN
         for kind in _asked(needs, sample):
-            times = 2 if kind is JudgementKind.PREFERENCE else 1
-            if kind is JudgementKind.REFERENCE_MATCH:
-                times = min(MAX_MATCHED, len(sample.references))
-            sent, received = _tokens(kind, texts)
-            if kind is JudgementKind.SUPPORT:
-                times = -(-texts.answer_statements // tally.layout.statements)
-                received = -(-received // times)
-            name = _PROMPTS.get(kind, str(kind))
-            if kind is JudgementKind.CONTEXT_USE and not texts.reference:
-                name = "context_use_no_reference"
-            tally.add(name, sent, received, calls=times, cached=1)
+            _add_judgement(tally, kind, sample, texts)
         if JudgementKind.REVERSE_QUESTIONS in needs:
             embedding_samples += 1
-            embedded += (1 + _REVERSE_QUESTIONS) * texts.question // _PER_TOKEN
+            embedded += (1 + _REVERSE_QUESTIONS) * texts["question"] // _PER_TOKEN
     assumed = (
         ""
         if lengths is not None
@@ -212,11 +188,19 @@ def estimate_calls(judge_settings: JudgeSettings, planned: Sequence[PlannedCalls
     return tally.estimate("nothing in the cache")
 
 
-def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> _Texts:
+def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None) -> Lengths:
     reference = len(sample.reference or "")
     assumed = reference or _ANSWER, sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT
     answer, contexts = assumed if lengths is None else lengths.get(sample.id, assumed)
-    return _Texts(question=len(sample.question), answer=answer, reference=reference, contexts=contexts)
+    return {
+        "base": 1,
+        "question": len(sample.question),
+        "answer": answer,
+        "reference": reference,
+        "contexts": contexts,
+        "answer_statements": max(1, answer // _STATEMENT),
+        "reference_statements": max(1, reference // _STATEMENT),
+    }
 
 
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
@@ -230,41 +214,31 @@ def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKin
     return sorted(asked)
 
 
-def _tokens(kind: JudgementKind, texts: _Texts) -> tuple[int, int]:
-    """Tokens sent, besides the prompt and its schema, and received for one call of `kind`."""
-    sent, received = {
-        JudgementKind.STATEMENTS: (texts.question + texts.answer, texts.answer // 3 + 30),
-        JudgementKind.SUPPORT: (texts.contexts + texts.answer * 2, texts.answer_statements * 36),
-        JudgementKind.CONTEXT_USE: (
-            texts.question + texts.reference + texts.contexts,
-            texts.reference // 3 + texts.reference_statements * 12 + _CONTEXTS * 7,
-        ),
-        JudgementKind.REVERSE_QUESTIONS: (texts.answer, _REVERSE_QUESTIONS * 25),
-        JudgementKind.REFERENCE_MATCH: (
-            texts.question + texts.reference + texts.answer * 3,
-            texts.reference // 3 + (texts.answer_statements + texts.reference_statements) * 14,
-        ),
-        JudgementKind.PREVIOUS_MATCH: (
-            texts.question + texts.answer * 4,
-            texts.answer // 3 + 2 * texts.answer_statements * 14,
-        ),
-        JudgementKind.ENTITIES: (texts.reference, texts.reference // 8 + 15),
-        JudgementKind.PREFERENCE: (texts.question + 2 * (texts.answer + texts.contexts), 15),
-        JudgementKind.CONTEXT_RELEVANCE: (texts.question + texts.contexts * 5 // 4, _CONTEXTS * 15),
-    }[kind]
-    return sent // _PER_TOKEN + _MARKS_TOKENS, received
+def _add_judgement(tally: _Tally, kind: JudgementKind, sample: Sample, texts: Lengths) -> None:
+    """Count the calls of one judgement of `sample`."""
+    from ragstone.judge.llm.prompts import growth
+
+    name, calls, statements = _PROMPTS.get(kind, str(kind)), 1, texts["answer_statements"]
+    if kind is JudgementKind.PREFERENCE:
+        calls = 2
+    elif kind is JudgementKind.REFERENCE_MATCH:
+        calls = min(MAX_MATCHED, len(sample.references))
+    elif kind is JudgementKind.PREVIOUS_MATCH:
+        texts = {**texts, "reference": texts["answer"], "reference_statements": statements}
+    elif kind is JudgementKind.SUPPORT:
+        calls = -(-statements // tally.layout.statements)
+    elif kind is JudgementKind.CONTEXT_USE and not texts["reference"]:
+        name = "context_use_no_reference"
+    sent, received = (sum(factor * texts[text] for text, factor in part.items()) for part in growth(name))
+    if kind is JudgementKind.SUPPORT:
+        received /= calls
+    tally.add(name, round(sent) // _PER_TOKEN + _MARKS_TOKENS, round(received), calls=calls, cached=1)
 
 
-def _rubric_tokens(rubric: Rubric, texts: _Texts) -> int:
+def _rubric_tokens(rubric: Rubric, texts: Lengths) -> int:
     """Tokens sent for one grade by `rubric`, besides the prompt and its schema."""
-    lengths = {
-        "question": texts.question,
-        "answer": texts.answer,
-        "contexts": texts.contexts,
-        "reference": texts.reference,
-    }
     own = len(rubric.text) + sum(map(len, rubric.levels))
-    return (own + sum(lengths[seen] for seen in rubric.sees)) // _PER_TOKEN + _MARKS_TOKENS
+    return (own + sum(texts[seen] for seen in rubric.sees)) // _PER_TOKEN + _MARKS_TOKENS
 
 
 def _offline_cost(
@@ -282,8 +256,8 @@ def _offline_cost(
         texts = _texts(sample)
         for kind in needs.intersection(compared):
             requests += 1
-            other = texts.question if kind is compared[0] else sum(map(len, sample.references))
-            characters += texts.answer + other
+            other = texts["question"] if kind is compared[0] else sum(map(len, sample.references))
+            characters += texts["answer"] + other
     tokens = repeats * characters // _PER_TOKEN
     service, _, model = settings.embeddings.partition(":")
     price = tariff(service, model, settings.prices)

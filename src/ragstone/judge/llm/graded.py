@@ -24,9 +24,9 @@ ALTERNATIVES = 4
 
 PROBABILITY = "probability"
 _VERDICTS = {str(verdict).encode(): verdict for verdict in Verdict}
-_PART = re.compile(rb'"(?:(?P<name>id|verdict)"\s*:[\s\[]*")?(?P<text>(?:[^"\\\n]|\\.)*+)"?|}')
-"""A whole string, with its name if that is of interest, or the end of an item. No text is read twice."""
-_ID = re.compile(rb"\W*(s\d+)\b", re.IGNORECASE)
+_ITEM_ID = re.compile(rb'"id"\s*:[\s\[]*"\W*(s\d+)\b', re.IGNORECASE)
+_ITEM_VERDICT = re.compile(rb'"verdict"\s*:[\s\[]*"([a-z]*)"')
+"""Neither is found within a string: its quotation marks are escaped there."""
 _MIN_LOG, _MAX_LOG = -1e5, 0.01
 """Of a probability; it may be rounded."""
 _MIN_MASS = 0.5
@@ -63,24 +63,19 @@ def keeping_probability(check: Callable[[object], dict[str, object]]) -> Callabl
 
 def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
     """By statement, the verdict in a reply and the probability of "supported"; nothing on a statement named twice."""
-    written = [_bytes(one) for one in tokens]
+    written = [_bytes(token) for token in tokens]
     text, starts = b"".join(written), [0, *accumulate(map(len, written))][:-1]
-    found: dict[str, tuple[Verdict, float | None]] = {}
-    named = Counter[str]()
-    item: dict[bytes, re.Match[bytes]] = {}
-    for part in _PART.finditer(text):
-        if part["name"] is not None:
-            item[part["name"]] = part
-        elif part["text"] is None:
-            name, verdict = _ID.match(item[b"id"]["text"]) if b"id" in item else None, item.get(b"verdict")
-            if name is not None:
-                named[known := name[1].decode().lower()] += 1
-                if verdict is not None and verdict["text"] in _VERDICTS:
-                    place = verdict.start("text")
-                    at = bisect_right(starts, place) - 1
-                    found[known] = _VERDICTS[verdict["text"]], _supported(tokens[at], place - starts[at])
-            item = {}
-    return {name: one for name, one in found.items() if named[name] == 1}
+    names = [match[1].decode().lower() for match in _ITEM_ID.finditer(text)]
+    verdicts = list(_ITEM_VERDICT.finditer(text))
+    chances: dict[str, tuple[Verdict, float | None]] = {}
+    if len(names) != len(verdicts):
+        return chances
+    for name, verdict in zip(names, verdicts, strict=True):
+        if names.count(name) == 1 and verdict[1] in _VERDICTS:
+            place = verdict.start(1)
+            at = bisect_right(starts, place) - 1
+            chances[name] = _VERDICTS[verdict[1]], _supported(tokens[at], place - starts[at])
+    return chances
 
 
 def _supported(token: object, inside: int) -> float | None:

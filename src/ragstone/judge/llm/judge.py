@@ -29,12 +29,10 @@ from ragstone.judge.llm.core import (
     context_blocks,
     context_names,
     only,
-    part_names,
     texts_of,
     usefulness,
     value_of,
 )
-from ragstone.judge.llm.drafting import LlmDrafter
 from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
@@ -67,20 +65,19 @@ class LlmJudge:
         self.cache = core.cache
         self.budget = core.completer.budget
         self.sightings = core.completer.sightings
-        self._core = core
+        self.core = core
         self._references = ReferenceJudging(core)
         self._similarity = similarity
         self._closers = closers
-        self.drafter = LlmDrafter(core)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the report: parameters that the model does not accept, texts judged in parts."""
-        return self._core.notes
+        return self.core.notes
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        form = Form(self._core.prompts["statements"], (reply_schemas.answer_field(answer),))
-        values = await self._core.filled(form, [Block("question", question), Block("answer", answer)], call)
+        form = Form(self.core.prompts["statements"], (reply_schemas.answer_field(answer),))
+        values = await self.core.filled(form, [Block("question", question), Block("answer", answer)], call)
         found = value_of(values, *reply_schemas.ANSWER)
         statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(found["statements"], start=1))
         return StatementList(statements, abstains=found["kind"] == "abstains")
@@ -90,24 +87,23 @@ class LlmJudge:
     ) -> SupportTable:
         names = context_names(contexts)
         whole = {name: context.text for name, context in zip(names, contexts, strict=True)}
-        form = Form(self._core.prompts["support"], reply_schemas.support_fields(statements, whole), names)
+        form = Form(self.core.prompts["support"], reply_schemas.support_fields(statements, whole))
         texts = {item.id: item.text for item in statements}
 
         async def ask(missing: Sequence[Field]) -> Values:
             replies = []
             chunk = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
-            parts = self._core.context_parts(form, contexts, [item.text for item in chunk])
+            parts = self.core.context_parts(form, contexts, [item.text for item in chunk])
             for part in parts:
-                own = part_names(part)
                 fields = reply_schemas.support_fields(chunk, texts_of(part), misquotes=True)
-                asked = Form(form.prompt, fields, own)
+                asked = Form(form.prompt, fields)
                 data = partial(_support_data, context_blocks(part), texts)
-                replies += [await self._core.completer.fill(asked, data, call, part=len(parts) > 1)]
+                replies += [await self.core.completer.fill(asked, data, call, part=len(parts) > 1)]
             return await self._quoted(merging.support(replies), chunk, whole, call)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
-        values = await self._core.cached_each(form, own, [context.text for context in contexts], call, ask)
+        values = await self.core.cached_each(form, own, [context.text for context in contexts], call, ask)
         return SupportTable(
             tuple(
                 reply_schemas.support_of(item.id, **value)
@@ -125,12 +121,12 @@ class LlmJudge:
             return values
         evidence = {name for item in unquoted for name in value_of(values, "verdicts", item.id)["evidence"]}
         shown = {name: text for name, text in contexts.items() if name in evidence}
-        form = Form(self._core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown))
+        form = Form(self.core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown))
         texts = {item.id: item.text for item in unquoted}
         try:
-            self._core.check_room(form, [*shown.values(), *texts.values()])
+            self.core.check_room(form, [*shown.values(), *texts.values()])
             data = partial(_support_data, context_blocks(list(shown.items())), texts)
-            quotes = await self._core.completer.fill(form, data, call)
+            quotes = await self.core.completer.fill(form, data, call)
         except JudgementFailed:
             return values
         quoted = dict(values)
@@ -148,37 +144,37 @@ class LlmJudge:
         if reference and reference.strip():
             return await self._references.context_use(question, reference, contexts, call)
         names = context_names(contexts)
-        form = Form(self._core.prompts["context_use_no_reference"], reply_schemas.context_fields(names), names)
+        form = Form(self.core.prompts["context_use_no_reference"], reply_schemas.context_fields(names))
 
         async def ask() -> Values:
             replies = []
-            parts = self._core.context_parts(form, contexts, [question, answer])
+            parts = self.core.context_parts(form, contexts, [question, answer])
             for part in parts:
                 blocks = [Block("question", question), Block("answer", answer), *context_blocks(part)]
-                replies.append(await self._core.fill(only(form, part), blocks, call, part=len(parts) > 1))
+                replies.append(await self.core.fill(only(form, part), blocks, call, part=len(parts) > 1))
             return merging.contexts(replies)
 
         content = [question, answer, "", *(context.text for context in contexts)]
-        values = await self._core.cached(form, content, call, ask)
+        values = await self.core.cached(form, content, call, ask)
         return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
         fields = tuple(Field(("questions", f"q{number}"), reply_schemas.with_text) for number in range(1, n + 1))
-        form = Form(self._core.prompts["reverse_questions"], fields)
-        key = self._core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
-        async with self._core.alone(key):
-            known = self._core.stored(key)
+        form = Form(self.core.prompts["reverse_questions"], fields)
+        key = self.core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
+        async with self.core.alone(key):
+            known = self.core.stored(key)
             values = read_document(known, form.fields)
             cosines = _cosines(known, n)
             if len(values) == n and cosines is not None:
                 call.ledger.cached_calls += 1
                 return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
             if len(values) < n:
-                self._core.check_room(form, [answer])
-                values = await self._core.fill(form, [Block("answer", answer)], call)
-                self._core.store(key, document_of(values))  # now, so that a stopped run need not ask again
+                self.core.check_room(form, [answer])
+                values = await self.core.fill(form, [Block("answer", answer)], call)
+                self.core.store(key, document_of(values))  # now, so that a stopped run need not ask again
             questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
-            cosines = await self._core.compared(self._similarity, question, questions, call, key, **document_of(values))
+            cosines = await self.core.compared(self._similarity, question, questions, call, key, **document_of(values))
             return ReverseQuestions(questions, cosines)
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
@@ -186,13 +182,13 @@ class LlmJudge:
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
         if not references:
             return AnswerSimilarity(())
-        key = self._core.keys.key("answer similarity 1", [self._similarity.label, answer, *references])
-        async with self._core.alone(key):
-            cosines = _cosines(self._core.stored(key), len(references))
+        key = self.core.keys.key("answer similarity 1", [self._similarity.label, answer, *references])
+        async with self.core.alone(key):
+            cosines = _cosines(self.core.stored(key), len(references))
             if cosines is not None:
                 call.ledger.cached_calls += 1
                 return AnswerSimilarity(cosines)
-            cosines = await self._core.compared(self._similarity, answer, references, call, key)
+            cosines = await self.core.compared(self._similarity, answer, references, call, key)
             return AnswerSimilarity(cosines)
 
     async def reference_match(
@@ -208,12 +204,12 @@ class LlmJudge:
         counts = {name: len(found) for name, found in sentences.items() if found}
         if not counts:
             return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
-        form = Form(self._core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
+        form = Form(self.core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
         blocks = [Block("question", question)]
         for name in counts:
             lines = listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)])
             blocks.append(Block(f"context {name}", lines))
-        values = await self._core.filled(form, blocks, call)
+        values = await self.core.filled(form, blocks, call)
         relevant = {name: len(value_of(values, "contexts", name)["needed"]) for name in counts}
         return ContextGrades(
             tuple(SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0)) for name in sentences)
@@ -224,7 +220,7 @@ class LlmJudge:
     ) -> float:
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
-        found = await self._core.one("direct_score", reply_schemas.GRADE, blocks, call)
+        found = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
         return float(found["value"]) / 10.0
 
     async def direct_preference(
@@ -234,7 +230,7 @@ class LlmJudge:
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
             blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
-        found = await self._core.one("direct_preference", reply_schemas.BETTER, blocks, call)
+        found = await self.core.one("direct_preference", reply_schemas.BETTER, blocks, call)
         return Preference(found["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
@@ -245,28 +241,28 @@ class LlmJudge:
         if shown.contexts is not None:
             blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
             blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-        found = await self._core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
+        found = await self.core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
         grade = rubric.grade(found["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {found['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        found = await self._core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
+        found = await self.core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
         return EntityList(tuple(found["names"]))
 
     async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
         field = Field(("question",), reply_schemas.with_text, tokens=restated_tokens(question))
         turns = listed([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
-        return str((await self._core.one(STANDALONE, field, blocks, call))["text"])
+        return str((await self.core.one(STANDALONE, field, blocks, call))["text"])
 
     async def close(self) -> None:
         """Store what calls that were sent still bring within seconds, close connections, and the cache as one file."""
         try:
-            await self._core.drain(self._closers)
+            await self.core.drain(self._closers)
         finally:
-            await self._core.completer.close()
-            if self._core.cache is not None:
-                self._core.cache.close()
+            await self.core.completer.close()
+            if self.core.cache is not None:
+                self.core.cache.close()
 
 
 def _support_data(contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -162,18 +161,14 @@ class OpenAIProvider(SdkProvider):
 
 
 class OpenAIEmbedder:
-    """The embeddings endpoint; shares the chat provider's `client` if it is the same service."""
+    """The embeddings endpoint."""
 
-    def __init__(self, account: Account, *, client: openai.AsyncOpenAI | None = None) -> None:
+    def __init__(self, account: Account) -> None:
         self._account = account
-        self._owns_client = client is None
-        self._client = client or make_client(account)
-        self._compatible = account.provider.api == "openai-compatible"
+        self._client = make_client(account)
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply:
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
-        if not self._compatible:
-            body["encoding_format"] = "base64"
         response, error = await send(self._client, self._account, "/embeddings", body)
         if response is None:
             raise error.error if isinstance(error, FeatureRefused) else (error or Broken("no reply"))
@@ -192,9 +187,7 @@ class OpenAIEmbedder:
         return EmbedReply(vectors, tokens)
 
     async def close(self) -> None:
-        """Close the client, unless it is the chat provider's."""
-        if self._owns_client:
-            await self._client.close()
+        await self._client.close()
 
 
 async def send(
@@ -217,14 +210,11 @@ def _with_cost(usage: Usage, cost_usd: object) -> Usage:
 
 
 def _vector(value: object) -> Sequence[float]:
-    """An embedding as floats, from a list or from base64 of little-endian float32."""
+    """An embedding as floats."""
     import numpy as np  # here, so that the first requests don't wait for it
 
     try:
-        if isinstance(value, str):
-            vector = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float64)
-        else:
-            vector = np.asarray(value, dtype=np.float64)
+        vector = np.asarray(value, dtype=np.float64)
     except (ValueError, TypeError):
         vector = np.empty(0)
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():

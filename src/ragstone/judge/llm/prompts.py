@@ -16,8 +16,8 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
-from ragstone.judge.drafting import Match
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.providers import find_provider
@@ -79,12 +79,19 @@ def _document(name: str) -> dict[str, object]:
     return tomllib.loads(files("ragstone.judge.llm").joinpath("prompts", f"{name}.toml").read_text("utf-8"))
 
 
+@functools.cache
+def growth(name: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """For an estimate: the characters of a request with the prompt `name` by text, and the tokens of its reply."""
+    estimate: Any = _document(name)["estimate"]
+    return estimate["sent"], estimate["received"]
+
+
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
 YES_OR_NO = ("yes", "no")
 DIFFICULTIES = ("easy", "medium", "hard")
-MATCHES = tuple(str(match) for match in Match)
+MATCHES = ("same", "partly", "different")
 
 _SCHEMAS = json.loads(files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8"))
 _CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]

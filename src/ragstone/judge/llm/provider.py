@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ragstone.errors import RagstoneError
 from ragstone.judge.protocol import JudgementFailed
@@ -139,9 +139,3 @@ class Provider(Protocol):
     async def chat(self, request: ChatRequest) -> ChatReply: ...
 
     async def close(self) -> None: ...
-
-
-class ClientProvider(Provider, Protocol):
-    """A provider that is asked with its SDK's `client`."""
-
-    client: Any

@@ -52,7 +52,7 @@ class ReferenceJudging:
 
         def form_of(given: Given, names: tuple[str, ...]) -> Form:
             fields = (*reply_schemas.context_fields(names), *reply_schemas.attribution_fields(reference, given, names))
-            return Form(prompt, fields, names)
+            return Form(prompt, fields)
 
         form = partial(form_of, names=names)
 
@@ -150,10 +150,12 @@ class ReferenceJudging:
         texts = stored.get("statements") if isinstance(stored, dict) else None
         if not isinstance(texts, list) or not 0 < len(texts) <= _MAX_STATEMENTS:
             return None
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            return None
-        texts = [text.encode("utf-8", "replace").decode() for text in texts]
-        return self._remember(key, tuple(Statement(f"r{at}", text) for at, text in enumerate(texts, start=1)))
+        statements = []
+        for at, text in enumerate(texts, start=1):
+            if not isinstance(text, str) or not text.strip():
+                return None
+            statements.append(Statement(f"r{at}", text.encode("utf-8", "replace").decode()))
+        return self._remember(key, tuple(statements))
 
     def _remember(self, key: bytes, statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
         self._known[key] = statements

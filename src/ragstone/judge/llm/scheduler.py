@@ -214,10 +214,18 @@ class Scheduler:
         now = self._clock.now()
         wait_s = fault.retry_after_s
         self._refused_since = now if self._refused_since is None else self._refused_since
+        behaviour = ""
         if wait_s is not None and wait_s > self._patience_s:
-            self._give_up(f"asks to wait {wait_s:.0f} s", fault)
-        if now - self._refused_since > self._patience_s:
-            self._give_up(f"has refused every call for {self._patience_s:.0f} s", fault)
+            behaviour = f"asks to wait {wait_s:.0f} s"
+        elif now - self._refused_since > self._patience_s:
+            behaviour = f"has refused every call for {self._patience_s:.0f} s"
+        if behaviour:
+            error = JudgeError(
+                f"the provider {behaviour}: {fault.reason}",
+                where="judge.patience_s",
+                hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
+            )
+            self._stop(error)
         if self._failed(fault.number):
             pause_s = min(_MAX_SILENT_WAIT_S, 2.0**self._pauses) if wait_s is None else wait_s
             self._pauses += 1
@@ -241,14 +249,6 @@ class Scheduler:
             )
             self._stop(error)
         raise JudgementFailed(f"no reply after {MAX_ATTEMPTS} attempts: {fault.reason}")
-
-    def _give_up(self, behaviour: str, fault: Busy) -> NoReturn:
-        error = JudgeError(
-            f"the provider {behaviour}: {fault.reason}",
-            where="judge.patience_s",
-            hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
-        )
-        self._stop(error)
 
     def _stop(self, error: JudgeError) -> NoReturn:
         """Raise `error` here, and in every call that is waiting or comes later."""

@@ -8,7 +8,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,8 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TRY_AGAIN = re.compile(
     r"(?i)\b(?:retry|try again) (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+|\d{1,9}(?:\.\d{1,9})?)"
 )
+_RETRY_DELAY = re.compile(r'"retryDelay": "([^"]{1,40})"')
+_QUOTA_PER_DAY = re.compile(r'"quotaId": "[^"]*PerDay')
 # What errors say, in lower case; a word is enough. Not "billing": the message of an ordinary rate limit links to a page
 # of that name.
 _OUT_OF_QUOTA = (
@@ -119,7 +121,7 @@ def status_error(account: Account, status: int, headers: Mapping[str, str], body
     words = f"{code} {message}".lower()
     if status in (400, 422) and _says(words, _NO_JSON):
         return Broken(reason)
-    per_day = status == 429 and any("PerDay" in str(quota) for quota in _values(body, "quotaId"))
+    per_day = status == 429 and _QUOTA_PER_DAY.search(_as_json(body)) is not None
     if status == 402 or per_day or (status in (400, 403, 429) and _says(words, _OUT_OF_QUOTA)):
         return JudgeError(
             f"the {account.service} account is out of quota: {reason}",
@@ -233,9 +235,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) * factor
         except ValueError:
             try:
-                parsed_date = email.utils.parsedate_tz(value)
-                seconds = float("nan") if parsed_date is None else email.utils.mktime_tz(parsed_date) - time.time()
-            except (ValueError, OverflowError):  # a year beyond 9999
+                seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+            except (ValueError, OverflowError):
                 continue
         if seconds == seconds:  # not NaN
             return max(0.0, seconds)
@@ -247,21 +248,16 @@ def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | 
     header_s = retry_after_s(headers)
     if header_s is not None:
         return header_s
-    delays = [str(delay)[:40] for delay in _values(body, "retryDelay")]
-    delays += [match[1] for match in _TRY_AGAIN.finditer(message[:4000])]
-    seconds = [_span_s(delay) for delay in delays]
-    return next((delay for delay in seconds if delay is not None), None)
+    for match in (*_RETRY_DELAY.finditer(_as_json(body)), *_TRY_AGAIN.finditer(message[:4000])):
+        seconds = _span_s(match[1])
+        if seconds is not None:
+            return seconds
+    return None
 
 
-def _values(body: object, key: str, depth: int = 8) -> Iterator[object]:
-    if depth and isinstance(body, list):
-        for item in body[:20]:
-            yield from _values(item, key, depth - 1)
-    elif depth and isinstance(body, dict):
-        if key in body:
-            yield body[key]
-        for item in list(body.values())[:20]:
-            yield from _values(item, key, depth - 1)
+def _as_json(body: object) -> str:
+    """The beginning of an error's body, as text in which fields can be found at any depth."""
+    return json.dumps(body, default=str)[:20_000]
 
 
 def refusal(account: Account, status: int, headers: Mapping[str, str], body: object) -> Fault | JudgeError:

@@ -16,10 +16,10 @@ from aiohttp import web
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
-from ragstone.judge.drafting import Kind
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.settings.settings import JudgeSettings
+from ragstone.tools.generate.drafts.drafter import Kind
 from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
 from ragstone.tools.generate.drafts.plan import (
     DEFAULT_SHARES,

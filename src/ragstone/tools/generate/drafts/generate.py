@@ -16,8 +16,9 @@ from ragstone.errors import ConfigError, JudgeError, first_in
 from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.formatting import counted
 from ragstone.golden.sample import Review, Sample
-from ragstone.judge.drafting import Drafted, Drafter, Kind, Match, WritesQuestions
+from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.tools.generate.drafts.drafter import Drafted, Drafter, Kind, Match
 from ragstone.tools.generate.drafts.plan import GENERAL_KNOWLEDGE, KINDS, PAIRED, SEARCHED, Generated, Material, Wanted
 from ragstone.tools.generate.drafts.rules import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.near_duplicates import repeats, similar_pairs
@@ -60,13 +61,13 @@ class _Accepted:
 
 def drafter_of(judge: Judge) -> Drafter:
     """What writes questions. Raises ConfigError if `judge` can't."""
-    if not isinstance(judge, WritesQuestions):
+    if not isinstance(judge, LlmJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' can't write questions: that takes a language model.",
             where="judge.name",
             hint="For example: --judge openai:gpt-5.4-mini",
         )
-    return judge.drafter
+    return Drafter(judge.core)
 
 
 async def generate(

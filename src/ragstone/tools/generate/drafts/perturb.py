@@ -20,8 +20,8 @@ from ragstone.errors import JudgeError, first_in
 from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.golden.sample import Assertions, Review, Sample
-from ragstone.judge.drafting import Drafter
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.tools.generate.drafts.drafter import Drafter
 from ragstone.tools.generate.drafts.rules import invalid_sample
 
 TEXTS = read_table("perturbations.toml", __package__)

@@ -13,7 +13,6 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.files import read_table
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import Sample
-from ragstone.judge.drafting import Kind
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
 from ragstone.judge.names import provider_of, split_name
@@ -23,6 +22,7 @@ from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import JudgeSettings
 from ragstone.tools.generate.documents import Document, Documents, read_documents
+from ragstone.tools.generate.drafts.drafter import Kind
 from ragstone.tools.generate.passages import Passage, passages_of
 
 KINDS = read_table("kinds.toml", __package__)

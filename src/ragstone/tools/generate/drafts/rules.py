@@ -13,8 +13,8 @@ from ragstone.files import read_table
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.sample import Sample
-from ragstone.judge.drafting import Drafted
 from ragstone.settings.settings import Settings
+from ragstone.tools.generate.drafts.drafter import Drafted
 from ragstone.tools.generate.passages import find_quote
 
 _MAX_CHARACTERS = 600

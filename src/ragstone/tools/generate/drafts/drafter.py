@@ -1,10 +1,11 @@
-"""Questions, and checks of questions, as forms that the model fills in."""
+"""Writing questions for a golden set, and checking them: what `ragstone generate` asks of a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
-from ragstone.judge.drafting import Drafted, Inspection, Kind, Match, Worse
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import Core, value_of
@@ -20,8 +21,58 @@ _TOKENS = 700
 """The usual upper limit of a reply that writes texts."""
 
 
-class LlmDrafter:
-    """A `Drafter` for all providers. Replies are cached as judgements are."""
+class Kind(StrEnum):
+    """What a question is like; the tag of its sample."""
+
+    SINGLE = "single-passage"
+    MULTI_PASSAGE = "multi-passage"
+    MULTI_DOCUMENT = "multi-document"
+    COMPARISON = "comparison"
+    PARAPHRASE = "paraphrase"
+    UNANSWERABLE = "unanswerable"
+
+
+class Match(StrEnum):
+    """How an answer compares with the reference."""
+
+    SAME = "same"
+    PARTLY = "partly"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A question as the model wrote it. `quotes` are its evidence: the position of the passage, and words of it.
+
+    `difficulty` is ``easy``, ``medium`` or ``hard``. An unanswerable question has no answer, quotes or difficulty.
+    """
+
+    question: str
+    answer: str = ""
+    quotes: tuple[tuple[int, str], ...] = ()
+    difficulty: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a reader says of a question alone, and of each answer compared with the reference."""
+
+    standalone: bool
+    sensible: bool
+    trivial: bool
+    matches: tuple[Match, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """Answers that were made worse on purpose."""
+
+    ungrounded: str
+    poor: str
+
+
+class Drafter:
+    """Each method is one call of a model, cached as judgements are; it raises JudgementFailed if there is no reply."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -29,6 +80,7 @@ class LlmDrafter:
     async def question(
         self, kind: Kind, passages: Sequence[str], asked: Sequence[str], *, call: Call
     ) -> Drafted | None:
+        """A question on `passages`, unlike those in `asked`; None if there is nothing to ask."""
         blocks = _passages(passages)
         if asked:
             blocks.append(Block("asked", listed([(str(at), text) for at, text in enumerate(asked, start=1)])))
@@ -43,11 +95,13 @@ class LlmDrafter:
         return Drafted(str(found["question"]), str(found["answer"]), quotes, str(found["difficulty"]))
 
     async def reworded(self, question: str, answer: str, *, call: Call) -> str | None:
+        """The question in users' words; None if there are no others."""
         blocks = [Block("question", question), Block("answer", answer)]
         found = await self._core.one(prompts.DRAFT_PARAPHRASE, _QUESTION, blocks, call)
         return str(found["question"]) if found else None
 
     async def attempt(self, question: str, passages: Sequence[str] | None, *, call: Call) -> str | None:
+        """The answer by `passages` alone (None: by what the model knows); None if it can't be answered so."""
         blocks = [Block("question", question), *_passages(passages or ())]
         prompt = prompts.DRAFT_RECALL if passages is None else prompts.DRAFT_ATTEMPT
         found = await self._core.one(prompt, Field(("attempt",), _attempt, _TOKENS), blocks, call)
