@@ -16,7 +16,8 @@ HEAD = """\
 # Configuration
 
 Settings come from four sources, and later sources override earlier ones: the defaults, `ragstone.toml` (or
-`[tool.ragstone]` in `pyproject.toml`), environment variables, and flags. On GitHub, inputs replace flags; see
+`[tool.ragstone]` in `pyproject.toml`, or the next `ragstone.toml` in a folder above, in the same repository),
+environment variables, and flags. On GitHub, inputs replace flags; see
 [the action](github-action.md).
 
 Relative paths in the file are relative to its folder; those in flags and variables are relative to the current

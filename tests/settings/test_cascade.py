@@ -61,6 +61,33 @@ def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> No
     assert load_settings(directory=tmp_path, environ={}).golden.paths == ("b.jsonl",)
 
 
+def test_the_next_ragstone_toml_above_is_read_inside_of_the_repository(tmp_path: Path) -> None:
+    inside = tmp_path / "repository" / "services" / "search"
+    inside.mkdir(parents=True)
+    write(tmp_path / "ragstone.toml", '[golden]\npaths = ["outside.jsonl"]\n')
+    assert load_settings(directory=inside, environ={}).golden.paths == ()
+    (tmp_path / "repository" / ".git").mkdir()
+    assert load_settings(directory=inside, environ={}).golden.paths == ()
+    write(tmp_path / "repository" / "ragstone.toml", '[golden]\npaths = ["a.jsonl"]\n')
+    settings = load_settings(directory=inside, environ={})
+    assert settings.path(settings.golden.paths[0]) == tmp_path / "repository" / "a.jsonl"
+    assert load_settings(directory=inside, environ={}, within=tmp_path).golden.paths == (), "not in a job on GitHub"
+    write(inside / "ragstone.toml", '[golden]\npaths = ["b.jsonl"]\n')
+    assert load_settings(directory=inside, environ={}).golden.paths == ("b.jsonl",)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"), [("limit = = 3", "2 | limit = = 3"), ("api_key = sk-very-secret", None), ("headers = a", None)]
+)
+def test_an_error_in_toml_shows_its_line_but_for_what_may_be_secret(
+    tmp_path: Path, line: str, hint: str | None
+) -> None:
+    write(tmp_path / "ragstone.toml", f"[golden]\n{line}\n")
+    with pytest.raises(ConfigError, match=r"not valid TOML: .* line 2") as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert caught.value.hint == hint
+
+
 def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_from_here(tmp_path: Path) -> None:
     config = write(tmp_path / "eval" / "ragstone.toml", '[golden]\npaths = ["g.jsonl"]\n')
     write(tmp_path / "policy.toml", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import importlib
 import io
@@ -120,6 +121,39 @@ class _Outliving(io.FileIO):
             return memoryview(data).nbytes
 
 
+_IN_ASCII = "ragstone.ascii"
+_ASCII = {
+    "\u2714": "OK",  # the marks of a verdict, which is clear without them
+    "\u2718": "X",
+    "\u2192": "->",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u2013": "-",
+    "\u2026": "...",
+    "\u00b7": "-",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u2500": "-",
+    "\u2502": "|",
+    "\u251c": "|",
+    "\u2524": "|",
+    "\u25cf": "o",
+    "\u202f": " ",
+    ZERO_WIDTH_SPACE: "",
+}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that the output's encoding lacks, as cp1252 on a Windows runner: never an error."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_ASCII.get(character, "?") for character in lacking), error.end
+
+
+codecs.register_error(_IN_ASCII, _in_ascii)
+
+
 class _Screen(io.TextIOWrapper):
     """A terminal: what keeps a log from running commands (`report.escape.terminal`) is only in the way there."""
 
@@ -136,8 +170,9 @@ def _outlive_readers() -> None:
         screen = stream.isatty()
         raw = stream.buffer if screen else io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
         line_buffering, write_through = stream.line_buffering, stream.write_through
+        errors = _IN_ASCII if stream.errors == "strict" else stream.errors
         text = (_Screen if screen else io.TextIOWrapper)(
-            raw, stream.encoding, stream.errors, None, line_buffering, write_through
+            raw, stream.encoding, errors, None, line_buffering, write_through
         )
         setattr(sys, name, text)
 

@@ -61,7 +61,9 @@ def option(
     return click.option(*names, metavar=value, help=help, **given)
 
 
-CONFIG = click.option("--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, or {PYPROJECT}]")
+CONFIG = click.option(
+    "--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, here or above, or {PYPROJECT}]"
+)
 
 _ELSEWHERE = ("answers", "metrics")
 """Flags of [run] that stand in help with what they are about."""

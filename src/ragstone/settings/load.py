@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -131,7 +132,17 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
     except ValueError as error:  # a syntax error, or a number with thousands of digits
-        raise ConfigError(f"not valid TOML: {error}", where=str(path)) from None
+        raise ConfigError(f"not valid TOML: {error}", where=str(path), hint=_excerpt(text, str(error))) from None
+
+
+def _excerpt(text: str, message: str) -> str | None:
+    """The line of a syntax error with its number, unless it may have a secret in it."""
+    place = re.search(r"at line (\d+)", message)
+    lines = text.splitlines()
+    if place is None or not 0 < int(place[1]) <= len(lines):
+        return None
+    line = lines[int(place[1]) - 1].strip()[:120]
+    return None if re.search("key|token|secret|password|header", line, re.IGNORECASE) else f"{place[1]} | {line}"
 
 
 CONFIG_FILE = "ragstone.toml"
@@ -151,8 +162,8 @@ def load_settings(
 
     `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set", and "" that no source sets
     an optional one. `config` names the file; without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in
-    `directory` are tried. `within` is the folder that this and every other named file must be in (on GitHub, the
-    workspace).
+    `directory` are tried, and, without `within`, the next ragstone.toml above it in its repository. `within` is the
+    folder that this and every other named file must be in (on GitHub, the workspace).
     Raises ConfigError with file, key and expectation.
     """
     file, table, where, root = _read_file(directory, config, within)
@@ -223,13 +234,32 @@ def _read_file(
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
     file = config or next((one for one in usual if os.path.lexists(one)), None)
-    if file is None:
+    name = None if file is None else file.name
+    if file is None and within is None:
+        file = _config_above(directory)
+        name = None if file is None else os.path.relpath(file, directory)
+    if file is None or name is None:
         return None, {}, "defaults", directory
-    document, where = read_toml(file, within=within), str(config or file.name)
+    document, where = read_toml(file, within=within), str(config or name)
     if file.name == PYPROJECT:
         tools, where = document.get("tool", {}), where if config else f"{PYPROJECT} [tool.ragstone]"
         document = cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
     return file, _tables(document, where), where, file.parent
+
+
+def _config_above(directory: Path) -> Path | None:
+    """The next ragstone.toml in a folder above `directory`, inside its repository."""
+    folder = directory.resolve()
+    while not os.path.lexists(folder / ".git"):
+        if folder == folder.parent:
+            return None
+        folder = folder.parent
+    root, folder = folder, directory.resolve()
+    while folder != root:
+        folder = folder.parent
+        if os.path.lexists(folder / CONFIG_FILE):
+            return folder / CONFIG_FILE
+    return None
 
 
 def _from_directory(value: object, directory: Path, root: Path) -> object:
