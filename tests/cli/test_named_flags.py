@@ -24,7 +24,7 @@ OF_OTHER_TOOLS = {
     "--quiet --show-prefix --show-toplevel --untracked-files --verify",
     "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
     "pipeline/init_service.py": "--app --app-dir --build --detach --env --file --if-present --port --publish --silent "
-    "--tag --volume --workdir",
+    "--volume --workdir",
     "pipeline/invocation.py": "--porcelain --show-toplevel --stage",
     "pipeline/reproduce.py": "--dir --name",
     "system/command_line.py": "--flag",

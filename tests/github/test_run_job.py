@@ -100,6 +100,13 @@ def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(
     assert ("`comment-id`" in comment) is not quiet
 
 
+@pytest.mark.parametrize("variable", ["RAGSTONE_ONLY", "RAGSTONE_TAG"])
+def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: str) -> None:
+    found = checkout.gate(**{variable: FACTS[0][0]})
+    assert found.code == 2
+    assert any("evaluates the whole golden set" in line for line in found.annotations)
+
+
 @pytest.mark.parametrize("event", ["push", "merge_group"])
 def test_events_without_a_pull_request_gate_and_do_not_comment(
     github: FakeGitHub, checkout: Checkout, event: str

@@ -11,9 +11,10 @@ import click
 
 from ragstone.cli.options import CONFIG, PATH, REPORT, option, setting, settings_from, with_options
 from ragstone.cli.output import say, write_text
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
+    from ragstone.evaluation.directory import RunDirectory
     from ragstone.report.parts import Document
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -24,6 +25,7 @@ _OF_DECIDE = {"thresholds": "--policy", "golden": "--golden", "baseline": "--bas
 @click.argument("run", type=PATH, required=False)
 @with_options(REPORT, (CONFIG,))
 @option("--link", value="URL", help="URL pattern for links to samples, with {file} and {line}.")
+@option("--sample", value="ID", help="Show only this sample: question, answers, contexts, scores.")
 @option("--decide", is_flag=True, help="Decide anew by what you name, and exit with the verdict's exit code.")
 @option("--policy", "thresholds", value="FILE", type=str, help="Policy to decide by  [default: as in the config]")
 @setting("golden", help="Golden set that must have been asked  [default: as in the config]")
@@ -36,6 +38,7 @@ def command(
     output: Path | None,
     verbose: bool,
     link: str | None,
+    sample: str | None,
     decide: bool,
     commit: str | None,
     **flags: object,
@@ -54,6 +57,7 @@ def command(
     Examples:
       ragstone report ragstone-run
       ragstone report ragstone-run --format html -o report.html
+      ragstone report ragstone-run --sample refund-window
       ragstone report ragstone-run --decide --policy thresholds.toml --golden golden.jsonl \\
         --baseline main-run --commit "$(git rev-parse HEAD)"
     """
@@ -68,6 +72,9 @@ def command(
     settings = settings_from(flags)
     opened = RunDirectory.open(run if run is not None else settings.path(settings.run.out))
     redact = Redactor(known_secrets(os.environ, settings))
+    if sample is not None:
+        say(redact(_sample_of(opened, sample)))
+        return 0
     links = Links.from_pattern(link) if link is not None else None
     form = cast(Format, form)
     if not decide:
@@ -90,6 +97,16 @@ def command(
         say(redact(line), err=output is None and form != "text")
     _show(decision.document, text, form, output, verbose=verbose)
     return decision.verdict.exit_code
+
+
+def _sample_of(run: RunDirectory, sample_id: str) -> str:
+    from ragstone.report.sample_text import sample_lines
+
+    record = run.find([sample_id]).get(sample_id)
+    if record is None:
+        hint = suggestion(sample_id, run.scores().samples)
+        raise ConfigError(f"there is no sample '{sample_id[:80]}' in this run.", where=str(run.path), hint=hint)
+    return "\n".join(sample_lines(record))
 
 
 def _show(document: Document, text: str, form: str, output: Path | None, *, verbose: bool) -> None:

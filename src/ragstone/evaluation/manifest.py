@@ -12,6 +12,7 @@ from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
 from ragstone.settings.settings import SystemPrice
 
+SELECTED = "it asked only the questions that were chosen"
 SAME_JOB = "it is the run of a base commit, made for one comparison only"
 
 
@@ -111,13 +112,15 @@ class Invocation(_Part):
 class GoldenManifest(_Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated.
 
-    `limited`: a limit left samples out. `generated` counts those that a model wrote and nobody reviewed.
+    `limited`: a limit or a selection left samples out. `selected`: some were chosen by id or tag. `generated` counts
+    those that a model wrote and nobody reviewed.
     """
 
     files: tuple[str, ...]
     content_hash: str
     samples: int = Field(ge=0)
     limited: bool = False
+    selected: bool = False
     generated: int = Field(default=0, ge=0)
 
 
@@ -304,6 +307,10 @@ class Manifest(_Part):
             return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
         if self.oracle_of is not None:
             return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
+        if self.golden.selected:
+            return (self.baseline or BaselineFact(eligible=False, reason="")).model_copy(
+                update={"eligible": False, "reason": SELECTED}
+            )
         if self.baseline is not None:
             return self.baseline
         if self.same_job:

@@ -144,6 +144,12 @@ def read_checkout(job: Job) -> Checkout:
     )
     job.templates = reviewed.templates
     job.notes += reviewed.notes
+    if settings.golden.only or settings.golden.tags:
+        raise ConfigError(
+            "a job on GitHub evaluates the whole golden set.",
+            where="RAGSTONE_ONLY or RAGSTONE_TAG",
+            hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
+        )
     golden = read_golden_set(settings)
     return Checkout(Trusted(settings), policy, golden, reviewed.templates, commit)
 

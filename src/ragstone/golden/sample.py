@@ -180,11 +180,15 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
-    """The samples of one evaluation, with unique ids, in file order. `limited`: a limit left samples out."""
+    """The samples of one evaluation, with unique ids, in file order.
+
+    `limited`: a limit or a selection left samples out. `selected`: it was a selection.
+    """
 
     samples: Sequence[Sample]
     mappings: tuple[ColumnMapping, ...] = ()
     limited: bool = False
+    selected: bool = False
 
     def counting(self) -> Iterator[Sample]:
         """The samples that count in checks."""

@@ -14,7 +14,7 @@ from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
-from ragstone.evaluation.manifest import RetrievalFacts
+from ragstone.evaluation.manifest import SELECTED, RetrievalFacts
 from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.evaluation.rounds.context import RunContext
@@ -313,6 +313,8 @@ def write(
     """
     request, run, verdict, terms = inputs.request, decided.run, decided.verdict, evaluated.terms
     baseline, role, past, history = evaluated.baseline, evaluated.role, request.past, None
+    if run.manifest.golden.selected:
+        role, past = replace(role, refusal=SELECTED), None
     fact = baseline_fact(verdict, role, baseline, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     manifest = run.manifest.model_copy(

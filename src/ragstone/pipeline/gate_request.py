@@ -44,7 +44,7 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
     metrics = project_metrics(settings)
     own = metrics.own()
     policy = read_policy(settings)
-    golden = read_golden_set(settings.having("golden.limit", None))
+    golden = read_golden_set(_whole(settings))
     in_force = {*policy.metrics, *policy.named_metrics}
     expected = replace(metrics, required=policy.named_metrics).select(golden)
     selected = settings.run.metrics is not None
@@ -61,6 +61,11 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
         price=settings.system.price,
         seed=settings.run.seed,
     )
+
+
+def _whole(settings: Settings) -> Settings:
+    """`settings` for all samples of the golden set."""
+    return settings.having("golden.limit", None).having("golden.only", ()).having("golden.tags", ())
 
 
 def history_file(settings: Settings) -> Path:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
-from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import RunPlan
@@ -25,13 +26,34 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
             "no golden set.",
             hint="Use --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
         )
-    return load_golden_set(
+    golden = load_golden_set(
         settings.golden.paths,
         root=settings.root,
         columns=settings.golden.columns,
         limit=settings.golden.limit,
         within=settings.within,
     )
+    return _selected(golden, settings.golden.only, settings.golden.tags)
+
+
+def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> GoldenSet:
+    """The samples of `golden` with one of `ids`, and those with one of `tags`; all if none is named.
+
+    Raises ConfigError for an id or a tag that no sample has.
+    """
+    if not ids and not tags:
+        return golden
+    known_tags = {tag for sample in golden for tag in sample.tags}
+    for name, flag, known in (
+        *((name, "--only", {sample.id for sample in golden}) for name in ids),
+        *((tag, "--tag", known_tags) for tag in tags),
+    ):
+        if name not in known:
+            raise ConfigError(
+                f"no sample has '{name[:80]}'.", where=flag, hint=suggestion(name, known) if known else None
+            )
+    chosen = golden.only(lambda sample: sample.id in ids or bool({*sample.tags} & {*tags}))
+    return replace(chosen, limited=True, selected=True)
 
 
 def golden_size(settings: Settings) -> int:

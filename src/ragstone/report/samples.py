@@ -247,7 +247,7 @@ class RunSamples:
             answer=bounded(answer.response.answer),
             baseline_answer=bounded(before.response.answer) if before is not None else None,
             reference=bounded("\nor: ".join(record.sample.references)) or None,
-            unsupported=_unsupported(answer, record, judged),
+            unsupported=statements_without_support(answer, record),
             missing=tuple(lacking_statements(answer)),
             contexts=len(answer.response.contexts),
             useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
@@ -273,8 +273,9 @@ def _worst_answer(record: SampleRecord, metric: str) -> Answer:
     return min(record.answers, key=score_of)
 
 
-def _unsupported(answer: Answer, record: SampleRecord, judged: Judgements) -> tuple[StatementPart, ...]:
+def statements_without_support(answer: Answer, record: SampleRecord) -> tuple[StatementPart, ...]:
     """The statements of the answer without support, those that a context contradicts first."""
+    judged = answer.judged
     if not isinstance(judged.statements, StatementList):
         return ()
     texts = {statement.id: statement.text for statement in judged.statements.statements}

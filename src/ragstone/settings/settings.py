@@ -45,9 +45,17 @@ def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _separated(value: object) -> object:
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 """A list, or one text with spaces or commas between its words."""
+
+
+Ids = Annotated[tuple[str, ...], BeforeValidator(_separated)]
+"""A list, or one text with commas between its ids."""
 
 
 class _Table(BaseModel):
@@ -60,6 +68,8 @@ class GoldenSettings(_Table):
     paths: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
+    only: Ids = ()
+    tags: Ids = ()
 
     @field_validator("paths", mode="before")
     @classmethod

@@ -98,6 +98,7 @@ class Round:
                 content_hash=golden.content_hash(),
                 samples=len(golden),
                 limited=golden.limited,
+                selected=golden.selected,
                 generated=sum(sample.generated for sample in golden),
             ),
             judge=self.judge.identity,

@@ -1,0 +1,62 @@
+"""One sample of a run in full, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.formatting import score
+from ragstone.metrics.registry import metric_title
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.report.samples import statements_without_support
+from ragstone.report.traces import last_frames
+
+MAX_CONTEXT = 500
+"""Number of characters of a context that are shown."""
+
+
+def sample_lines(record: SampleRecord) -> Iterator[str]:
+    """The question, what is expected, what the system answered with which contexts, and the scores. Raw text."""
+    sample = record.sample
+    place = "" if sample.origin is None else f" ({sample.origin})"
+    yield f"{sample.id}{place}"
+    yield f"Question: {sample.question}"
+    for turn in sample.history:
+        yield f"  before, {turn.role}: {turn.text}"
+    for reference in sample.references:
+        yield f"Reference: {reference}"
+    if not sample.answerable:
+        yield "The documents have no answer: abstaining is right."
+    for answer in record.answers:
+        yield from _answer_lines(answer, record)
+    yield ""
+    for name, value in record.scores.items():
+        if isinstance(value, Failed) and value.by == "system":
+            continue  # as the answer says
+        yield f"{metric_title(name)}: {_shown(value)}"
+
+
+def _answer_lines(answer: Answer, record: SampleRecord) -> Iterator[str]:
+    response = answer.response
+    yield ""
+    if response.failure is not None:
+        yield f"No answer: {response.failure.kind}: {response.failure.message}"
+        yield from (f"  {line}" for line in last_frames(response.failure.detail))
+        return
+    yield f"Answer: {response.answer}"
+    for statement in statements_without_support(answer, record):
+        yield f"  {statement.verdict}: {statement.text}"
+    for rank, context in enumerate(response.contexts, start=1):
+        named = "" if context.id is None else f" {context.id}"
+        cut = "…" if len(context.text) > MAX_CONTEXT else ""
+        yield f"Context {rank}{named}: {context.text[:MAX_CONTEXT]}{cut}"
+    if not response.contexts:
+        yield "No contexts."
+
+
+def _shown(value: Score) -> str:
+    if isinstance(value, Scored):
+        return f"{score(value.value)}{'' if value.note is None else f' ({value.note})'}"
+    if isinstance(value, NotApplicable):
+        return f"does not apply: {value.reason}"
+    return f"failed: {value.reason}"
