@@ -163,7 +163,7 @@ def test_a_budget_that_does_not_suffice_leaves_the_drops_unguarded_and_says_what
     found = project.gate("new", "main", judge=NEW, judge__max_cost_usd=0.0095)
     assert is_unguarded(found)
     assert project.calls == 2 * N, "the run itself, and nothing for the baseline"
-    assert "raise judge.max_cost_usd to $0.01" in found.verdict.warnings[0]
+    assert "raise judge.max_cost_usd to $0.02" in found.verdict.warnings[0]
     assert "12 answers takes at most 24 judge calls, about $0.01" in found.verdict.warnings[0]
 
 

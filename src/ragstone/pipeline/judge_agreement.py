@@ -48,11 +48,11 @@ def _own_labels(judge: JudgeIdentity, calibration: Calibration | None, metrics: 
 
 def _published(metric: str) -> str:
     """``faithfulness 0.79 to 0.94 AUROC``: the data set on which the offline judge does worst, and the best one."""
-    found = grade(metric)
-    if found is None:
+    judge_grade = grade(metric)
+    if judge_grade is None:
         return ""
-    worst = found.evidence[0]
-    alike: list[Evidence] = [row for row in found.evidence if row.measure == worst.measure]
+    worst = judge_grade.evidence[0]
+    alike: list[Evidence] = [row for row in judge_grade.evidence if row.measure == worst.measure]
     best = max(row.value for row in alike)
     values = f"{worst.value:.2f}" if best == worst.value else f"{worst.value:.2f} to {best:.2f}"
     return f"{metric} {values} {_MEASURES.get(worst.measure, worst.measure)}"
