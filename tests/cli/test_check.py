@@ -220,6 +220,14 @@ def test_one_row_without_a_reference_makes_no_metric_of_its_own(tmp_path: Path) 
     assert "context_precision_no_reference" in measured(project)
 
 
+def test_a_policy_that_names_no_metric_is_said_here_and_in_no_report(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=4)
+    (project / "thresholds.toml").write_text("[gate]\nmin_coverage = 0.9\n", encoding="utf-8")
+    said = " ".join(ragstone(["check"], project, exit_code=0).stdout.split())
+    assert "thresholds.toml names no metric: the default rules apply, and with the offline judge their" in said
+    assert "names no metric" not in ragstone(["gate", "--verbose"], project).stdout
+
+
 def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
     rows = [
         {"id": f"q{i}", "question": "What holds?", "reference": "It holds.", "relevant_ids": ["a.md"]} for i in range(4)

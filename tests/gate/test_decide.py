@@ -385,11 +385,11 @@ def test_the_smallest_drop_that_is_seen_is_said_once() -> None:
     detectable = only(verdict, CheckKind.DROP).detectable_drop
     assert detectable is not None
     assert verdict.sensitivity is not None
-    assert f"a loss of {detectable:.2f} in a mean in 4 of 5 runs" in verdict.sensitivity.text
+    assert f"A drop of {detectable:.2f} in a mean would be caught 4 times in 5" in verdict.sensitivity.text
     assert verdict.warnings == ()
     first = decide_gate(run({"faithfulness": HIGH * 10}), None, drop(0.02))
     assert first.sensitivity is not None
-    assert "a loss of 0.0" in first.sensitivity.text
+    assert "A drop of 0.0" in first.sensitivity.text
 
 
 def test_a_loss_of_the_run_itself_does_not_enter_what_it_could_have_shown() -> None:

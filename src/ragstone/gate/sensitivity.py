@@ -154,7 +154,7 @@ def resolution(watched: Sequence[Sight]) -> str | None:
         )
     each = ", ".join(f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched)
     worst = figure(visible(watched) or 0.0)
-    return f"This golden set detects a loss of {worst} in a mean in 4 of 5 runs ({each})."
+    return f"A drop of {worst} in a mean would be caught 4 times in 5 ({each})."
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -26,20 +26,18 @@ _OTHER_HALF = {
     "context_precision_no_reference": "context_precision",
 }
 
+FLOORS_WARN = "with the offline judge their floors only warn"
 _LOST_SHARE = 0.05
 """A metric that no longer applies to more samples than this is worth a note."""
 
 
 def permissive(evidence: Evidence) -> Iterator[str]:
-    """Warnings: rules that apply because there is no policy."""
+    """A warning that rules apply because there is no policy."""
     policy = evidence.policy
     floors_warn = any(rule.min is not None and rule.floor_action is Action.WARN for rule in evidence.rules)
-    warns = evidence.offline and floors_warn
-    floors = ", and with the offline judge their floors only warn" if warns else ""
+    floors = f", and {FLOORS_WARN}" if evidence.offline and floors_warn else ""
     if policy.file is None and not policy.named:
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
-    elif warns and not policy.named:
-        yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
 def assumed_directions(evidence: Evidence) -> Iterator[str]:

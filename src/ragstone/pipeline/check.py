@@ -25,6 +25,7 @@ from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
+from ragstone.gate.warnings import FLOORS_WARN
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.names import split_name
@@ -178,6 +179,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
                 *(f"{mapping.file}: {note}." for mapping in golden.mappings for note in mapping.notes),
                 *remarks(response, metrics, part),
                 *_unknown_ids(response, golden),
+                *_default_rules(policy, judge.identity),
                 *unrecorded,
                 *(
                     line
@@ -276,6 +278,13 @@ def remarks(response: Response, metrics: Sequence[Metric], part: str | None = No
         scored=[metric.info.name for metric in metrics if metric.info.blames != "generation"],
         unmeasured=[one.info.name for one in metrics if isinstance(one, BaseMetric) and one.reads_texts],
     )
+
+
+def _default_rules(policy: Policy, judge: JudgeIdentity) -> Iterator[str]:
+    """A sentence if the policy, such as the one that `ragstone init` writes, leaves all rules to the defaults."""
+    if policy.file is not None and not policy.named:
+        floors = f", and {FLOORS_WARN}" if judge.offline else ""
+        yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
 def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:
