@@ -1,6 +1,6 @@
 """Whether the offline judge scores what an answer says, and not how: ``python bench/answer_styles.py [DATA_DIR]``.
 
-Sixty right answers of our own in nine languages (tests/bench/answers.jsonl), each written in twelve styles, and the
+Right answers of our own in four languages (tests/bench/answers.jsonl), each written in twelve styles, and the
 same styles of invented answers to the same questions. Prints the mean faithfulness of each style, and how far it is
 from that of the plain answers. With RAGTruth in DATA_DIR besides: the mean faithfulness of the answers of each model,
 of those in which people found nothing unsupported and of the others.
@@ -84,7 +84,7 @@ def _lowered(sentence: str) -> str:
 
 async def faithfulness(cases: Sequence[tuple[str, str, Sequence[str]]]) -> list[float]:
     """The expected share of supported statements of each (question, answer, contexts); 0 for an abstention."""
-    judge = OfflineJudge([question for question, _, _ in cases])
+    judge = OfflineJudge()
     found = []
     for number, (question, answer, texts) in enumerate(cases):
         call = Call(str(number))

@@ -125,9 +125,7 @@ class Bench:
         self.items, self.judge = items(name), judge
         texts = [one.sample for one in self.items]
         self.metrics = select_metrics([*DEFAULT, "mrr"] if any(one.relevant_ids for one in texts) else DEFAULT)
-        self._offline = OfflineJudge(
-            [one.question for one in texts], [reference for one in texts for reference in one.references]
-        )
+        self._offline = OfflineJudge()
         self._known: dict[object, RecordFacts] = {}
 
     def run(self, system: System | None, share: float, n: int) -> RunScores:

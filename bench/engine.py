@@ -83,9 +83,7 @@ def judge_alone(folder: Path) -> None:
     from ragstone.system.response import Context, Response
 
     golden = load_golden_set([folder / "golden.jsonl"])
-    judge = OfflineJudge(
-        questions=[s.question for s in golden], references=[s.reference for s in golden if s.reference]
-    )
+    judge = OfflineJudge()
     metrics = select_metrics()
 
     async def loop() -> None:

@@ -105,7 +105,7 @@ async def _judge_one(judge: OfflineJudge, one: Sample, response: Response) -> No
 
 
 def main(count: int) -> None:
-    judge = OfflineJudge([sample(number)[0].question for number in range(200)])
+    judge = OfflineJudge()
     asyncio.run(judge_all(judge, 50, EVERYTHING))
     before = peak_mb()
     for name, needs in (("four headline judgements", HEADLINE), ("all six judgements", EVERYTHING)):

@@ -86,9 +86,7 @@ def _wait_for(workers: int, address: str) -> None:
 
 async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answers) -> tuple[float, list[str]]:
     """How long judging takes once the workers are ready, and the lines of the records."""
-    judge = OfflineJudge(
-        [sample.question for sample in golden], [reference for sample in golden for reference in sample.references]
-    )
+    judge = OfflineJudge()
     work, lines = Work(golden, answers, judge, select_metrics()), list[str]()
     if workers is None:
         started = time.perf_counter()
@@ -106,9 +104,7 @@ async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answer
 
 def task_of(golden: GoldenSet) -> Task:
     """What the workers do."""
-    judge = OfflineJudge(
-        [sample.question for sample in golden], [reference for sample in golden for reference in sample.references]
-    )
+    judge = OfflineJudge()
     portable = portable_judge(judge)
     assert portable is not None
     return Task(portable, tuple(select_metrics()), 1, judge.identity, versions())

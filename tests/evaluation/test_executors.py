@@ -126,7 +126,7 @@ class Dangerous(PortableJudge):
 
 class DangerousJudge(OfflineJudge):
     def __init__(self, source: Dangerous) -> None:
-        super().__init__(rarity=source.rarity)
+        super().__init__()
         self._source = source
 
     def _end(self) -> None:
@@ -146,7 +146,7 @@ class DangerousJudge(OfflineJudge):
 def dangerous(golden: GoldenSet, *fatal: str, while_there: str | None = None) -> Task:
     judge = offline(golden)
     assert isinstance(judge, OfflineJudge)
-    return replace(task_for(judge), judge=Dangerous(judge.rarity, None, fatal, while_there))
+    return replace(task_for(judge), judge=Dangerous(None, fatal, while_there))
 
 
 # -- the same results --------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_contexts_are_judged_against_the_reference_that_they_hold_most_of() -> N
 
 
 def judged(sample: Sample, response: Response) -> Judgements:
-    judge = OfflineJudge([sample.question], [])
+    judge = OfflineJudge()
     return asyncio.run(collect_judgements(judge, sample, response, NEEDS, Call(sample.id, 0, Ledger())))
 
 

@@ -50,8 +50,7 @@ def build_judge(
 
     `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none. `environ`
     is read for keys, identities and base addresses only; `tell_secret` is called with each token obtained for this run.
-    A script and a fitted judge must lie below `within`. `rarity` are the weights of the words in the golden set, if the
-    offline judge need not compute them. Raises ConfigError for an unknown name, a missing key or base
+    A script and a fitted judge must lie below `within`. Raises ConfigError for an unknown name, a missing key or base
     URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
     """
     _, model = split_name(settings.name)
@@ -89,9 +88,7 @@ def build_offline(_: str, settings: JudgeSettings, given: Surroundings) -> Offli
     from ragstone.judge.offline import OfflineJudge
 
     topic, endpoint = _topic(settings, given.environ)
-    questions = (sample.question for sample in given.golden_set)
-    references = (reference for sample in given.golden_set for reference in sample.references if reference)
-    return OfflineJudge(questions, references, topic=topic, endpoint=endpoint)
+    return OfflineJudge(topic=topic, endpoint=endpoint)
 
 
 def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic | None, str | None]:

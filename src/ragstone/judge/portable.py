@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ragstone.judge.fitted import FittedFile, FittedJudge
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.protocol import Judge
 
 
@@ -21,14 +20,13 @@ class FittedTo:
 
 @dataclass(frozen=True, slots=True)
 class PortableJudge:
-    """The offline judge, or the one that was fitted to labels. `rarity` are the word weights of the golden set."""
+    """The offline judge, or the one that was fitted to labels."""
 
-    rarity: Rarity
     fitted: FittedTo | None = None
 
     def build(self) -> Judge:
         """A judge that gives the same judgements."""
-        offline = OfflineJudge(rarity=self.rarity)
+        offline = OfflineJudge()
         if self.fitted is None:
             return offline
         return FittedJudge(self.fitted.name, self.fitted.file, self.fitted.digest, offline)
@@ -43,4 +41,4 @@ def portable_judge(judge: Judge) -> PortableJudge | None:
     else:
         return None
     own = type(judge) not in (OfflineJudge, FittedJudge) or type(offline) is not OfflineJudge
-    return None if own or offline.identity.embeddings is not None else PortableJudge(offline.rarity, fitted)
+    return None if own or offline.identity.embeddings is not None else PortableJudge(fitted)

@@ -64,13 +64,18 @@ def entities(
             keys = read_sentence(" ".join(named), language).keys
             if nouns and len(keys) < 2 and not any(_is_abbreviation(word) for word in words):
                 continue
-            if keys and not all(key.startswith(NUMBER) for key in keys):
+            if keys and not all(map(_is_number, keys)):
                 found.add(keys)
         for clock in _CLOCK.findall(sentence):
             found.add(read_sentence(clock, language).keys)
         rest = _CLOCK.sub(" ", sentence)
-        found.update((key,) for key in read_sentence(rest, language).keys if key.startswith(NUMBER))
+        found.update((key,) for key in read_sentence(rest, language).keys if _is_number(key))
     return frozenset(found)
+
+
+def _is_number(key: str) -> bool:
+    """Whether a key is that of a number, and not of a month."""
+    return key.startswith(NUMBER) and not key[1:].startswith("m")
 
 
 def _is_abbreviation(word: str) -> bool:

@@ -99,7 +99,7 @@ def test_without_the_question_no_score_is_made_up(world: Any) -> None:
 
 
 def test_a_judge_that_can_not_write_gets_the_earlier_question_too(world: Any) -> None:
-    judge = OfflineJudge([SAMPLE.question], [])
+    judge = OfflineJudge()
     asked = world.run(asked_in_full(judge, SAMPLE, Call("q1")))
     assert asked == "How long may I return shoes? And without the receipt?"
     shoes = replace(RESPONSE, answer="Shoes can't be returned without the receipt.")

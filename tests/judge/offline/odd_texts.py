@@ -62,7 +62,7 @@ async def judge_in_all_ways(text: str, part: str) -> None:
 
     plain = "The house with the number 5 is red."
     question, answer, reference, context = (text if part == one else plain for one in PARTS)
-    judge = OfflineJudge([question], [reference])
+    judge = OfflineJudge()
     contexts = [Context(context)]
     call = Call("s")
     statements = (await judge.statements("What?", plain, call=call)).statements

@@ -63,8 +63,7 @@ def test_the_same_input_gives_the_same_judgements() -> None:
     sample = Sample("a", "When was the lighthouse built?", reference="It was built in 1871.")
     response = Response("a", LIGHTHOUSE, (Context(LIGHTHOUSE), Context("Boats are wet.")))
     rounds = [
-        done(collect_judgements(OfflineJudge(["When?"], ["Then."]), sample, response, frozenset(JudgementKind), CALL))
-        for _ in range(2)
+        done(collect_judgements(OfflineJudge(), sample, response, frozenset(JudgementKind), CALL)) for _ in range(2)
     ]
     assert rounds[0] == rounds[1]
 
@@ -83,7 +82,7 @@ texts = [line.format(n) for n in range(2, 9)]
 sample = Sample("a", "Which boat sails with salt?", reference=texts[3] + " " + texts[1])
 answer = texts[2] + " The harbour was closed and the captain stayed at home."
 response = Response("a", answer, tuple(map(Context, texts)))
-judge = OfflineJudge(texts, texts)
+judge = OfflineJudge()
 print(asyncio.run(collect_judgements(judge, sample, response, frozenset(JudgementKind), Call("a"))))
 """
 

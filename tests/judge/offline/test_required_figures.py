@@ -10,7 +10,7 @@ import pytest
 from answer_shares import BEGIN, MODELS, WICE, Labelled, by_label, composed, copied, difference, flagged, labelled, own
 from answer_styles import RAGTRUTH, by_model
 from judge_opinions import TaskResult, run_judge, summarise
-from labelled_sets import Pairwise, load_items
+from labelled_sets import load_items
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
@@ -26,8 +26,7 @@ def results(file: str) -> dict[str, TaskResult]:
     path = DATA / file
     need_data(path)
     items = load_items(path)
-    cases = [item.first if isinstance(item, Pairwise) else item.case for item in items]
-    judge = OfflineJudge([case.question for case in cases], [case.reference for case in cases if case.reference])
+    judge = OfflineJudge()
     return {result.task.value: result for result in summarise(asyncio.run(run_judge(judge, items)))}
 
 

@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement, Support, Verdict
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.offline.lexicon import guess_language
-from ragstone.judge.offline.passage import read_passage
-from ragstone.judge.offline.support import stands_in
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.report.escape import markdown_inline
@@ -89,21 +86,6 @@ def test_a_passage_supports_all_that_it_says_in_every_language(code: str) -> Non
 def verdict(context: str, statement: str) -> Verdict:
     table = OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=CALL)
     return asyncio.run(table).supports[0].verdict
-
-
-@pytest.mark.parametrize(
-    ("context", "statement"),
-    [
-        ("It is not true that the bridge carries lorries.", "The bridge carries lorries."),
-        ("Es gibt keine Brücke über den breiten Fluss.", "Brücke über den breiten Fluss."),
-        ("Tolls rose by 15 % in the month of May.", "Tolls rose by 5 % in the month of May."),
-        ("The temperature fell to -5 degrees that night.", "The temperature fell to 5 degrees that night, not -5."),
-        ("价格是110日元。", "价格是10日元。"),
-    ],
-)
-def test_words_that_a_negation_or_another_number_precedes_do_not_stand_there(context: str, statement: str) -> None:
-    language = guess_language(context)
-    assert not stands_in(statement, [read_passage(context, language)], language)
 
 
 def test_a_negation_before_a_stop_negates_nothing_after_it() -> None:

@@ -1,305 +1,144 @@
-"""Features of a statement compared with all contexts together: all in [0, 1]; higher is better supported."""
+"""What speaks for and against a statement in texts: shares of it that they contain, and conflicts with them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
-from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Passage, Sentence, neighbours
-from ragstone.judge.offline.rarity import Rarity
-from ragstone.judge.offline.tokens import NUMBER, key_sequence, keys_of
+from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.tokens import NUMBER
 
-FEATURES = (
-    "held_by_window",
-    "pairs_held",
-    "few_missing_in_window",
-    "numbers_held",
-    "names_held",
-    "no_gap",
-    "words_held",
-    "few_words_missing",
-    "all_held",
-    "speaker_held",
-    "asserts",
-)
-"""Names of the features, in the order of `Match.features`."""
+SHARES = ("words", "content", "one_place", "pairs", "numbers", "names")
+"""Shares in [0, 1], higher is better: of all words, of the content words, of those in three neighbouring sentences, of
+the neighbouring pairs, of the numbers and of the names that the texts contain.
+"""
+FEATURES = (*SHARES, *KINDS)
+"""Names of the features, in the order of `Match.features`: the shares, and for each kind of conflict how sure it is."""
 
 _WINDOW = 3
 _NEAR = 0.5
-_SAME = 0.8
-_LIGHT = 0.5
-_ALL = 1.0 - 1e-9
+_MAX_NEAR = 6
 _PREFIX = 5
-_MANY_WORDS = 10
-_MUCH_SPEAKER = 4
-_CLOSE, _CLOSE_UNSPACED = 0.9 - 1e-9, 0.7
-DOUBTS = (*KINDS, "close")
-"""What lowers the probability: the kinds of conflict, and any of them in a statement that is nearly a copy, where it is
-no accident."""
-_TO_TELL = 4
-"""The fewest keys of which all but one show that a sentence was copied."""
-_NOWHERE = ("number", "month", "name")
-_NO_CONFLICTS = (False,) * len(DOUBTS)
-_MAX_CLOSE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well the contexts support a statement of this `weight`, the sum over its keys. `conflicts`: for each of
-    DOUBTS, whether the nearest text disagrees.
+    """How a statement and texts go together.
 
-    For each context, `shares` and `windows` are the shares of the statement's weight found anywhere in it and in
-    neighbouring sentences, and `held` has a bit for each of the statement's keys, in order, that it contains.
+    `features` are as FEATURES names them. For each text, `held` are the statement's keys that it contains, and
+    `windows` the largest share of the keys in neighbouring sentences.
     """
 
     features: tuple[float, ...]
-    conflicts: tuple[bool, ...]
-    shares: tuple[float, ...]
+    held: tuple[frozenset[str], ...]
     windows: tuple[float, ...]
-    held: tuple[int, ...]
-    weight: float
+
+    @property
+    def conflicts(self) -> bool:
+        """Whether the nearest text contradicts the statement."""
+        return any(self.features[len(SHARES) :])
 
 
-def match(statement: Sentence, contexts: Sequence[Passage], rarity: Rarity, language: Language) -> Match:
+def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     """`statement` against all `contexts` (at least one) together."""
-    weights = rarity.weights(statement.keys)
-    light = keys_of(language.code).light
-    if not light.isdisjoint(weights):
-        weights = {key: _LIGHT * weight if key in light else weight for key, weight in weights.items()}
-    keys = tuple(weights)
-    total = sum(weights.values())
-    unheld_function = statement.function.difference(*(context.function for context in contexts))
-    found = _find(weights, contexts)
-    held = found.held_by_any
-    words = _words(
-        len(statement.function) - len(unheld_function) + held.bit_count(),
-        len(statement.function) + sum(held >> bit & 1 or key not in light for bit, key in enumerate(keys)),
+    keys = statement.key_set
+    places = [_places(statement, context) for context in contexts]
+    held = tuple(frozenset(found) for found in places)
+    all_held = frozenset[str]().union(*held)
+    windows, near = _windows(places)
+    size = max(1, len(keys))
+    function = statement.function
+    known = sum(any(word in context.function for context in contexts) for word in function)
+    closest = sorted(
+        (-count, len(contexts[rank].keys[position]), rank, position)
+        for count, rank, position in near
+        if count >= max(1, _NEAR * size)
     )
-    speaker_held = _speaker_held(statement, unheld_function & language.speaker)
-    if not held:
-        nothing = (0.0,) * len(contexts)
-        features = (0.0,) * 6 + words + (0.0, speaker_held, _asserts(statement))
-        return Match(features, _NO_CONFLICTS, nothing, nothing, (0,) * len(contexts), total)
-    held_keys = frozenset(key for bit, key in enumerate(keys) if held >> bit & 1)
-    windows, best_mask, close = found.windows(_NEAR * total)
-    del close[_MAX_CLOSE:]
-    conflicts = _NO_CONFLICTS
-    if close:
-        conflicts = conflicting(
-            statement,
-            [contexts[rank].sentence(position) for _, rank, position in close],
-            sum(-less >= _SAME * total for less, _, _ in close),
-            held_keys,
-            language,
-        )
-        conflicts += (_nearly_copied(statement, contexts, close[0], total, max(words), conflicts),)
-    features = (
-        max(windows) / total,
-        _pairs_held(statement, contexts, found, close),
-        1.0 / (1 + len(keys) - best_mask.bit_count()),
-        _share(statement.numbers, held_keys),
-        _share(_names(statement, language), held_keys),
-        1.0 - _longest_gap(statement.keys, held_keys) / len(statement.keys),
-        *words,
-        float(words[0] >= _ALL and best_mask.bit_count() == len(keys)),
-        speaker_held,
-        _asserts(statement),
+    del closest[_MAX_NEAR:]
+    conflicts = conflicting(
+        statement,
+        [(contexts[rank].sentence(position), -less / size) for less, _, rank, position in closest],
+        all_held,
     )
-    return Match(
-        features,
-        conflicts,
-        tuple(weight / total for weight in found.by_context),
-        tuple(window / total for window in windows),
-        tuple(found.held),
-        total,
+    shares = (
+        (known + len(all_held)) / max(1, len(function) + len(keys)),
+        len(all_held) / size,
+        max(windows, default=0) / size,
+        _pairs_held(statement, contexts),
+        _share(statement.numbers, all_held),
+        _share(statement.name_keys, all_held),
     )
+    return Match((*shares, *conflicts), held, tuple(window / size for window in windows))
 
 
-def _nearly_copied(
-    statement: Sentence,
-    contexts: Sequence[Passage],
-    closest: tuple[float, int, int],
-    total: float,
-    words: float,
-    conflicts: Sequence[bool],
-) -> bool:
-    """Whether a statement with conflicts is nearly a copy of the closest sentence, which has all its keys but one, or
-    most of their weight while hardly any of its `words` is found nowhere. The sentence doesn't matter to what is found
-    nowhere, nor the words if it says that something isn't true.
+def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
+    """The positions of the sentences of `context` that contain each of the statement's keys; keys in none are left out.
+
+    A number and its unit are also there if the context has the same amount in another unit.
     """
-    if not any(conflicts):
-        return False
-    copied = words >= (_CLOSE if statement.language.spaced else _CLOSE_UNSPACED)
-    if not statement.language.spaced or any(conflicts[KINDS.index(kind)] for kind in _NOWHERE):
-        return copied
-    if conflicts[KINDS.index("negation")] and statement.denies:
-        return True
-    less, rank, position = closest
-    missing = len(statement.key_set - contexts[rank].sentence(position).key_set)
-    return (missing <= 1 and len(statement.key_set) >= _TO_TELL) or (copied and -less >= _SAME * total)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Where the keys of a statement are. All contexts are in one row of sentences, with a gap of `_WINDOW` - 1 after
-    each, so that a window never contains sentences of two; context `rank` begins at `starts[rank]`.
-
-    `weights` are those of the keys, in order. `sentences` are the weights of the keys in each sentence, always added in
-    that order; `masks` has a bit for each key in a sentence. `by_context` and `held` are the same for each context.
-    """
-
-    weights: Sequence[float]
-    starts: Sequence[int]
-    sentences: Sequence[float]
-    masks: Sequence[int]
-    by_context: Sequence[float]
-    held: Sequence[int]
-    held_by_any: int
-
-    def windows(self, near: float) -> tuple[list[float], int, list[tuple[float, int, int]]]:
-        """The weight in the best `_WINDOW` neighbouring sentences of each context; the keys in the best of all; and the
-        sentences with a weight from `near` on, the heaviest first: the weight below zero, context, position.
-        """
-        sentences, masks = self.sentences, self.masks
-        sums: dict[int, float] = {}
-        windows = [0.0] * len(self.held)
-        best, best_mask = 0.0, 0
-        close: list[tuple[float, int, int]] = []
-        for rank, (start, end) in enumerate(pairwise(self.starts)):
-            if not self.held[rank]:
-                continue
-            top = 0.0
-            # A window that starts with a sentence without keys of the statement can't beat one that starts later.
-            for at, mask in enumerate(masks[start : end - _WINDOW + 1], start):
-                if not mask:
-                    continue
-                weight = sentences[at]
-                if weight >= near:
-                    close.append((-weight, rank, at - start))
-                if weight + sentences[at + 1] + sentences[at + 2] > top:
-                    window = mask | masks[at + 1] | masks[at + 2]
-                    if window != mask:
-                        if window not in sums:
-                            sums[window] = sum_of(window, self.weights)
-                        weight = sums[window]
-                    if weight > top:
-                        top = weight
-                        if top > best:
-                            best, best_mask = top, window
-            windows[rank] = top
-        close.sort()
-        return windows, best_mask, close
-
-
-def _find(weights: Mapping[str, float], contexts: Sequence[Passage]) -> _Found:
-    """Where the keys in `weights` are in `contexts`."""
-    starts = [0, *accumulate(len(context.texts) + _WINDOW - 1 for context in contexts)]
-    ranked = [(rank, starts[rank], context.places) for rank, context in enumerate(contexts)]
-    sentences, masks = [0.0] * starts[-1], [0] * starts[-1]
-    by_context, held = [0.0] * len(ranked), [0] * len(ranked)
-    held_by_any = 0
-    flag = 1
-    for key, weight in weights.items():
-        for form in _forms(key):
-            for rank, start, places in ranked:
-                where = places.get(form)
-                if where is not None:
-                    held_by_any |= flag
-                    held[rank] |= flag
-                    by_context[rank] += weight
-                    for position in where:
-                        masks[start + position] |= flag
-                        sentences[start + position] += weight
-            if held_by_any & flag:
+    places: dict[str, Sequence[int]] = {}
+    for key in statement.key_set:
+        for form in forms(key):
+            if form in context.places:
+                places[key] = context.places[form]
                 break
-        flag <<= 1
-    return _Found(tuple(weights.values()), starts, sentences, masks, by_context, held, held_by_any)
+    lacking = statement.numbers - places.keys()
+    if lacking and not context.amounts.isdisjoint(statement.amounts):
+        for value, key in statement.amounts.items():
+            if value in context.amounts:
+                positions = [at for at, sentence in enumerate(context.sentences) if value in sentence.amounts]
+                place = statement.keys.index(key)
+                for equal in statement.keys[place : place + 2]:
+                    places.setdefault(equal, positions)
+    return places
 
 
-def sum_of(mask: int, weights: Sequence[float]) -> float:
-    """The sum of the weights whose bits are set, in order."""
-    found = 0.0
-    for bit, weight in enumerate(weights):
-        if mask >> bit & 1:
-            found += weight
-    return found
+def _windows(places: Sequence[Mapping[str, Sequence[int]]]) -> tuple[list[int], Iterator[tuple[int, int, int]]]:
+    """How many keys neighbouring sentences of each context have at most; and (keys, context, position) by sentence."""
+    windows: list[int] = []
+    by_sentence: list[dict[int, int]] = []
+    for found in places:
+        masks: dict[int, int] = {}
+        for bit, positions in enumerate(found.values()):
+            for position in positions:
+                masks[position] = masks.get(position, 0) | 1 << bit
+        by_sentence.append(masks)
+        most = 0
+        for position, mask in masks.items():
+            for step in range(1, _WINDOW):
+                mask |= masks.get(position + step, 0)
+            most = max(most, mask.bit_count())
+        windows.append(most)
+    sentences = (
+        (mask.bit_count(), rank, position) for rank, masks in enumerate(by_sentence) for position, mask in masks.items()
+    )
+    return windows, sentences
 
 
-def _pairs_held(
-    statement: Sentence, contexts: Sequence[Passage], found: _Found, close: Sequence[tuple[float, int, int]]
-) -> float:
-    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts.
-
-    Only sentences with two of its keys are searched, those in `close` first, until nothing is missing.
-    """
-    pairs = missing = frozenset(neighbours(statement.keys))
-    if not pairs:
-        return 1.0
-    for _, rank, position in close:
-        missing -= contexts[rank].pairs(position)
-        if not missing:
-            return 1.0
-    repeats = any(one == other for one, other in missing)
-    for rank, (start, end) in enumerate(pairwise(found.starts)):
-        if not found.held[rank]:
-            continue
-        for position, mask in enumerate(found.masks[start : end - _WINDOW + 1]):
-            if mask & (mask - 1) or (repeats and mask):
-                missing -= contexts[rank].pairs(position)
-    return (len(pairs) - len(missing)) / len(pairs)
+def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
+    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts."""
+    pairs = frozenset(pairwise(statement.keys))
+    return _share(pairs, frozenset(pair for pair in pairs if any(pair in context.pairs for context in contexts)))
 
 
-def _words(held: int, of: int) -> tuple[float, float]:
-    """The share of all words found, function words included, and how few are missing (0 from ten on)."""
-    return (held / of if of else 1.0, max(0.0, 1.0 - (of - held) / _MANY_WORDS))
-
-
-def _share(keys: Collection[str], held: frozenset[str]) -> float:
-    """The share of `keys`, each once, that is found; 1 when there are none."""
-    return sum(key in held for key in keys) / len(keys) if keys else 1.0
+def _share(wanted: Collection[object], held: Collection[object]) -> float:
+    """The share of `wanted` that is in `held`; 1 when there are none."""
+    return sum(one in held for one in wanted) / len(wanted) if wanted else 1.0
 
 
 def holds_key(key: str, places: Mapping[str, Sequence[int]]) -> bool:
     """Whether `places` have `key` or its word family."""
-    return any(form in places for form in _forms(key))
+    return any(form in places for form in forms(key))
 
 
-def _forms(key: str) -> tuple[str, ...]:
+def forms(key: str) -> tuple[str, ...]:
     """`key`, and what is looked for if it is not found, its word family: without its last letter or two, at least five
-    long.
+    long, and as or instead of a German participle.
     """
-    if len(key) <= _PREFIX or key.startswith(NUMBER):
+    if key.startswith(NUMBER):
         return (key,)
-    return (key, key[:-1], key[:-2]) if len(key) > _PREFIX + 1 else (key, key[:-1])
-
-
-def _names(statement: Sentence, language: Language) -> frozenset[str]:
-    """Keys of capitalised words except the first word (German nouns aren't names, but are rare words too)."""
-    if not statement.capitals:
-        return frozenset()
-    capitals = [token.lower() for token in statement.surface[1:] if token[0].isupper()]
-    return frozenset(key for key in key_sequence(capitals, language) if key in statement.key_set)
-
-
-def _speaker_held(statement: Sentence, unheld: frozenset[str]) -> float:
-    """1 unless the statement has first-person words that the contexts lack (`unheld`); lower, the more it has."""
-    if not unheld:
-        return 1.0
-    mine = sum(token.lower() in unheld for token in statement.surface)
-    return 1.0 - min(1.0, _MUCH_SPEAKER * mine / len(statement.surface))
-
-
-def _asserts(statement: Sentence) -> float:
-    """0 for a question: an answer that only asks makes no claim that could be supported."""
-    return float(not statement.text.endswith(("?", "？", "؟")))
-
-
-def _longest_gap(keys: Sequence[str], held: frozenset[str]) -> int:
-    longest = run = 0
-    for key in keys:
-        run = 0 if key in held else run + 1
-        longest = max(longest, run)
-    return longest
+    participle = key[2:] if key.startswith("ge") else f"ge{key}"
+    shorter = [key[:-cut] for cut in (1, 2) if len(key) - cut >= _PREFIX]
+    return (key, *shorter, participle)

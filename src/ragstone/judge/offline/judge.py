@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ragstone.judge.abilities import NO_EMBEDDINGS
@@ -25,14 +24,14 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.offline import relevance
 from ragstone.judge.offline.abstention import abstains, hedged, refuses
-from ragstone.judge.offline.agreement import USE_FEATURES, Said, overall, said, use_features
+from ragstone.judge.offline.agreement import USE_FEATURES, Agreement, compare, overall, use_features
+from ragstone.judge.offline.bare import full_statement, opening, option_letter, options, read_bare, read_statement
 from ragstone.judge.offline.claims import bare_answer
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import Passage, Sentence, TextCache, read_passage, read_sentence
-from ragstone.judge.offline.rarity import Rarity
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import SupportModel
@@ -60,23 +59,14 @@ _LANGUAGE_SAMPLE = 600
 class OfflineJudge:
     """Judges by words, numbers and names: no key, no network, no model to download, the same result every time.
 
-    `questions` and `references` are the golden set's; rare words there count more. `rarity` replaces them where these
-    weights are known already. With `topic`, embeddings contribute to answer relevancy, and `endpoint` is their source;
-    everything else uses words only. Methods raise JudgementFailed for text that they can't judge, and never wait,
-    except for embeddings, which also raise JudgeError when their server can't be used any more.
+    With `topic`, embeddings contribute to answer relevancy, and `endpoint` is their source; everything else uses words
+    only. Methods raise JudgementFailed for text that they can't judge, and never wait, except for embeddings, which
+    also raise JudgeError when their server can't be used any more.
     """
 
     concurrency = 8
 
-    def __init__(
-        self,
-        questions: Iterable[str] = (),
-        references: Iterable[str] = (),
-        *,
-        topic: Topic | None = None,
-        endpoint: str | None = None,
-        rarity: Rarity | None = None,
-    ) -> None:
+    def __init__(self, *, topic: Topic | None = None, endpoint: str | None = None) -> None:
         weights = load_weights()
         self._topic = topic
         self.identity = JudgeIdentity(
@@ -90,13 +80,7 @@ class OfflineJudge:
         self._answering = weights.model("answering", relevance.ANSWER_FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         self._needed = weights.model("needed", relevance.FEATURES)
-        texts = (
-            chain.from_iterable(read_passage(text, guess_language(text)).keys)
-            for text in chain(questions, references)
-            if text
-        )
-        self.rarity = rarity or Rarity(texts, weights.everyday)
-        self._support = SupportModel(weights, self.rarity)
+        self._support = SupportModel(weights)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = TextCache(_read, _MAX_CACHED_CHARACTERS)
         self._questions = TextCache(self._read_question, _MAX_CACHED_CHARACTERS // 40)
@@ -108,14 +92,19 @@ class OfflineJudge:
             await self._topic.close()
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        _bounded(answer=answer)
+        _bounded(question=question, answer=answer)
         language = _language((answer,))
+        full = _full_statement(question, answer)
+        if full is not None:
+            return StatementList(statements=(Statement("s1", full),), abstains=False)
         found = self._split(answer, language.code)
         for sentence in _limited(found, "the answer"):
             self._sentence.add(sentence.text, language.code, sentence)
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = _claims(found, language)
+        if not claims and found and self._questions(question, language.code).sentence.keys:
+            return StatementList(statements=(Statement("s1", f"{question} {answer}".strip()),), abstains=False)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return StatementList(statements=_numbered("s", claims), abstains=False)
@@ -132,8 +121,7 @@ class OfflineJudge:
         passages = [self._read(text, language.code) for text in texts]
         sources = [context_id(rank) for rank in range(len(contexts))]
         ratings = [
-            self._support.rate(self._sentence(statement.text, language.code), passages, language)
-            for statement in statements
+            self._support.rate(self._sentence(statement.text, language.code), passages) for statement in statements
         ]
         supports = tuple(
             self._support.verdict(statement.id, rating, sources)
@@ -151,11 +139,11 @@ class OfflineJudge:
         sources = [context_id(rank) for rank in range(len(contexts))]
         goal = reference or answer
         found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
-        ratings = [self._support.rate(sentence, passages, language) for sentence in found]
+        ratings = [self._support.rate(sentence, passages) for sentence in found]
         asked = self._questions(question, language.code)
         if found:
             matches = [rating.match for rating in ratings]
-            rows = use_features(found, matches, self.rarity, asked.sentence.key_set)
+            rows = use_features(found, matches, asked.sentence.key_set)
             use = [self._use.probability(row) for row in rows]
         else:
             use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
@@ -190,7 +178,7 @@ class OfflineJudge:
         _bounded(question=question, answer=answer, reference=max(references, key=len, default=""))
         language = _language((answer,))
         asked = self._questions(question, language.code)
-        if not asked.weights:
+        if not asked.sentence.keys:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         sentences = self._split(answer, language.code)
         if not sentences:
@@ -200,7 +188,6 @@ class OfflineJudge:
             asked,
             sentences,
             language,
-            self.rarity,
             [self._read(text, language.code) for text in _texts(contexts)],
             [self._read(text, language.code) for text in references],
             nearness,
@@ -216,21 +203,35 @@ class OfflineJudge:
         self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
     ) -> ReferenceMatch:
         _bounded(question=question, reference=reference, answer=answer)
+        same = _same_word(question, normalise(reference), normalise(answer))
+        if same is not None:
+            return _by_word(question, reference, statements, same)
         language = _language((reference,))
-        found = _limited(self._split(reference, language.code), "the reference")
+        asked = self._questions(question, language.code).sentence.key_set
+        full, full_answer = _full_statement(question, reference), _full_statement(question, answer)
+        if full is not None:
+            found: tuple[Sentence, ...] = (_sentence(full, language.code),)
+            passage = Passage.of(found[0])
+        else:
+            found = _limited(self._split(reference, language.code), "the reference")
+            passage = self._read(reference, language.code)
         if not any(sentence.keys for sentence in found):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         references = _numbered("r", found)
-        asked = self._questions(question, language.code).sentence.key_set
-        mine = [self._sentence(statement.text, language.code) for statement in statements]
-        answers = self._said(mine, reference, language, asked)
-        others = self._said(found, bare_answer(answer), language, asked)
+        own = [self._sentence(statement.text, language.code) for statement in statements]
+        said = self._read(bare_answer(answer), language.code)
+        if full_answer is not None:
+            said = Passage.of(_sentence(full_answer, language.code))
+        if full is not None or full_answer is not None:
+            asked = frozenset()
+        from_answer = [compare(statement, passage, asked) for statement in own]
+        from_reference = [compare(statement, said, asked) for statement in found]
         return ReferenceMatch(
             reference_statements=references,
-            answer_supports=_agreements(statements, answers, "reference"),
-            reference_supports=_agreements(references, others, "answer"),
-            answer_share=overall(answers),
-            reference_share=overall(others),
+            answer_supports=_agreements(statements, from_answer, "reference"),
+            reference_supports=_agreements(references, from_reference, "answer"),
+            answer_share=overall(from_answer),
+            reference_share=overall(from_reference),
         )
 
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
@@ -238,7 +239,7 @@ class OfflineJudge:
         texts = _texts(contexts)
         language = _language(texts)
         asked = self._questions(question, language.code)
-        if not asked.weights:
+        if not asked.sentence.keys:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         contexts_found = tuple(
             self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
@@ -247,19 +248,13 @@ class OfflineJudge:
         return ContextGrades(contexts_found)
 
     def _read_question(self, question: str, code: str) -> Question:
-        return read_question(_sentence(normalise(question), code), self.rarity)
+        return read_question(_sentence(normalise(question), code))
 
     def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
         chance = self._relevance.probability(relevance.features(asked, passage.sentences))
         each = [self._needed.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
         relevant = sum(chance * one >= self._needed.threshold for one in each)
         return SentenceRelevance(name, relevant, len(each), chance, sum(each) / max(1, len(each)))
-
-    def _said(
-        self, statements: Sequence[Sentence], text: str, language: Language, question: frozenset[str]
-    ) -> list[Said]:
-        passage = self._read(text, language.code)
-        return [said(statement, passage, self.rarity, question) for statement in statements]
 
 
 def _bounded(**texts: str) -> None:
@@ -281,7 +276,7 @@ def _too_long(what: str, characters: int, most: int) -> str:
     return f"{what} {characters:,} characters; the offline judge takes at most {most:,}, so nothing was judged"
 
 
-def _agreements(statements: Sequence[Statement], found: Sequence[Said], source: str) -> tuple[Support, ...]:
+def _agreements(statements: Sequence[Statement], found: Sequence[Agreement], source: str) -> tuple[Support, ...]:
     return tuple(
         Support(
             statement.id,
@@ -297,7 +292,44 @@ def _read(text: str, code: str) -> Passage:
 
 
 def _sentence(text: str, code: str) -> Sentence:
-    return read_sentence(text, language_of(code))
+    return read_statement(text, language_of(code))
+
+
+def _full_statement(question: str, answer: str) -> str | None:
+    """What a bare answer says together with its question; None if it isn't bare, or the question says nothing."""
+    plain = normalise(question)
+    language = _language((question,))
+    bare = read_bare(normalise(answer), language) if len(answer) < _LANGUAGE_SAMPLE else None
+    if bare is None or not read_sentence(plain, language).keys:
+        return None
+    return full_statement(plain, normalise(answer), bare)
+
+
+def _same_word(question: str, reference: str, answer: str) -> bool | None:
+    """Whether an answer and a reference, one of which is bare, say the same by one word; None if words can't tell."""
+    language = _language((question,))
+    expected, said = read_bare(reference, language), read_bare(answer, language)
+    if expected is None and said is None:
+        return None
+    offered = options(normalise(question))
+    pairs = (
+        (opening(reference), opening(answer)),
+        (option_letter(reference, offered), option_letter(answer, offered)),
+    )
+    return next((first == second for first, second in pairs if None not in (first, second)), None)
+
+
+def _by_word(question: str, reference: str, statements: Sequence[Statement], same: bool) -> ReferenceMatch:
+    """The match of a bare answer with a bare reference: 1 or 0 by the word."""
+    references = (Statement("r1", f"{question} {reference}"),)
+    verdict = Agreement(1.0, float(same), same)
+    return ReferenceMatch(
+        reference_statements=references,
+        answer_supports=_agreements(statements, [verdict] * len(statements), "reference"),
+        reference_supports=_agreements(references, [verdict], "answer"),
+        answer_share=float(same),
+        reference_share=float(same),
+    )
 
 
 def _split(text: str, code: str) -> tuple[Sentence, ...]:

@@ -11,7 +11,6 @@ from importlib import resources
 from typing import Any, cast
 
 _SAMPLE_WORDS = 80
-_ALL = 3
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
 _ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]*)?")
 _SCRIPTS = (
@@ -26,10 +25,50 @@ _SCRIPTS = (
     (re.compile(r"[\u0e00-\u0e7f]"), "th"),
 )
 _WORD_LISTS = [
-    *("function", "negations", "truths", "averting", "only", "light"),
-    *("hedges", "vague", "hedging", "pronouns", "agents", "speaker"),
+    *("function", "negations", "averting", "only", "hedges", "vague", "hedging", "pronouns", "agents"),
 ]
-_STEMMERS_BY_SCRIPT = {"ru": "russian", "ar": "arabic", "hi": "hindi", "el": "greek"}
+_STEMMERS = {
+    "ru": "russian",
+    "ar": "arabic",
+    "hi": "hindi",
+    "el": "greek",
+    "it": "italian",
+    "pt": "portuguese",
+    "nl": "dutch",
+}
+"""Snowball stemmers of languages that have no word lists."""
+
+_TELLTALES = {
+    "it": (
+        "il lo la i gli le l' un uno una un' di del dello della dei degli delle d' a al allo alla ai "
+        "agli alle da dal dallo dalla dai dagli dalle in nel nello nella nei negli nelle con su sul "
+        "sullo sulla sui sugli sulle per tra fra e ed o ma se che chi cui quale quali come quando dove "
+        "perché è sono era erano fu furono essere stato stata stati state ha hanno aveva avevano avere "
+        "può possono poteva deve devono io tu lui lei noi voi loro mi ti si ci vi me te mio mia tuo tua "
+        "suo sua suoi sue nostro vostro questo questa questi queste quello quella quelli quelle anche "
+        "più molto già tutto tutti tutta tutte cosa sì nell' dell' all' dall' sull' quest' quell' c' s' "
+        "m' t' v' com' dov' anch' non no mai nessun nessuno nessuna niente nulla né senza neanche "
+        "nemmeno"
+    ),
+    "pt": (
+        "o a os as um uma uns umas de do da dos das d' em no na nos nas por pelo pela pelos pelas para "
+        "com sem sobre entre até desde ao aos à às e ou mas se que quem qual quais como quando onde "
+        "porque é são era eram foi foram ser sido está estão estava estar tem têm tinha ter há pode "
+        "podem podia deve devem eu tu ele ela nós vós eles elas você vocês me te se lhe lhes meu minha "
+        "teu tua seu sua seus suas nosso nossa este esta estes estas esse essa esses essas aquele aquela "
+        "isto isso também mais muito já todo todos toda todas sim não nunca jamais nenhum nenhuma nada "
+        "ninguém nem sem tampouco"
+    ),
+    "nl": (
+        "de het een en of maar want dat die dit deze wat wie waar wanneer hoe waarom in op aan van voor "
+        "met door bij uit naar over onder tot om tegen tussen tijdens is zijn was waren wordt worden "
+        "werd werden geweest heeft hebben had hadden kan kunnen kon moet moeten mag zal zullen zou ik "
+        "jij je u hij zij ze wij we jullie hen hun mij me jou hem haar ons mijn jouw zijn onze er ook "
+        "nog al zeer zo dan als ja niet geen nooit niets niemand noch zonder nergens"
+    ),
+}
+"""Function words of languages that have no other word lists, so that they aren't taken for one that has."""
+
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -37,42 +76,41 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Language:
     """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
 
-    `truths` are words after which a negation denies all that follows ("not true that"); `averting` are words that deny
-    without a negation ("avoid"); `light` are those that hardly claim anything, such as "various" and "include"; `only`
-    are words before which a negation negates nothing ("not only"); `hedging` are adverbs that claim nothing; `agents`
-    introduce who did it; `speaker` are first-person words; `units` maps a unit's forms to one of them, `quantities` a
-    word to its rank from few (-1) to all (3), and `directions` a word to an axis and its end of it.
+    `averting` words deny without a negation ("avoid"); before an `only` word a negation negates nothing ("not only");
+    `hedging` are words that claim nothing ("perhaps",
+    "please"); `agents` introduce who did it; `units` maps a unit's forms to its name,
+    `numbers` number words to digits, `magnitudes` words to powers of ten, and `directions` a word to an axis and its
+    end of it. `half`, `minus` and `clock` are patterns of how numbers are said.
     """
 
     code: str
     stemmer: str | None = None
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
-    truths: frozenset[str] = frozenset()
     averting: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
-    light: frozenset[str] = frozenset()
     hedges: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
     hedging: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
-    speaker: frozenset[str] = frozenset()
     months: Mapping[str, int] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
-    quantities: Mapping[str, int] = field(default_factory=dict)
     directions: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
-    numbers: Mapping[str, str] | None = None
-    magnitudes: Mapping[str, int] | None = None
-    marks: frozenset[str] = field(init=False)
-    """All words for months, quantities and directions."""
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    magnitudes: Mapping[str, int] = field(default_factory=dict)
+    half: str = ""
+    minus: str = ""
+    clock: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "marks", frozenset().union(self.months, self.quantities, self.directions))
+    @property
+    def has_lists(self) -> bool:
+        """Whether there are word lists, so that more than overlap can be seen."""
+        return bool(self.negations)
 
     @property
     def spaced(self) -> bool:
-        """Whether words are separated by spaces, so that the lists contain words and not runs of letters."""
+        """Whether words are separated by spaces."""
         return self.code not in ("zh", "ja")
 
     @property
@@ -98,33 +136,32 @@ def languages() -> Mapping[str, Language]:
 
 
 def _language(code: str, lists: Mapping[str, Any]) -> Language:
-    words: dict[str, Any] = {name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS}
-    digits = [0, *range(2, 21)]
-    names = lists.get("numbers", "").split()
+    words: dict[str, Any] = {name: frozenset(lists[name].split()) for name in _WORD_LISTS}
     return Language(
         code=code,
-        stemmer=lists.get("stemmer"),
+        stemmer=lists["stemmer"],
         **words,
-        months={month: number for number, month in enumerate(lists.get("months", "").split(), start=1)},
+        months={month: number for number, month in enumerate(lists["months"].split(), start=1)},
         units={form: group.split()[0] for group in lists["units"].split(";") for form in group.split()},
-        quantities={
-            word: _ALL - rank for rank, group in enumerate(lists["quantities"].split("/")) for word in group.split()
-        },
         directions={
             word: (axis, end == 0)
             for axis, pair in enumerate(lists["directions"].split(";"))
             for end, group in enumerate(pair.split("/"))
             for word in group.split()
         },
-        numbers={word: str(digit) for word, digit in zip(names, digits, strict=False)} or None,
-        magnitudes=lists.get("magnitudes"),
+        numbers=dict(entry.split("=") for entry in lists["numbers"].split()),
+        magnitudes=lists["magnitudes"],
+        half=lists["half"],
+        minus="|".join(lists["minus"].split()),
+        clock=lists["clock"],
     )
 
 
 @cache
 def language(code: str) -> Language:
-    """The language with this code; without word lists it has at most a stemmer."""
-    return languages().get(code) or Language(code, stemmer=_STEMMERS_BY_SCRIPT.get(code))
+    """The language with this code; without word lists it has at most a stemmer and some function words."""
+    function = frozenset(_TELLTALES.get(code, "").split())
+    return languages().get(code) or Language(code, stemmer=_STEMMERS.get(code), function=function)
 
 
 @cache
@@ -132,6 +169,9 @@ def _function_words() -> Mapping[str, tuple[str, ...]]:
     owners: dict[str, list[str]] = {}
     for code, lists in languages().items():
         for word in lists.function | lists.negations:
+            owners.setdefault(word, []).append(code)
+    for code, words in _TELLTALES.items():
+        for word in words.split():
             owners.setdefault(word, []).append(code)
     return {word: tuple(codes) for word, codes in owners.items()}
 
@@ -157,9 +197,9 @@ def guess_language(text: str) -> Language:
     if _not_english().isdisjoint(words):  # no language can get more votes than English
         return language("en")
     votes: dict[str, float] = {"en": 0.0}
-    for found in filter(None, map(_function_words().get, words)):
-        share = 1.0 / len(found)
-        for code in found:
+    for codes in filter(None, map(_function_words().get, words)):
+        share = 1.0 / len(codes)
+        for code in codes:
             votes[code] = votes.get(code, 0.0) + share
     best = max(votes, key=lambda code: (votes[code], code == "en"))
     return language(best if votes[best] > 1.2 * votes["en"] else "en")

@@ -1,4 +1,4 @@
-"""Logistic models with non-negative weights, as written to weights.json by `bench/train_offline_judge.py`."""
+"""Logistic models, as written to weights.json by `bench/train_offline_judge.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_odds(chance: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))), w ≥ 0: a higher feature never lowers the probability."""
+    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those of conflicts never positive."""
 
     bias: float
     weights: tuple[float, ...]
@@ -37,35 +37,23 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """All learned weights. `everyday` maps common words to their weight below 1."""
+    """All learned weights."""
 
     version: str
     models: Mapping[str, Mapping[str, Any]]
-    everyday: Mapping[str, float]
 
     def model(self, name: str, features: Sequence[str]) -> Logistic:
         """The model called `name` over `features`. Raises ValueError when the file and the code disagree."""
-        weights = self._ordered(name, "weights", features)
-        return Logistic(float(self.models[name]["bias"]), weights, float(self.models[name]["threshold"]))
-
-    def factors(self, name: str, kinds: Sequence[str]) -> tuple[float, ...]:
-        """The factor in [0, 1] by which each of `kinds` multiplies a probability of the model called `name`.
-
-        Raises ValueError when the file and the code disagree.
-        """
-        return self._ordered(name, "doubts", kinds)
-
-    def _ordered(self, name: str, what: str, wanted: Sequence[str]) -> tuple[float, ...]:
-        found = self.models[name][what]
-        if set(found) != set(wanted):
-            raise ValueError(f"weights.json and the code disagree on the {what} of '{name}'")
-        return tuple(float(found[one]) for one in wanted)
+        model = self.models[name]
+        if set(model["weights"]) != set(features):
+            raise ValueError(f"weights.json and the code disagree on the weights of '{name}'")
+        weights = tuple(float(model["weights"][feature]) for feature in features)
+        return Logistic(float(model["bias"]), weights, float(model["threshold"]))
 
 
 @cache
 def load_weights() -> Weights:
     """The weights shipped with this package."""
     document = load_data("weights.json")
-    everyday = document.pop("everyday")
     version = str(document.pop("version"))
-    return Weights(version, document, everyday)
+    return Weights(version, document)

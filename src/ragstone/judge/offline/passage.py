@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Generic, Self, TypeVar, overload
 
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.numerals import amount, plain_number, plain_numbers
 from ragstone.judge.offline.tokens import (
     FUNCTION,
     NUMBER,
+    content_keys,
     has_unspaced,
     key_sequence,
-    plain_number,
-    running,
     sequence_words,
-    small_words,
-    spaced_keys,
     surface_words,
     unspaced_sequence,
 )
 from ragstone.judge.sentences import split_sentences
 
 Made = TypeVar("Made")
-_Mark = TypeVar("_Mark")
 
 
 class Lazy(Generic[Made]):
@@ -88,33 +85,35 @@ class TextCache(Generic[Made]):
 Name = tuple[int, int, tuple[str, ...]]
 """A run of capitalised keys: its start and end in the sequence, and the keys."""
 
-_REACH = 6
+_CLAUSE = re.compile(r"[;:.!?]\s|,\s(?=(?:and|but|und|aber|et|mais|y|pero)\b)")
+_NEGATION_REACH = 6
+_NEGATED_KEYS = 2
 _AVERTED_REACH = 8
 _MARK_REACH = 3
-_NEGATED_KEYS = 2
-_MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+)?")
-_MAX_COPIED = 32
+_MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?")
 _NONE = frozenset[str]()
 """Shared, so that sentences without negations and numbers give garbage collection nothing to visit."""
 
 
 class Sentence:
-    """One sentence, as normalised text; `negates` is False if it is known to negate nothing. Equal only to itself."""
+    """One sentence, as normalised text. `denied`: the text is a question that is answered with no, so that the opposite
+    of what it asks is claimed. Equal only to itself.
+    """
 
-    def __init__(
-        self, text: str, language: Language, *, keys: tuple[str, ...] | None = None, negates: bool = True
-    ) -> None:
+    def __init__(self, text: str, language: Language, *, denied: bool | None = None) -> None:
         self.text = text
         self.language = language
-        self._negates = negates
-        if keys is not None:
-            self.keys = keys
+        self.denied = denied
+
+    @Lazy
+    def plain(self) -> str:
+        """The text with plain numbers."""
+        return plain_numbers(self.text, self.language)
 
     @Lazy
     def keys(self) -> tuple[str, ...]:
         """The content keys, in order, with repeats."""
-        (found,) = spaced_keys((self.text,), self.language)
-        return tuple(filter(None, self.sequence)) if found is None else found
+        return content_keys(self.plain, self.language)
 
     @Lazy
     def key_set(self) -> frozenset[str]:
@@ -122,114 +121,115 @@ class Sentence:
         return frozenset(self.keys)
 
     @Lazy
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens whose keys are the sequence, in lower case."""
+        return sequence_words(self.plain)
+
+    @Lazy
     def sequence(self) -> tuple[str, ...]:
         """The keys of its tokens, FUNCTION for function words."""
-        return tuple(_sequence(self.text, self._tokens, self.language))
+        return tuple(_sequence(self.plain, self.tokens, self.language))
+
+    @Lazy
+    def surface(self) -> tuple[str, ...]:
+        """The tokens as written."""
+        return surface_words(self.plain)
 
     @Lazy
     def function(self) -> frozenset[str]:
-        """Its function words, in lower case."""
-        return self.language.function.intersection(self._small) or _NONE
+        """Its function words."""
+        return self.language.function.intersection(self.tokens) or _NONE
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The keys of numbers and months."""
+        return frozenset(key for key in self.key_set if key.startswith(NUMBER)) or _NONE
 
     @Lazy
     def negated(self) -> frozenset[str]:
-        """The keys right after a negation."""
-        if not self._negates:
+        """The first content keys after each negation in its clause, unless they also occur elsewhere in the sentence:
+        "passing the ball without control of the ball". Empty for languages without word lists.
+        """
+        if not self.negations:
             return _NONE
-        if "n't" not in self.text and self.language.negations.isdisjoint(self._small):
-            return _NONE
-        return _negated(self._tokens, self.sequence, self.language)
+        keys: list[str] = []
+        for clause in _CLAUSE.split(self.plain):
+            tokens = sequence_words(clause)
+            sequence = _sequence(clause, tokens, self.language)
+            for at in (at for at, token in enumerate(tokens) if self._negates(token)):
+                if self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
+                    after = sequence[at + 1 : at + 1 + _NEGATION_REACH]
+                    keys += [key for key in after if key and not key.startswith(NUMBER)][:_NEGATED_KEYS]
+        return frozenset(key for key in keys if keys.count(key) >= self.sequence.count(key)) or _NONE
 
     @property
     def negations(self) -> int:
         """How often it negates."""
-        return sum(token in self.language.negations or token.endswith("n't") for token in self._tokens)
+        return sum(map(self._negates, self.tokens))
 
-    @property
-    def denies(self) -> bool:
-        """Whether it says of something that it is not true."""
-        negations = self.language.negations
-        return any(
-            token in negations and _denies(self._tokens, position, self.language)
-            for position, token in enumerate(self._tokens)
-        )
+    def _negates(self, token: str) -> bool:
+        return token in self.language.negations or token.endswith("n't")
 
     @Lazy
     def averted(self) -> frozenset[str]:
         """The keys after a word that denies without a negation: "avoid", "rather than"."""
-        if self.language.averting.isdisjoint(self.lowered) or len(self._tokens) != len(self.sequence):
+        if self.language.averting.isdisjoint(self.tokens):
             return _NONE
         return frozenset(
             key
-            for position, token in enumerate(self._tokens)
+            for position, token in enumerate(self.tokens)
             if token in self.language.averting
             for key in self.sequence[position + 1 : position + 1 + _AVERTED_REACH]
             if key
         )
 
     @Lazy
-    def surface(self) -> tuple[str, ...]:
-        """The tokens as written."""
-        return surface_words(self.text)
-
-    @Lazy
-    def lowered(self) -> tuple[str, ...]:
-        """The tokens in lower case."""
-        return self._tokens if self.text.isascii() else tuple(token.lower() for token in self.surface)
-
-    @Lazy
-    def months(self) -> frozenset[int]:
-        """The months that are named, from 1."""
-        months = self.language.months
-        bare = [token.rpartition("'")[2] for token in self.lowered] if "'" in self.text else self.lowered
-        return frozenset(months[month] for month in months.keys() & bare)
+    def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
+        """The keys after "before", "more"..., with what is said there, as an axis and the end of it."""
+        marks = self.language.directions
+        if marks.keys().isdisjoint(self.tokens):
+            return {}
+        directions: dict[str, frozenset[tuple[int, bool]]] = {}
+        for position, token in enumerate(self.tokens):
+            after = self.sequence[position + 1 : position + 1 + _MARK_REACH] if token in marks else ()
+            key = next(filter(None, after), FUNCTION)
+            if key:
+                directions[key] = directions.get(key, frozenset()) | {marks[token]}
+        return directions
 
     @Lazy
     def measures(self) -> Mapping[str, frozenset[str]]:
-        """Its numbers with their units."""
-        found: dict[str, frozenset[str]] = {}
-        for currency, digits, after in _MEASURE.findall(self.text) if self.numbers else ():
-            if unit := self.language.units.get(currency) or _unit(after.lower(), self.language):
-                number = plain_number(digits)
-                found[number] = found.get(number, _NONE) | {unit}
-        return found
+        """The keys of its numbers that have a unit, with these units."""
+        measures: dict[str, frozenset[str]] = {}
+        units = self.language.units
+        if not self.numbers:
+            return measures
+        found = [
+            (NUMBER + plain_number(digits), units.get(currency) or units.get(after.lower()))
+            for currency, digits, after in _MEASURE.findall(self.plain)
+        ]
+        found += [(key, units.get(word)) for key, word in zip(self.sequence, self.tokens[1:], strict=False)]
+        for key, unit in found:
+            if unit and key.startswith(NUMBER):
+                measures[key] = measures.get(key, _NONE) | {unit}
+        return measures
 
     @Lazy
-    def quantities(self) -> Mapping[str, int]:
-        """The keys after "all", "some", "few"..., with the rank of that word."""
-        return dict(self._after(self.language.quantities))
-
-    @Lazy
-    def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
-        """The keys after "before", "more"..., with what is said there, as an axis and the value on it."""
-        found: dict[str, frozenset[tuple[int, bool]]] = {}
-        for key, mark in self._after(self.language.directions):
-            found[key] = found.get(key, frozenset()) | {mark}
-        return found
-
-    def _after(self, marks: Mapping[str, _Mark]) -> Iterator[tuple[str, _Mark]]:
-        """The first content key within reach after each word of `marks`, with what that word stands for."""
-        if not self._aligned or marks.keys().isdisjoint(self.lowered):
-            return
-        for position, token in enumerate(self.lowered):
-            if token in marks:
-                after = (key for key in self.sequence[position + 1 : position + 1 + _MARK_REACH] if key != FUNCTION)
-                if key := next(after, FUNCTION):
-                    yield key, marks[token]
+    def amounts(self) -> Mapping[tuple[str, float], str]:
+        """What its measures come to in base units, with the keys of their numbers: two years are 24 months."""
+        each = [(amount(key[1:], unit), key) for key, units in self.measures.items() for unit in units]
+        return {value: key for value, key in each if value is not None}
 
     @Lazy
     def names(self) -> tuple[Name, ...]:
-        """Its names, except months and what opens the sentence before a comma: "In Paris, ..."."""
-        if not self._aligned:
+        """Its names, except what opens the sentence before a comma: "In Paris, ..."."""
+        if len(self.surface) != len(self.sequence):
             return ()
         runs: list[Name] = []
         capitals = [
             position
             for position, token in enumerate(self.surface)
-            if token[0].isupper()
-            and (key := self.sequence[position]) != FUNCTION
-            and not key.startswith(NUMBER)
-            and token.lower() not in self.language.months
+            if token[0].isupper() and self.sequence[position] and not self.sequence[position].startswith(NUMBER)
         ]
         start = end = -1
         for position in (*capitals, len(self.surface) + 1):
@@ -240,62 +240,36 @@ class Sentence:
             end = position + 1
         return tuple(runs)
 
-    @property
-    def marked(self) -> bool:
-        """Whether it may have months, quantities or directions."""
-        return "'" in self.text or not self.language.marks.isdisjoint(self.lowered)
-
-    @property
-    def capitals(self) -> bool:
-        """Whether a letter after the first may be a capital."""
-        return not self.text[1:].islower()
-
     @Lazy
-    def numbers(self) -> frozenset[str]:
-        """The keys of numbers."""
-        return frozenset(key for key in self.key_set if key.startswith(NUMBER)) or _NONE
-
-    @Lazy
-    def _tokens(self) -> tuple[str, ...]:
-        """The tokens whose keys are the sequence."""
-        return sequence_words(self.text)
-
-    @Lazy
-    def _small(self) -> tuple[str, ...]:
-        """Its function words and negations."""
-        return small_words(self.text, self.language)
-
-    @property
-    def _aligned(self) -> bool:
-        """Whether each token has one key; not in scripts without spaces."""
-        return len(self.surface) == len(self.sequence)
+    def name_keys(self) -> frozenset[str]:
+        """The keys of capitalised words except the first word (German nouns aren't names, but are rare words too)."""
+        if self.text[1:].islower() or len(self.surface) != len(self.sequence):
+            return _NONE
+        pairs = zip(self.surface[1:], self.sequence[1:], strict=True)
+        return frozenset(key for token, key in pairs if key and token[0].isupper() and not key.startswith(NUMBER))
 
 
 class Passage:
-    """One text, as the texts of its sentences. What is asked about all sentences is found without parsing each."""
+    """One text, as the texts of its sentences, which are parsed only as far as they are asked about."""
 
-    def __init__(self, texts: tuple[str, ...], language: Language, whole: str = "") -> None:
+    def __init__(self, texts: tuple[str, ...], language: Language) -> None:
         self.texts = texts
-        self._whole = whole
         self.language = language
         self._sentences: dict[int, Sentence] = {}
-        self._pairs: dict[int, frozenset[tuple[str, str]]] = {}
+
+    @classmethod
+    def of(cls, sentence: Sentence) -> Passage:
+        """The text that is this one sentence."""
+        passage = cls((sentence.text,), sentence.language)
+        passage._sentences[0] = sentence
+        return passage
 
     def sentence(self, position: int) -> Sentence:
         """The sentence at `position` (from 0), parsed once."""
-        found = self._sentences.get(position)
-        if found is None:
-            found = self._sentences[position] = Sentence(
-                self.texts[position], self.language, keys=self.keys[position], negates=self._negates
-            )
-        return found
-
-    def pairs(self, position: int) -> frozenset[tuple[str, str]]:
-        """The `neighbours` among the keys of the sentence at `position`."""
-        found = self._pairs.get(position)
-        if found is None:
-            found = self._pairs[position] = frozenset(neighbours(self.keys[position]))
-        return found
+        sentence = self._sentences.get(position)
+        if sentence is None:
+            sentence = self._sentences[position] = Sentence(self.texts[position], self.language)
+        return sentence
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -305,70 +279,33 @@ class Passage:
     @Lazy
     def keys(self) -> tuple[tuple[str, ...], ...]:
         """The content keys of each sentence, in order, with repeats."""
-        found = spaced_keys(self.texts, self.language)
-        return tuple(
-            [_keys(text, self.language) if keys is None else keys for text, keys in zip(self.texts, found, strict=True)]
-        )
+        return tuple(content_keys(plain_numbers(text, self.language), self.language) for text in self.texts)
 
     @Lazy
-    def running(self) -> tuple[tuple[str, str], ...]:
-        """The text without marks, and if that makes a difference as it is, each with its words in order."""
-        bare = "\n".join(self.texts)
-        found = {running(text): text for text in (self._whole, bare)}
-        return tuple((text, run) for run, text in found.items())
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The pairs of neighbouring keys in its sentences."""
+        return frozenset(pair for keys in self.keys for pair in pairwise(keys))
 
     @Lazy
     def places(self) -> Mapping[str, Sequence[int]]:
         """For each content key, the positions (from 0) of the sentences that contain it, in order."""
-        found: dict[str, Sequence[int]] = {}
+        places: dict[str, list[int]] = {}
         for position, keys in enumerate(self.keys):
-            here = (position,)
             for key in keys:
-                earlier = found.get(key)
-                if earlier is None:
-                    found[key] = here  # most keys occur once, and share one tuple for each sentence
-                elif earlier[-1] != position:
-                    if isinstance(earlier, list):
-                        earlier.append(position)
-                    else:  # tuples of numbers cost the garbage collector nothing, but grow in quadratic time
-                        found[key] = (*earlier, position) if len(earlier) < _MAX_COPIED else [*earlier, position]
-        return found
+                positions = places.setdefault(key, [])
+                if not positions or positions[-1] != position:
+                    positions.append(position)
+        return places
 
     @Lazy
     def function(self) -> frozenset[str]:
-        """All function words, in lower case."""
-        return self.language.function.intersection(self._small)
+        """All function words."""
+        return self.language.function.intersection(sequence_words(" ".join(self.texts).lower()))
 
     @Lazy
-    def _small(self) -> tuple[str, ...]:
-        """All function words and negations, each once."""
-        text = " ".join(self.texts)
-        each = self.texts if has_unspaced(text) else (text,)
-        return tuple(set(chain.from_iterable(small_words(one, self.language) for one in each)))
-
-    @Lazy
-    def _negates(self) -> bool:
-        return not self.language.negations.isdisjoint(self._small) or any("n't" in text for text in self.texts)
-
-
-def _unit(text: str, language: Language) -> str | None:
-    """The unit that `text` is; in scripts without spaces, the longest unit that it starts with."""
-    if language.spaced:
-        return language.units.get(text)
-    return next((language.units[text[:size]] for size in range(6, 0, -1) if text[:size] in language.units), None)
-
-
-def _keys(text: str, language: Language) -> tuple[str, ...]:
-    return tuple(filter(None, _sequence(text, sequence_words(text), language)))
-
-
-def _sequence(text: str, tokens: Sequence[str], language: Language) -> list[str]:
-    return unspaced_sequence(tokens, language) if has_unspaced(text) else key_sequence(tokens, language)
-
-
-def neighbours(keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Pairs of neighbouring `keys`, and of keys with one in between."""
-    return chain(pairwise(keys), zip(keys, keys[2:], strict=False))
+    def amounts(self) -> frozenset[tuple[str, float]]:
+        """What the measures in it come to in base units."""
+        return frozenset(value for sentence in self.sentences for value in sentence.amounts)
 
 
 def read_sentence(text: str, language: Language) -> Sentence:
@@ -376,32 +313,10 @@ def read_sentence(text: str, language: Language) -> Sentence:
     return Sentence(text, language)
 
 
-def _negated(lowered: Sequence[str], sequence: Sequence[str], language: Language) -> frozenset[str]:
-    """The first content keys after each negation, unless they also occur elsewhere in the sentence: "passing the ball
-    without control of the ball"; all after "it is not true that". Empty for scripts without spaces, whose tokens
-    aren't words.
-    """
-    if len(lowered) != len(sequence):
-        return frozenset()
-    found: list[str] = []
-    for position, token in enumerate(lowered):
-        if token in language.negations or token.endswith("n't"):
-            if not language.only.isdisjoint(lowered[position + 1 : position + 2]):
-                continue
-            after = [
-                key for key in sequence[position + 1 : position + 1 + _REACH] if key and not key.startswith(NUMBER)
-            ]
-            denied = _denies(lowered, position, language)
-            found.extend(filter(None, sequence[position + 1 :]) if denied else after[:_NEGATED_KEYS])
-    return frozenset(key for key in found if found.count(key) >= sequence.count(key))
-
-
-def _denies(lowered: Sequence[str], position: int, language: Language) -> bool:
-    """Whether the negation at `position` denies all that follows."""
-    return not language.truths.isdisjoint(lowered[position + 1 : position + 3])
-
-
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
-    plain = normalise(text)
-    return Passage(tuple(split_sentences(plain, language.code)), language, plain)
+    return Passage(tuple(split_sentences(normalise(text), language.code)), language)
+
+
+def _sequence(text: str, tokens: Sequence[str], language: Language) -> list[str]:
+    return unspaced_sequence(tokens, language) if has_unspaced(text) else key_sequence(tokens, language)

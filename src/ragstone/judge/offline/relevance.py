@@ -12,13 +12,12 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.evidence import holds_key
 from ragstone.judge.offline.lexicon import Language, load_data
-from ragstone.judge.offline.passage import Passage, Sentence, neighbours
-from ragstone.judge.offline.rarity import Rarity
+from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.statements import FINITE_VERB
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
 
@@ -40,36 +39,33 @@ def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, parsed once. `total` is the sum of its keys' weights; `focus` are its heaviest keys, at most two."""
+    """A question, parsed once. `focus` are its longest keys, at most two."""
 
     sentence: Sentence
-    weights: dict[str, float]
     pairs: frozenset[tuple[str, str]]
     kind: str | None
-    total: float
     focus: tuple[str, ...]
 
 
-def read_question(sentence: Sentence, rarity: Rarity) -> Question:
+def read_question(sentence: Sentence) -> Question:
     """The question in `sentence`, with the kind of phrase that would answer it."""
     kind = next((name for name, cue in _kinds() if cue.search(sentence.text)), None)
-    weights = rarity.weights(sentence.keys)
-    ranked = sorted(weights, key=lambda key: (-weights[key], -len(key), key))
-    pairs = frozenset(neighbours(sentence.keys))
-    return Question(sentence, weights, pairs, kind, math.fsum(weights.values()), tuple(ranked[:2]))
+    ranked = sorted(sentence.key_set, key=lambda key: (-len(key), key))
+    return Question(sentence, frozenset(pairwise(sentence.keys)), kind, tuple(ranked[:2]))
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, ...]:
     """The features of a text, given as its sentences, compared with `question`."""
-    if not question.total:
+    asked = question.sentence.key_set
+    if not asked:
         return (0.0, 0.0, 0.0, 0.0)
     kind = float(any(has_kind(question, sentence) for sentence in sentences))
-    held = question.weights.keys() & chain.from_iterable(sentence.keys for sentence in sentences)
+    held = asked.intersection(chain.from_iterable(sentence.keys for sentence in sentences))
     if not held:
         return (0.0, 0.0, 0.0, kind)
-    pairs = chain.from_iterable(neighbours(sentence.keys) for sentence in sentences)
+    pairs = chain.from_iterable(pairwise(sentence.keys) for sentence in sentences)
     return (
-        math.fsum(weight for key, weight in question.weights.items() if key in held) / question.total,
+        len(held) / len(asked),
         len(question.pairs.intersection(pairs)) / len(question.pairs) if question.pairs else 0.0,
         sum(key in held for key in question.focus) / len(question.focus),
         kind,
@@ -137,7 +133,6 @@ class Answer:
     question: Question
     sentences: Sequence[Sentence]
     language: Language
-    rarity: Rarity
     contexts: Sequence[Passage] = ()
     references: Sequence[Passage] = ()
     nearness: float | None = None
@@ -153,7 +148,7 @@ class Answer:
         new = keys - self.question.sentence.key_set
         kind = any(has_kind(self.question, sentence) for sentence in sentences)
         shared = _shared(self.question, keys)
-        lowered = [sentence.lowered for sentence in sentences]
+        lowered = [sentence.tokens for sentence in sentences]
         words = sum(len(tokens) for tokens in lowered)
         hedged = sum(not self.language.hedges.isdisjoint(tokens) for tokens in lowered)
         vague = sum(token in self.language.vague for tokens in lowered for token in tokens)
@@ -197,7 +192,7 @@ class Answer:
         if question.kind is not None and has_kind(question, phrase):
             return True
         if _YES_OR_NO.match(question.sentence.text) and (
-            _YES_OR_NO.match(phrase.text) or phrase.lowered[0] in language.pronouns
+            _YES_OR_NO.match(phrase.text) or phrase.tokens[0] in language.pronouns
         ):
             return True
         words = phrase.key_set - question.sentence.key_set - phrase.numbers
@@ -216,24 +211,22 @@ class Answer:
         )
 
     def _grounded(self) -> float:
-        """The share of what the answer says beyond the question, by weight, that the contexts or references say.
+        """The share of what the answer says beyond the question, that the contexts or references say.
 
         Numbers count as found. 1 if there is nothing to compare with, or nothing new.
         """
         passages = (*self.contexts, *self.references)
-        weights = self.rarity.weights(_without_numbers(self.keys - self.question.sentence.key_set))
-        if not passages or not weights:
+        keys = _without_numbers(self.keys - self.question.sentence.key_set)
+        if not passages or not keys:
             return 1.0
-        found = (w for key, w in weights.items() if any(holds_key(key, one.places) for one in passages))
-        return math.fsum(found) / math.fsum(weights.values())
+        return sum(any(holds_key(key, one.places) for one in passages) for key in keys) / len(keys)
 
     def _alike(self, reference: Passage) -> float:
-        """F1, by weight, of what the answer and a reference say beyond the question, numbers left out."""
+        """F1, of what the answer and a reference say beyond the question, numbers left out."""
         asked = self.question.sentence.key_set
         mine, theirs = _without_numbers(self.keys - asked), _without_numbers(reference.places.keys() - asked)
-        both = math.fsum(self.rarity.weights(mine & theirs).values())
-        total = math.fsum(self.rarity.weights(mine).values()) + math.fsum(self.rarity.weights(theirs).values())
-        return 2 * both / total if total else 0.0
+        total = len(mine) + len(theirs)
+        return 2 * len(mine & theirs) / total if total else 0.0
 
     def _alike_in_case(self, phrase: Sentence) -> bool:
         """Whether a short answer is a name where a reference, or a sentence of the contexts that shares half of the
@@ -246,7 +239,7 @@ class Answer:
             if self.references or _shared(self.question, sentence.key_set) >= _HALF
         ]
         name = all(token.istitle() for token, key in zip(phrase.surface, phrase.sequence, strict=False) if key)
-        asked = self.question.sentence.lowered
+        asked = self.question.sentence.tokens
         names = any(token.istitle() and token.lower() not in asked for one in said for token in one.surface[1:])
         return bool(said) and name is names
 
@@ -258,7 +251,7 @@ def is_brief(sentences: Sequence[Sentence], language: Language) -> bool:
     only = sentences[0]
     if not only.surface or len(only.surface) > _SHORT_WORDS or ": " in only.text:
         return False
-    if FINITE_VERB.search(only.text) and only.lowered[0] not in language.pronouns:
+    if FINITE_VERB.search(only.text) and only.tokens[0] not in language.pronouns:
         return False
     tokens = [token for token, key in zip(only.surface, only.sequence, strict=False) if key]
     names = sum(token.istitle() for token in tokens)
@@ -269,8 +262,9 @@ def is_brief(sentences: Sequence[Sentence], language: Language) -> bool:
 
 
 def _shared(question: Question, keys: Collection[str]) -> float:
-    """The share of the question, by weight, that is in `keys`."""
-    return math.fsum(weight for key, weight in question.weights.items() if key in keys) / (question.total or 1.0)
+    """The share of the question, that is in `keys`."""
+    asked = question.sentence.key_set
+    return len(asked.intersection(keys)) / max(1, len(asked))
 
 
 def _without_numbers(keys: Iterable[str]) -> set[str]:
@@ -291,7 +285,7 @@ def _specifics(sentences: Sequence[Sentence], new: frozenset[str], language: Lan
     capitals = {
         token.lower()
         for sentence in sentences
-        if sentence.capitals
+        if not sentence.text[1:].islower()
         for token in sentence.surface[1:]
         if token[0].isupper()
     }

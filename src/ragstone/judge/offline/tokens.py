@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import TypeVar
@@ -11,56 +11,36 @@ from typing import TypeVar
 import Stemmer
 
 from ragstone.judge.offline.lexicon import Language, language, load_data
+from ragstone.judge.offline.numerals import plain_number
 
 NUMBER = "#"
-"""First character of the key of a number; no word's key starts with it."""
+"""First character of the key of a number or a month; no word's key starts with it."""
 
 FUNCTION = ""
 """The key of a function word: it carries no content."""
 
-_ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNORECASE)
+_NUMERAL = r"(?:(?<![\w.,:)-])-)?\d+(?:[.,:]\d+)*"
+_ASCII_TOKEN = re.compile(rf"{_NUMERAL}[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNORECASE)
 # `re` does not count Indic vowel signs and combining accents as word characters, though they belong to their word.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
-_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
-_NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
-_LETTER = rf"(?:(?![{_NO_SPACES}])[^\W\d_]|[{_MARKS}])"
-_RUNNING = re.compile(
-    rf"\d+(?:[.,:]\d+)*|[{_NO_SPACES}]|{_LETTER}+(?:'{_LETTER}+)?"
-    r"|[%‰°$€£¥₹±<>=+]|(?<!\w)-(?=\d)"
-)
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_TOKEN = re.compile(rf"{_NUMERAL}[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
+_NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_UNSPACED = re.compile(rf"[{_NO_SPACES}]")
 _THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
-_PIECES = re.compile(
-    r"\d+(?:[.,]\d+)*|[a-zA-Z]+|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W\d_]+"
-)
-_ORDINAL_OR_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)([^\W\d_]*)")
-_THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
-_POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
+_PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
+_WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
 _DEGREES = frozenset({"c", "f", "mph", "kmh"})
-"""Units that may be written right after a number or not; so may those of the language's list, but for "m", millions."""
+"""Units that may be written right after a number or not; so may those of the language's list."""
 _MAX_WORDS_KNOWN = 100_000
 _MAX_CACHED_WORD = 40
-_UNDECIDED = "\0"
 _Made = TypeVar("_Made")
 
 
 def words(text: str) -> list[str]:
     """The surface tokens of normalised `text`, in order."""
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
-
-
-def running_words(lowered: str) -> Iterator[re.Match[str]]:
-    """Where the words of a lower-case text are: numbers, single characters of scripts without spaces, and signs that
-    change what is said (-5, 5 %).
-    """
-    return _RUNNING.finditer(lowered)
-
-
-def running(text: str) -> str:
-    """The `running_words` of `text`, in order, each between spaces."""
-    return f" {' '.join(_RUNNING.findall(text.lower()))} "
 
 
 def _rows(text: str) -> list[list[str]]:
@@ -109,40 +89,17 @@ def sequence_words(text: str) -> tuple[str, ...]:
     return tuple(words(text)) if has_unspaced(text) else _lowered.of(text)
 
 
-def small_words(text: str, of: Language) -> tuple[str, ...]:
-    """The function words and negations among the `sequence_words` of `text`; words may be repeated."""
+def content_keys(text: str, of: Language) -> tuple[str, ...]:
+    """The content keys of `text`, whose numbers are plain, in order, with repeats."""
     if has_unspaced(text):
-        return tuple((of.function | of.negations).intersection(words(text)))
-    return tuple(chain.from_iterable(map(_small(of.code).__getitem__, set(text.split()))))
-
-
-@cache
-def _small(code: str) -> _Pieces:
-    small = language(code).function | language(code).negations
-    return _Pieces(lambda piece: tuple(small.intersection(words(piece.lower()))))
-
-
-def spaced_keys(texts: Sequence[str], of: Language) -> list[tuple[str, ...] | None]:
-    """The content keys of each text; None if they depend on more than single words: ``1.2 million``, and scripts
-    without spaces.
-    """
-    known = _content_keys(of.code).__getitem__
-    each = [None if has_unspaced(text) else tuple(chain.from_iterable(map(known, text.split()))) for text in texts]
-    return [None if keys is None or _UNDECIDED in keys else keys for keys in each]
+        return tuple(filter(None, unspaced_sequence(words(text), of)))
+    return _content_keys(of.code).of(text)
 
 
 @cache
 def _content_keys(code: str) -> _Pieces:
     of = language(code)
-    magnitudes = of.magnitudes or {}
-
-    def make(piece: str) -> tuple[str, ...]:
-        lowered = words(piece.lower())
-        if lowered and lowered[0] in magnitudes:
-            return (_UNDECIDED,)  # it depends on whether the piece before ends with a number
-        return tuple(filter(None, key_sequence(lowered, of)))
-
-    return _Pieces(make)
+    return _Pieces(lambda piece: tuple(filter(None, key_sequence(words(piece.lower()), of))))
 
 
 class Keys(_Table[str]):
@@ -161,8 +118,6 @@ class Keys(_Table[str]):
         self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
         self.opposites = self._opposites(forms.get("opposite", ""))
         """For each key that has an opposite: the keys of its own side, and of the other side."""
-        self.light = frozenset(filter(None, map(self.__getitem__, of.light)))
-        """The keys of words that hardly claim anything."""
 
     def _opposites(self, rows: str) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
         found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
@@ -179,9 +134,9 @@ class Keys(_Table[str]):
         of = self._language
         if word in of.function or word in of.negations or word in of.hedging:
             return FUNCTION
-        if word[0].isdecimal():
+        if word[0].isdecimal() or word[0] == "-":
             return self._number(word)
-        if of.numbers and word in of.numbers:
+        if word in of.numbers:
             return NUMBER + of.numbers[word]
         base, apostrophe, ending = word.partition("'")
         if apostrophe:
@@ -194,33 +149,20 @@ class Keys(_Table[str]):
         if len(word) == 1 and word.isascii():
             return FUNCTION
         word = self._base.get(word, word)
+        if word in of.months:
+            return f"{NUMBER}m{of.months[word]}"
         if self._stem is None or len(word) <= 2:
             return word
         stem = str(self._stem.stemWord(word))
         return self._stems.get(stem, stem)
 
     def _number(self, word: str) -> str:
-        found = _ORDINAL_OR_UNIT.match(word)
-        if found is None:
+        parts = _WITH_UNIT.match(word)
+        if parts is None:
             return word
-        digits, unit = found.groups()
-        value = plain_number(digits)
+        digits, unit = parts.groups()
         bare = not unit or unit in _ORDINALS or unit in _DEGREES or (unit in self._language.units and unit != "m")
-        return NUMBER + value if bare else NUMBER + value + unit
-
-
-def plain_number(digits: str) -> str:
-    """``1,200.50`` and ``1.200,50`` as ``1200.5``; anything that is not a number is unchanged (``3.11.7``)."""
-    if _THOUSANDS.match(digits):
-        digits = digits.replace(",", "")
-    elif _POINT_THOUSANDS.match(digits) and ("," in digits or digits.count(".") > 1):
-        digits = digits.replace(".", "").replace(",", ".")
-    elif digits.count(",") == 1 and "." not in digits:
-        digits = digits.replace(",", ".")
-    if digits.count(".") == 1:
-        digits = digits.rstrip("0").rstrip(".")
-    whole, point, rest = digits.partition(".")
-    return (whole.lstrip("0") or "0") + point + rest
+        return NUMBER + plain_number(digits) + ("" if bare else unit)
 
 
 @cache
@@ -230,22 +172,12 @@ def keys_of(code: str) -> Keys:
 
 
 def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
-    """The keys of lower-case tokens in order, function words included as FUNCTION.
-
-    ``1.2 million`` is one number; runs of scripts without spaces become overlapping n-grams.
-    """
-    keys = list(map(keys_of(of.code).__getitem__, lowered))
-    if of.magnitudes and not of.magnitudes.keys().isdisjoint(lowered):
-        for position in range(len(keys) - 1):
-            power = of.magnitudes.get(lowered[position + 1])
-            if power is not None and keys[position].startswith(NUMBER):
-                keys[position] = _scaled(keys[position], power)
-                keys[position + 1] = FUNCTION
-    return keys
+    """The keys of lower-case tokens in order, function words included as FUNCTION."""
+    return list(map(keys_of(of.code).__getitem__, lowered))
 
 
 def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
-    """Like `key_sequence`, for tokens some of which are runs of a script without spaces."""
+    """The keys of tokens some of which are runs of a script without spaces, which become overlapping n-grams."""
     keys: list[str] = []
     for token in surface:
         if not _UNSPACED.search(token):
@@ -270,10 +202,3 @@ def _ngrams(run: str) -> list[str]:
         return [run]
     grams = [run[start : start + size] for start in range(len(run) - size + 1)]
     return [FUNCTION if _HIRAGANA.fullmatch(gram) else gram for gram in grams]
-
-
-def _scaled(key: str, power: int) -> str:
-    whole, _, fraction = key[1:].partition(".")
-    if not (whole + fraction).isdecimal() or len(fraction) > power:
-        return key
-    return NUMBER + ((whole + fraction.ljust(power, "0")).lstrip("0") or "0")

@@ -32,7 +32,7 @@ def may_be_reworded(statement: str, texts: Sequence[str], question: str, *, cont
     known = frozenset[str]().union(*(each.key_set for each in sentences))
     if not _has_numbers_and_names(sentence, known | _content(question, language), language):
         return False
-    if contradicted and (sentence.denies or any(_is_reversed(sentence, each, language) for each in sentences)):
+    if contradicted and any(_is_reversed(sentence, each, language) for each in sentences):
         return False
     words, others = len(sentence.key_set), len(sentence.key_set - known)
     return others <= OTHER_WORDS + OTHER_SHARE * words and words - others >= MIN_SHARE * words

@@ -46,11 +46,7 @@ def fit_judge(run: RunDirectory, labels: Labels, *, seed: int = 0) -> FittedFile
         raise ConfigError(f"a judge is fitted to labels of {METRIC}, and these are of {named}.")
     people = labels.mean(METRIC)
     records = run.find(sorted(people))
-    samples = [record.sample for record in records.values()]
-    judge = OfflineJudge(
-        (sample.question for sample in samples),
-        (reference for sample in samples for reference in sample.references if reference),
-    )
+    judge = OfflineJudge()
 
     async def features() -> dict[str, dict[str, float]]:
         found = {name: await features_of_record(judge, records[name]) for name in sorted(records)}
