@@ -41,7 +41,7 @@ def conflicting(
     conflicts = (
         _negated_otherwise(statement, sentences),
         _opposed(statement, closest) or _other_direction(statement, sentences),
-        _other_number(statement, held, closest) or _other_unit(statement, sentences),
+        _other_number(statement, sentences) or _other_unit(statement, sentences),
         _other_name(statement, closest, held),
         len(statement.names) > 1 and _exchanged(statement, same),
     )
@@ -141,11 +141,14 @@ def _other_direction(statement: Sentence, sentences: Sequence[Sentence]) -> bool
     return False
 
 
-def _other_number(statement: Sentence, held: Collection[str], closest: Sentence) -> bool:
-    """Whether a number of the statement is found nowhere, and the closest sentence has one that the statement lacks."""
-    if all(key in held for key in statement.numbers):
-        return False
-    return not closest.numbers <= statement.numbers
+def _other_number(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
+    """Whether a number of the statement is found in no sentence near by, and the closest one has a number that the
+    statement lacks.
+    """
+    near = frozenset[str]().union(*(sentence.numbers for sentence in sentences))
+    amounts = {value for sentence in sentences for value in sentence.amounts}
+    equal = {key for value, key in statement.amounts.items() if value in amounts}
+    return not statement.numbers <= near | equal and not sentences[0].numbers <= statement.numbers
 
 
 def _other_unit(statement: Sentence, sentences: Sequence[Sentence]) -> bool:

@@ -76,7 +76,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 class Language:
     """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
 
-    `averting` words deny without a negation ("avoid"); before an `only` word a negation negates nothing ("not only");
+    `averting` words deny without a negation ("avoid"); before an `only` word a negation negates nothing ("not only",
+    "don't forget");
     `hedging` are words that claim nothing ("perhaps",
     "please"); `agents` introduce who did it; `units` maps a unit's forms to its name,
     `numbers` number words to digits, `magnitudes` words to powers of ten, and `directions` a word to an axis and its
