@@ -1,9 +1,10 @@
-"""Whether other words for the same facts leave faithfulness as it is, and a wrong number, name or negation doesn't:
+"""Whether other words leave faithfulness as it is, and a wrong number, name or negation doesn't.
+
 ``python bench/rewordings.py``. It needs no data; nothing was fitted to these answers.
 
-200 answers: each fact of `rewordings.toml` in 20 ways, against its page between two others. Prints, by template, how far
-the mean moves from that of the page's own sentence, and the share of the changed answers that lose 0.3 or more against
-the reworded one.
+200 answers: each fact of `rewordings.toml` in 20 ways, against its page between two others. Prints, by template, how
+far the mean moves from that of the page's own sentence, and the share of the changed answers that lose 0.3 or more
+against the reworded one.
 """
 
 from __future__ import annotations

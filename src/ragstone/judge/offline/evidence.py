@@ -87,7 +87,7 @@ def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
     lacking = statement.numbers - places.keys()
     if lacking and not context.amounts.isdisjoint(statement.amounts):
         for value, key in statement.amounts.items():
-            if value in context.amounts:
+            if value in context.amounts and key in statement.key_set:
                 positions = [at for at, sentence in enumerate(context.sentences) if value in sentence.amounts]
                 place = statement.keys.index(key)
                 for equal in statement.keys[place : place + 2]:
