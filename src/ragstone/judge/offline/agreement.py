@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragstone.judge.offline.evidence import Match, match
+from ragstone.judge.offline.evidence import SHARES, Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
 
 QUESTION_DISCOUNT = 0.3
@@ -19,7 +19,7 @@ MAJORITY = 0.5
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """How much of a statement the other text says: `share` in [0, 1] of its `weight`, and whether it says the statement
-    by and large. A text that contradicts a statement says nothing of it.
+    by and large. What surely contradicts a statement says nothing of it.
     """
 
     weight: float
@@ -31,10 +31,8 @@ def compare(statement: Sentence, passage: Passage, question: Collection[str]) ->
     """How much of `statement` is in `passage`; `question` are the question's keys."""
     weight = math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in statement.key_set)
     evidence = match(statement, [passage])
-    if evidence.conflicts or not weight:
-        return Agreement(weight, 0.0, False)
     held = evidence.held[0]
-    share = _share(statement, held, question)
+    share = _share(statement, held, question) * (1 - max(evidence.features[len(SHARES) :]))
     return Agreement(weight, share, share >= MAJORITY and statement.numbers <= held)
 
 
