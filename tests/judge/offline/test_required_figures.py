@@ -105,3 +105,13 @@ def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:
     from train_offline_judge import train
 
     assert train(DATA) == load_data("weights.json")
+
+
+def test_other_words_for_the_same_facts_move_faithfulness_little_and_wrong_ones_much() -> None:
+    from rewordings import measure as measure_rewordings
+
+    found = measure_rewordings()
+    assert found.mean_move <= 0.06
+    assert max(found.moves.values()) <= 0.20
+    assert found.facts_seen >= 0.79
+    assert found.negations_seen >= 0.79
