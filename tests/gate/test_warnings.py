@@ -152,6 +152,7 @@ def test_ids_that_were_never_returned() -> None:
         [RankedContexts(missed_ids=("page-7",), other_ids=("b2f1",)), RankedContexts(relevant_ids=("page-1",))],
         [RankedContexts(missed_ids=("README.md",), other_ids=("docs/README.md",), relevant_ids=("README.md",))],
         [RankedContexts(missed_ids=("a.md",), other_ids=("b.md",)), RankedContexts(relevant_ids=("b.md",))],
+        [RankedContexts(missed_ids=("a.md#x",), other_ids=("a.md#y",)), RankedContexts(relevant_ids=("b.md",))],
         [RankedContexts()],
     ],
 )

@@ -125,12 +125,13 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 
 def _alike(labels: Set[str], returned: Set[str]) -> Iterator[tuple[str, str]]:
     """Labels and returned ids that could name one document, but for case, folders, what follows a ``#``, or ``.0``."""
-    by_end = {end: name for name in sorted(returned) for end in _ends(name)}
-    whole = {_ends(name)[0]: name for name in sorted(returned)}
+    by_end = {end: name for name in sorted(returned, reverse=True) for end in _ends(name)}
+    whole = {_ends(name)[0]: name for name in sorted(returned, reverse=True)}
     for label in sorted(labels):
         ends = _ends(label)
         match = by_end.get(ends[0]) or next((whole[end] for end in ends if end in whole), None)
-        if match is not None:
+        # Of two that both name a part of the document, the parts differ.
+        if match is not None and not ("#" in label and "#" in match):
             yield label, match
 
 
