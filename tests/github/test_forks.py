@@ -382,7 +382,7 @@ def test_what_a_sample_must_reach_is_read_from_the_default_branch(
     strict = [{**row, "min": {"faithfulness": 1.0}} for row in rows]
     checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in strict))
     assert report(checkout).outputs["verdict"] == "fail"
-    assert "faithfulness is 0.998, required 1.00" in github.bodies(7)[0]
+    assert "Faithfulness is 0.98, required 1.00" in github.bodies(7)[0]
 
 
 def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(

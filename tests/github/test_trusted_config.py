@@ -378,7 +378,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 `test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs`."""
 
 HARMLESS = {
-    *("concurrency", "timeout_s"),
+    *("concurrency", "patience_s", "timeout_s"),
     *("context_window", "refresh", "canaries", "planted", "graded"),
 }
 """How often and how fast the same address is asked, within the budget."""

@@ -144,7 +144,8 @@ def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp
     found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(BLOCKED)
-    assert "\n\n15 of 30 questions got worse" in found.stdout
+    assert "\n\nfaithfulness" in found.stdout
+    assert "15 of 30 questions" in found.stdout
     shown = json.loads(ragstone(["report", "--config", "project/mine.toml", "--format", "json"], tmp_path).stdout)
     assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
 

@@ -19,6 +19,9 @@ from ragstone.golden.suggest import suggested_columns
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
 
+_LABELS_OF_ROWS = frozenset({"group", "tags"})
+"""Fields that a column may be beside another one: the id of a conversation, the name of a topic."""
+
 _ANY = ~Kinds.NOTHING
 _SPOKEN = Kinds.TEXT | Kinds.UNIT | Kinds.NUMBER
 _LISTED = Kinds.LIST | Kinds.OBJECTS
@@ -144,7 +147,7 @@ class _Chooser:
         if self.explicit(name):
             path = self.wanted[name]
             return (path,) if path else ()
-        mapped = self.wanted.values()  # to other fields
+        mapped = {path for field, path in self.wanted.items() if field not in _LABELS_OF_ROWS}  # to other fields
         aliases = FIELDS[name]
         for names, index in product((aliases.strong, aliases.weak), (self.by_name, self.nested)):
             candidates = (path for alias in names for path in index.get(alias, ()) if ".".join(path) not in mapped)

@@ -22,12 +22,12 @@ N = 48
 
 
 def write_project(root: Path) -> None:
-    """Answers that the offline judge finds alike; people fail those that are long."""
+    """Answers that the offline judge finds alike; people fail those that are short."""
     golden, recorded, labels = [], [], []
     for i in range(N):
         passes = i % 2 == 0
         said = f"Lamp {i} is from {1900 + i}."
-        if not passes:
+        if passes:
             said += f" Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
         context = (
             f"Lamp {i} is from {1900 + i}. Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."

@@ -103,8 +103,6 @@ class OfflineJudge:
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = _claims(found, language)
-        if not claims and found and self._questions(question, language.code).sentence.keys:
-            return StatementList(statements=(Statement("s1", f"{question} {answer}".strip()),), abstains=False)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return StatementList(statements=_numbered("s", claims), abstains=False)
