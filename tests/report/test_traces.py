@@ -10,14 +10,14 @@ from tests.cli.project import ragstone
 
 TRACEBACK = """\
 Traceback (most recent call last):
-  File "/work/app.py", line 20, in answer
+  File "/srv/app.py", line 20, in answer
     documents = find(question)
                 ^^^^^^^^^^^^^^
-  File "/work/rag/search.py", line 7, in find
+  File "/srv/rag/search.py", line 7, in find
     return index.query(
         question,
     )
-  File "/work/.venv/lib/python3.13/site-packages/index/client.py", line 900, in query
+  File "/srv/.venv/lib/python3.13/site-packages/index/client.py", line 900, in query
     raise ConnectionError(url)
 ConnectionError: http://localhost:6333
 """
@@ -25,9 +25,9 @@ ConnectionError: http://localhost:6333
 
 def test_the_last_frames_are_those_of_the_users_code_and_the_error() -> None:
     assert last_frames(TRACEBACK) == (
-        'File "/work/app.py", line 20, in answer',
+        'File "/srv/app.py", line 20, in answer',
         "  documents = find(question)",
-        'File "/work/rag/search.py", line 7, in find',
+        'File "/srv/rag/search.py", line 7, in find',
         "  return index.query(",
         "      question,",
         "  )",
@@ -41,10 +41,10 @@ def test_an_error_inside_of_a_library_alone_has_its_frames() -> None:
 
 
 def test_many_frames_are_cut_to_the_last() -> None:
-    frames = "".join(f'  File "/work/app.py", line {n}, in answer\n    answer()\n' for n in range(1, 30))
+    frames = "".join(f'  File "/srv/app.py", line {n}, in answer\n    answer()\n' for n in range(1, 30))
     lines = last_frames(f"Traceback (most recent call last):\n{frames}RecursionError: too deep\n")
     assert [line for line in lines if line.startswith("File")] == [
-        f'File "/work/app.py", line {n}, in answer' for n in (27, 28, 29)
+        f'File "/srv/app.py", line {n}, in answer' for n in (27, 28, 29)
     ]
 
 
