@@ -39,6 +39,8 @@ lock: $(VENV)/bin/python
 	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group build --output-file requirements/build.txt
 	$(BIN)/uv pip compile pyproject.toml --group test --group lint $(LOCK_OPTIONS) --output-file requirements/test.txt
 
+# They wait for loopback servers, git and the disk a good part of the time: two processes per core.
+test: WORKERS = -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))') --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python -m pytest -m "not (process or $(LONG))" $(WORKERS) $(PYTEST_ARGS)
 
