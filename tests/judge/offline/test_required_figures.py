@@ -74,7 +74,8 @@ def test_faithfulness_is_the_share_of_what_is_supported(name: str, most: float) 
 def test_hallucination_ranks_answers_as_people_do(name: str, least: float) -> None:
     share, people, area = flagged(labelled_answers()[name])
     assert area >= least
-    assert name == WICE or abs(share - people) <= 0.08  # of partly right claims it flags too few
+    # Of WiCE's partly right claims it flags too few.
+    assert abs(share - people) <= (0.14 if name == WICE else 0.08)
 
 
 def test_what_hallucination_misses_on_begin_is_partly_in_the_labels() -> None:
@@ -111,7 +112,7 @@ def test_other_words_for_the_same_facts_move_faithfulness_little_and_wrong_ones_
     from rewordings import measure as measure_rewordings
 
     found = measure_rewordings()
-    assert found.mean_move <= 0.06
-    assert max(found.moves.values()) <= 0.20
-    assert found.facts_seen >= 0.79
-    assert found.negations_seen >= 0.79
+    assert found.mean_move <= 0.05
+    assert max(found.moves.values()) <= 0.18
+    assert found.facts_seen >= 0.8
+    assert found.negations_seen >= 0.8
