@@ -1,4 +1,4 @@
-"""A small RAG system over Ragstone's own documentation: BM25 over sections, answers built from their best sentences.
+"""A small RAG system over the documentation of a made-up product: BM25 over sections, answers of their best sentences.
 
 It needs no key and no model, and abstains if it can't find an answer.
 """
@@ -39,14 +39,15 @@ _stem = Stemmer.Stemmer("english")
 
 def words(text: str) -> list[str]:
     """The stems of the words that carry meaning."""
-    found = [word for word in _WORD.findall(text.lower().replace("_", " ").replace("-", " ")) if word not in _STOP]
-    return list(_stem.stemWords(found))
+    plain = text.lower().replace("_", " ").replace("-", " ")
+    meaningful = [word for word in _WORD.findall(plain) if word not in _STOP]
+    return list(_stem.stemWords(meaningful))
 
 
 def terms(text: str) -> list[str]:
-    """The words and the pairs of adjacent words: "exit code 3" is more than three words."""
-    found = words(text)
-    return found + [f"{first} {second}" for first, second in pairwise(found)]
+    """The words and the pairs of adjacent words: "error F204" is more than two words."""
+    singles = words(text)
+    return singles + [f"{first} {second}" for first, second in pairwise(singles)]
 
 
 @dataclass(frozen=True)
@@ -86,31 +87,29 @@ def index() -> Index:
     return Index(passages, bm25, weights, max(weights.values()))
 
 
-def weight(found: set[str]) -> float:
+def weight(stems: set[str]) -> float:
     """The total weight of these words."""
-    return math.fsum(index().weight(word) for word in found)
+    return math.fsum(index().weight(stem) for stem in stems)
 
 
 def coverage(question: str, passage: Passage) -> float:
     """The share of the question's words, by weight, in the passage and its title."""
     asked = set(words(question))
-    held = asked & set(words(f"{passage.title} {passage.text}"))
-    return weight(held) / weight(asked) if asked else 0.0
+    covered = asked & set(words(f"{passage.title} {passage.text}"))
+    return weight(covered) / weight(asked) if asked else 0.0
 
 
-def best_sentences(question: str, found: list[tuple[Passage, float]]) -> list[str]:
+def best_sentences(question: str, retrieved: list[tuple[Passage, float]]) -> list[str]:
     """The sentence that covers most of the question, and a second one if it is nearly as good, verbatim."""
     asked = set(terms(question))
-    top = found[0][1]
+    top = retrieved[0][1]
     rated = []
-    for rank, (passage, score) in enumerate(found):
+    for rank, (passage, score) in enumerate(retrieved):
         about = asked & set(terms(passage.title))
         for place, sentence in enumerate(passage.sentences):
-            if sentence in passage.code:
-                continue
-            held = asked & set(terms(sentence))
+            covered = asked & set(terms(sentence))
             explained = asked & set(terms(subject(sentence)))
-            told = weight(held) + weight(explained) + TITLE_SHARE * weight(about - held)
+            told = weight(covered) + weight(explained) + TITLE_SHARE * weight(about - covered)
             rated.append((told * (0.5 + score / top), -rank, -place, sentence))
     rated.sort(reverse=True)
     best = [item for item in rated[:SENTENCES] if item[0] >= NEARLY_AS_GOOD * rated[0][0]]
@@ -119,10 +118,10 @@ def best_sentences(question: str, found: list[tuple[Passage, float]]) -> list[st
 
 def answer(question: str) -> dict[str, object]:
     """The documentation's answer to `question`, with the passages it was taken from."""
-    found = index().search(question, RETRIEVED)
+    retrieved = index().search(question, RETRIEVED)
     contexts = [
-        {"id": passage.id, "text": f"{passage.title}\n{passage.text}", "score": score} for passage, score in found
+        {"id": passage.id, "text": f"{passage.title}\n{passage.text}", "score": score} for passage, score in retrieved
     ]
-    if max((coverage(question, passage) for passage, _ in found), default=0.0) < MIN_COVERAGE:
+    if max((coverage(question, passage) for passage, _ in retrieved), default=0.0) < MIN_COVERAGE:
         return {"answer": ABSTAIN, "contexts": contexts}
-    return {"answer": " ".join(best_sentences(question, found)) or ABSTAIN, "contexts": contexts}
+    return {"answer": " ".join(best_sentences(question, retrieved)) or ABSTAIN, "contexts": contexts}

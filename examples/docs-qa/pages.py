@@ -1,4 +1,4 @@
-"""Markdown pages as passages: one per heading, with an id like ``golden-sets.md#aliases``."""
+"""Markdown pages as passages: one per heading, with an id like ``backup.md#check-a-backup``."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parent / "docs"
 
 _HEADING = re.compile(r"^(#{1,3}) (.+)$")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_EMPHASIS = re.compile(r"(?<![\w*/])(\*{1,2})(?=\S)([^*]+?)(?<=\S)\1(?![\w*])")
-_LEAD_IN = re.compile(r"^\*\*([^*.]+)\.\*\*(?=\s)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"“])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9])")
 _SUBJECT = re.compile(r"([^:.!?]{1,60}):\s")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A section of a page: its id and title, its sentences as plain text, and which of them are code."""
+    """A section of a page: its id, its title, and its sentences as plain text."""
 
     id: str
     title: str
     sentences: tuple[str, ...]
-    code: frozenset[str]
 
     @property
     def text(self) -> str:
@@ -35,13 +30,13 @@ class Passage:
     @property
     def subjects(self) -> str:
         """The terms that the passage defines: the names before a colon, in definitions and table rows."""
-        return "\n".join(subject(sentence) for sentence in self.sentences if sentence not in self.code)
+        return "\n".join(subject(sentence) for sentence in self.sentences)
 
 
 def subject(sentence: str) -> str:
     """The term that a sentence starts with and defines, or ""."""
-    found = _SUBJECT.match(sentence)
-    return found.group(1) if found else ""
+    definition = _SUBJECT.match(sentence)
+    return definition.group(1) if definition else ""
 
 
 def read_passages(folder: Path = DOCS) -> list[Passage]:
@@ -50,68 +45,54 @@ def read_passages(folder: Path = DOCS) -> list[Passage]:
 
 
 def _sections(page: Path) -> Iterator[Passage]:
-    title = name = page.stem
-    lines: list[str] = []
-    fenced = False
-    for line in _COMMENT.sub("", page.read_text(encoding="utf-8")).splitlines():
-        fenced ^= line.lstrip().startswith("```")
-        heading = None if fenced else _HEADING.match(line)
-        if heading is None:
+    heading, title, lines = page.stem, page.stem, []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        match = _HEADING.match(line)
+        if match is None:
             lines.append(line)
             continue
-        yield from _passage(page, name, title, lines)
-        name = _plain(heading.group(2))
-        title = name if len(heading.group(1)) == 1 else f"{page.stem.replace('-', ' ')}: {name}"
+        yield from _passage(page, heading, title, lines)
+        heading = match.group(2)
+        is_first = len(match.group(1)) == 1
+        title = heading if is_first else f"{page.stem.replace('-', ' ')}: {heading}"
         lines = []
-    yield from _passage(page, name, title, lines)
+    yield from _passage(page, heading, title, lines)
 
 
 def _passage(page: Path, heading: str, title: str, lines: list[str]) -> Iterator[Passage]:
-    code: set[str] = set()
-    if sentences := tuple(_sentences(lines, code)):
-        yield Passage(f"{page.name}#{_slug(heading)}", title, sentences, frozenset(code))
+    sentences = tuple(_sentences(lines))
+    if sentences:
+        yield Passage(f"{page.name}#{_slug(heading)}", title, sentences)
 
 
-def _sentences(lines: list[str], blocks: set[str]) -> Iterator[str]:
-    """Sentences of the prose, and one per table row and code block; code blocks are also added to `blocks`."""
+def _sentences(lines: list[str]) -> Iterator[str]:
+    """Sentences of the prose, and one per table row."""
     paragraph: list[str] = []
-    code: list[str] | None = None
     for line in [*lines, ""]:
-        stripped = line.strip()
-        if stripped.startswith("```"):
+        text = line.strip()
+        if text.startswith("|"):
+            yield from _row(text)
+        elif not text or _LIST_ITEM.match(line):
             yield from _split(paragraph)
-            paragraph = []
-            if code:
-                blocks.add("\n".join(code))
-                yield "\n".join(code)
-            code = [] if code is None else None
-        elif code is not None:
-            code.append(line.rstrip())
-        elif stripped.startswith("|"):
-            yield from _row(stripped)
-        elif not stripped or _LIST_ITEM.match(line):
-            yield from _split(paragraph)
-            paragraph = [_LIST_ITEM.sub("", line)] if stripped else []
+            paragraph = [_LIST_ITEM.sub("", line)] if text else []
         else:
-            paragraph.append(stripped)
+            paragraph.append(text)
 
 
-def _split(paragraph: list[str]) -> Iterator[str]:
-    # "**Golden set.** The questions that ..." is one sentence, about the term in bold.
-    text = _plain(_LEAD_IN.sub(r"\1:", " ".join(paragraph)))
-    if text:
-        yield from _SENTENCE_END.split(f"{text[:-1]}." if text.endswith(":") else text)
+def _split(paragraph: list[str]) -> list[str]:
+    text = _plain(" ".join(paragraph))
+    return _SENTENCE_END.split(text) if text else []
 
 
 def _row(line: str) -> Iterator[str]:
     cells = [_plain(cell) for cell in line.strip("|").split("|")]
-    if set("".join(cells)) <= set("-: ") or len(cells) < 2:
-        return
-    yield f"{cells[0]}: {'; '.join(cell for cell in cells[1:] if cell).rstrip('.')}."
+    is_rule = set("".join(cells)) <= set("-: ")
+    if not is_rule:
+        yield f"{cells[0]}: {'; '.join(cells[1:])}."
 
 
 def _plain(text: str) -> str:
-    return _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", text)).replace("`", "").strip()
+    return text.replace("`", "").strip()
 
 
 def _slug(heading: str) -> str:
