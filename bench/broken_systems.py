@@ -34,7 +34,6 @@ from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifes
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import needed_judgements, sample_scores, scored_answer
-from ragstone.evaluation.serialise import RecordFacts, record_and_facts_from_line, record_to_line
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy
 from ragstone.gate.verdict import GateVerdict, Status
@@ -126,7 +125,7 @@ class Bench:
         texts = [one.sample for one in self.items]
         self.metrics = select_metrics([*DEFAULT, "mrr"] if any(one.relevant_ids for one in texts) else DEFAULT)
         self._offline = OfflineJudge()
-        self._known: dict[object, RecordFacts] = {}
+        self._known: dict[object, SampleRecord] = {}
 
     def run(self, system: System | None, share: float, n: int) -> RunScores:
         """The first `n` questions; `system` answers `share` of those that it is of; the healthy one does the rest."""
@@ -135,7 +134,7 @@ class Bench:
         found = (changed.get(one.sample.id, one) for one in chosen)
         gathering = Gathering(self._manifest(n))
         for one in found:
-            gathering.add(self._facts(one), "bench")
+            gathering.add(self._record(one), "bench")
         return gathering.scores(Path("bench"))
 
     @cache  # noqa: B019 - as few benches as sets and judges
@@ -163,11 +162,10 @@ class Bench:
             metrics={one.info.name: one.info.version for one in self.metrics},
         )
 
-    def _facts(self, item: Item) -> RecordFacts:
+    def _record(self, item: Item) -> SampleRecord:
         key = (item.sample, item.response.answer, item.response.contexts).__repr__()
         if key not in self._known:
-            judged = asyncio.run(self._judged(item)) if self.judge == "offline" else self._told(item)
-            _, self._known[key] = record_and_facts_from_line(record_to_line(judged), "bench")
+            self._known[key] = asyncio.run(self._judged(item)) if self.judge == "offline" else self._told(item)
         return self._known[key]
 
     async def _judged(self, item: Item) -> SampleRecord:

@@ -148,7 +148,7 @@ def test_a_record_of_several_answers_survives_the_file(tmp_path: Path) -> None:
 def test_a_sample_that_was_asked_once_is_stored_as_before(tmp_path: Path) -> None:
     run = evaluated(tmp_path, InTurn(), judge(samples(2)), n=2, answers=1)
     line = json.loads((run.path / SAMPLES).read_text().splitlines()[1])
-    assert line.keys() == {"sample", "content_hash", "response", "judgements", "scores"}
+    assert line.keys() == {"sample", "response", "judgements", "scores"}
 
 
 def changed(run: RunDirectory, change: Callable[[Any], None]) -> RunDirectory:

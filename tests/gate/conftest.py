@@ -69,8 +69,8 @@ def build_run(
                 for index, value in enumerate(values)
                 if not isinstance(value, (int, float)) and f"s{offset + index}" not in (failed or {}).get(name, {})
             },
-            not_applicable=(not_applicable or {}).get(name, {}),
-            failed=(failed or {}).get(name, {}),
+            not_applicable=dict((not_applicable or {}).get(name, {})),
+            failed=dict((failed or {}).get(name, {})),
             version=(versions or {}).get(name),
         )
         for name, values in metrics.items()
@@ -96,8 +96,8 @@ def build_run(
         system=SystemFacts(
             latencies_s={f"s{offset + index}": value for index, value in enumerate(latencies)},
             usage={f"s{offset + index}": TokenUsage(*value) for index, value in enumerate(usage)},
-            failures=system_failures or {},
-            failed_answers=failed_answers or dict.fromkeys(system_failures or {}, 1),
+            failures=dict(system_failures or {}),
+            failed_answers=dict(failed_answers or dict.fromkeys(system_failures or {}, 1)),
         ),
         manifest=manifest,
     )

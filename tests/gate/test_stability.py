@@ -47,6 +47,7 @@ def test_the_report_names_the_samples_with_answers_on_both_sides_of_a_floor() ->
     answers = [(1.0, 1.0, 1.0)] * 18 + [(1.0, 0.2, 1.0), (0.2, 1.0, 0.2)]
     one = run({"faithfulness": answers}, manifest=manifest(answers=3))
     scores = one.metrics["faithfulness"]
+    rounds: dict[str, tuple[tuple[float, ...], ...]]
     rounds = {i: tuple((value,) for value in each if value is not None) for i, each in scores.answers.items()}
     one = replace(one, metrics={"faithfulness": replace(scores, readings=rounds)})
     verdict = decide_gate(one, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))

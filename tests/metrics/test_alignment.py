@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 
+from ragstone.evaluation.gather import Gathering
 from ragstone.evaluation.record import Answer, SampleRecord
-from ragstone.evaluation.serialise import record_and_facts_from_line, record_to_line
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
@@ -27,6 +28,7 @@ from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.gate.conftest import make_manifest
 from tests.metrics.judged import statements, table
 
 SAMPLE = Sample("a", "Who built the lighthouse?")
@@ -118,8 +120,11 @@ def test_a_stored_run_knows_the_contexts_of_its_first_answers() -> None:
         needs = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
         judgements = asyncio.run(collect_judgements(judge, sample, response, needs, call))
         records.append(SampleRecord(sample, (Answer(response, (judgements,)),), {}))
-    facts = [record_and_facts_from_line(record_to_line(record), "here")[1] for record in records]
-    assert [one.answers[0].used for one in facts] == [UsedContexts(ranks=(0, 1), used=(1,)), None]
+    gathering = Gathering(make_manifest())
+    for record in records:
+        gathering.add(record, "here")
+    used = gathering.scores(Path("run")).system.used_contexts
+    assert used == {"a": UsedContexts(ranks=(0, 1), used=(1,))}
 
 
 @pytest.mark.parametrize("seed", range(10))

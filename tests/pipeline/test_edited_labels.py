@@ -98,15 +98,6 @@ def test_a_broken_retriever_fails_whatever_metadata_was_edited(project: Project,
     assert (found.exit_code, recall_drop(found).n) == (1, N)
 
 
-def test_runs_of_an_older_version_are_paired_by_their_records(project: Project) -> None:
-    """Their hashes are of everything, and are not read."""
-    text = (project.root / "main" / "samples.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) | {"content_hash": "of an older version"} for line in text.splitlines()]
-    project.write("main/samples.jsonl", lines)
-    edit(project, group="one street")
-    assert recall_drop(project.gate("same", "main")).n == N
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("ids", [True, False], ids=["ids", "ids from the content"])
 def test_the_baseline_is_scored_again_by_edited_references(project: Project, ids: bool) -> None:

@@ -126,6 +126,7 @@ def test_several_answers_to_each_question_say_how_much_the_system_varies() -> No
     rng = np.random.default_rng(2)
     means = rng.random(200)
     answers = {f"s{i}": tuple(np.clip(mean + rng.normal(0.0, 0.1, 3), 0.0, 1.0)) for i, mean in enumerate(means)}
+    rounds: dict[str, tuple[tuple[float, ...], ...]]
     rounds = {i: tuple((value,) for value in each) for i, each in answers.items()}
     scores = MetricScores({i: float(np.mean(each)) for i, each in answers.items()}, answers=answers, readings=rounds)
     manifest = make_manifest(answers=3)

@@ -15,12 +15,7 @@ from ragstone.evaluation.gather import Gathering
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
-from ragstone.evaluation.serialise import (
-    MAX_LINE_BYTES,
-    RecordFacts,
-    record_and_facts_from_line,
-    record_from_line,
-)
+from ragstone.evaluation.serialise import MAX_LINE_BYTES, record_from_line
 from ragstone.files import open_regular, read_regular
 from ragstone.golden.sample import MAX_SAMPLES
 
@@ -46,7 +41,7 @@ MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 
 
-Check = Callable[[SampleRecord, RecordFacts], None]
+Check = Callable[[SampleRecord], None]
 Lookup = Callable[[str], SampleRecord | None]
 """The record of a sample by its id; None if there is none."""
 
@@ -159,11 +154,11 @@ class RunDirectory:
             for number, line in self._lines_of(stream):
                 digest(line)
                 where = f"{self._file}:{number}"
-                record, facts = record_and_facts_from_line(line, where)
-                gathering.add(facts, where)
+                record = record_from_line(line, where)
+                gathering.add(record, where)
                 if check is not None:
-                    check(record, facts)
-                by_sample[facts.sample_id] = (number, offset)
+                    check(record)
+                by_sample[record.sample.id] = (number, offset)
                 offset += len(line)
         self._check_whole(len(by_sample))
         self._places = _Places(stamp, by_sample)

@@ -1,123 +1,23 @@
-"""Gathers the scores of a run, record by record."""
+"""Gathers the scores of a run, record by record, without the texts of the answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.answer_kinds import AnswerKind
+from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
 from ragstone.evaluation.manifest import Manifest
-from ragstone.evaluation.ranked import RankedContexts
-from ragstone.evaluation.rewording import Rewording
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts
-from ragstone.evaluation.serialise import AnswerFacts, RecordFacts
+from ragstone.evaluation.ranked import ranked_contexts
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.rewording import Rewording, rewording_of
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts, fingerprint
 from ragstone.formatting import counted
-from ragstone.metrics.alignment import UsedContexts
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
+from ragstone.metrics.alignment import UsedContexts, used_contexts
+from ragstone.metrics.citations import cites_what_is_there
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.system.response import TokenUsage
-
-_QUESTION_CHARS = 300
-
-
-class _Metric:
-    """The scores of one metric, by sample id; see `MetricScores`."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, float] = {}
-        self._not_applicable: dict[str, str] = {}
-        self._failed: dict[str, Failed] = {}
-        self._answers: dict[str, tuple[float | None, ...]] = {}
-        self._readings: dict[str, tuple[tuple[float, ...], ...]] = {}
-
-    def add(self, name: str, facts: RecordFacts) -> None:
-        match facts.scores.get(name):
-            case Scored(value):
-                self._values[facts.sample_id] = value
-                self._add_answers(name, facts)
-            case NotApplicable(reason):
-                self._not_applicable[facts.sample_id] = reason
-            case Failed() as failure:
-                self._failed[facts.sample_id] = failure
-
-    def _add_answers(self, name: str, facts: RecordFacts) -> None:
-        values = tuple(_value(answer.scores.get(name)) for answer in facts.answers)
-        if len(values) > 1 and any(value is not None for value in values):
-            self._answers[facts.sample_id] = values
-        readings = tuple(answer.readings(name) for answer in facts.answers)
-        if sum(map(len, readings)) > 1:
-            self._readings[facts.sample_id] = tuple(filter(None, readings))
-
-    def scores(self, version: str) -> MetricScores:
-        return MetricScores(self._values, self._not_applicable, self._failed, version, self._answers, self._readings)
-
-
-def _value(score: Score | None) -> float | None:
-    return score.value if isinstance(score, Scored) else None
-
-
-class _System:
-    """How the system behaved, by sample id; see `SystemFacts`."""
-
-    def __init__(self) -> None:
-        self._latencies_s: dict[str, float] = {}
-        self._failures: dict[str, str] = {}
-        self._failed_answers: dict[str, int] = {}
-        self._answers: dict[str, tuple[str, ...]] = {}
-        self._used_contexts: dict[str, UsedContexts] = {}
-        self._usage: dict[str, TokenUsage] = {}
-        self._contexts: dict[str, int] = {}
-        self._kinds: dict[str, tuple[AnswerKind, ...]] = {}
-        self._ranked: dict[str, RankedContexts] = {}
-        self._citations: dict[str, bool] = {}
-        self._reworded: dict[str, Rewording] = {}
-        self._verdicts: dict[str, VerdictCounts] = {}
-
-    def add(self, sample_id: str, answers: tuple[AnswerFacts, ...]) -> None:
-        self._add_first_answer(sample_id, answers[0])
-        answered = [answer for answer in answers if answer.answer is not None]
-        if answered:
-            self._answers[sample_id] = tuple(answer.answer for answer in answered if answer.answer is not None)
-            self._ranked[sample_id] = answered[-1].ranked
-            if answered[-1].citations is not None:
-                self._citations[sample_id] = answered[-1].citations
-            if all(answer.rewording.grounded for answer in answered):
-                states_reference = all(answer.rewording.states_reference for answer in answered)
-                self._reworded[sample_id] = Rewording(True, states_reference)
-        kinds = tuple(answer.kind for answer in answered)
-        if set(kinds) - {AnswerKind.ANSWERS}:
-            self._kinds[sample_id] = kinds
-        failures = [answer.failure for answer in answers if answer.failure is not None]
-        if failures:
-            several = f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
-            self._failures[sample_id] = several + failures[0]
-            self._failed_answers[sample_id] = len(failures)
-
-    def _add_first_answer(self, sample_id: str, answer: AnswerFacts) -> None:
-        self._contexts[sample_id] = answer.contexts
-        if answer.latency_s is not None:
-            self._latencies_s[sample_id] = answer.latency_s
-        if answer.used is not None:
-            self._used_contexts[sample_id] = answer.used
-        if answer.usage is not None:
-            self._usage[sample_id] = answer.usage
-        if answer.verdicts is not None:
-            self._verdicts[sample_id] = answer.verdicts
-
-    def facts(self) -> SystemFacts:
-        return SystemFacts(
-            latencies_s=self._latencies_s,
-            failures=self._failures,
-            failed_answers=self._failed_answers,
-            answers=self._answers,
-            used_contexts=self._used_contexts,
-            usage=self._usage,
-            contexts=self._contexts,
-            kinds=self._kinds,
-            ranked=self._ranked,
-            citations=self._citations,
-            reworded=self._reworded,
-            verdicts=self._verdicts,
-        )
 
 
 class Gathering:
@@ -126,39 +26,139 @@ class Gathering:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._samples: dict[str, SampleFacts] = {}
-        self._metrics = {name: _Metric() for name in manifest.metrics}
-        self._system = _System()
+        self._system = SystemFacts()
+        self._metrics = {name: MetricScores({}, version=version) for name, version in manifest.metrics.items()}
 
-    def add(self, facts: RecordFacts, where: str) -> None:
+    def add(self, record: SampleRecord, where: str) -> None:
         """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
-        sample_id, answers = facts.sample_id, facts.answers
-        if sample_id in self._samples:
-            raise RunDirectoryError(f"duplicate sample '{sample_id}'.", where=where)
-        if len(answers) != self._manifest.answers:
+        sample = record.sample
+        if sample.id in self._samples:
+            raise RunDirectoryError(f"duplicate sample '{sample.id}'.", where=where)
+        if len(record.answers) != self._manifest.answers:
             raise RunDirectoryError(
-                f"sample '{sample_id}' has {counted(len(answers), 'answer')}, but the manifest says "
+                f"sample '{sample.id}' has {counted(len(record.answers), 'answer')}, but the manifest says "
                 f"{self._manifest.answers}.",
                 where=where,
             )
-        if unknown := [name for name in facts.scores if name not in self._metrics]:
+        if unknown := [name for name in record.scores if name not in self._metrics]:
             raise RunDirectoryError(f"metric '{unknown[0]}' is not in the manifest.", where=where)
-        self._samples[sample_id] = SampleFacts(
-            question=facts.question[:_QUESTION_CHARS],
-            tags=facts.tags,
-            group=facts.group,
-            origin=facts.origin,
-            content_hash=facts.content_hash,
-            answerable=facts.answerable,
-            reference=facts.reference,
-            draft=facts.draft,
-            parts=facts.parts,
-            bounds=facts.bounds,
-        )
-        self._system.add(sample_id, answers)
-        for name, metric in self._metrics.items():
-            metric.add(name, facts)
+        self._samples[sample.id] = SampleFacts.of(sample)
+        _add_first_answer(self._system, sample.id, record.answers[0])
+        _add_answers(self._system, sample, record.answers)
+        for name, score in record.scores.items():
+            _add_score(self._metrics[name], name, score, record)
 
     def scores(self, path: Path) -> RunScores:
-        """All of them."""
-        metrics = {name: self._metrics[name].scores(version) for name, version in self._manifest.metrics.items()}
-        return RunScores(str(path), metrics, self._samples, self._system.facts(), self._manifest)
+        return RunScores(str(path), self._metrics, self._samples, self._system, self._manifest)
+
+
+def _add_score(metric: MetricScores, name: str, score: Score, record: SampleRecord) -> None:
+    sample_id = record.sample.id
+    match score:
+        case NotApplicable(reason):
+            metric.not_applicable[sample_id] = reason
+        case Failed():
+            metric.failed[sample_id] = score
+        case Scored(value):
+            metric.values[sample_id] = value
+            answers = tuple(_value(answer.scores.get(name)) for answer in record.answers)
+            if len(answers) > 1 and any(value is not None for value in answers):
+                metric.answers[sample_id] = answers
+            readings = [_readings(answer, name) for answer in record.answers]
+            if sum(map(len, readings)) > 1:
+                metric.readings[sample_id] = tuple(filter(None, readings))
+
+
+def _value(score: Score | None) -> float | None:
+    return score.value if isinstance(score, Scored) else None
+
+
+def _readings(answer: Answer, metric: str) -> tuple[float, ...]:
+    """The scores of all judging rounds of an answer; empty if it has no score."""
+    rounds = answer.repeat_scores.get(metric)
+    if rounds:
+        return rounds
+    value = _value(answer.scores.get(metric))
+    return () if value is None else (value,)
+
+
+def _add_first_answer(system: SystemFacts, sample_id: str, answer: Answer) -> None:
+    response = answer.response
+    # A hash of strings differs between processes: it is compared within one only.
+    system.contexts[sample_id] = hash(tuple((one.text, one.id, one.score) for one in response.contexts))
+    if response.latency_s is not None:
+        system.latencies_s[sample_id] = response.latency_s
+    if response.usage is not None:
+        system.usage[sample_id] = response.usage
+    used = _used_contexts(answer)
+    if used is not None:
+        system.used_contexts[sample_id] = used
+    verdicts = _verdict_counts(answer.judged)
+    if verdicts is not None:
+        system.verdicts[sample_id] = verdicts
+
+
+def _add_answers(system: SystemFacts, sample: Sample, answers: Sequence[Answer]) -> None:
+    answered = [answer for answer in answers if answer.response.failure is None]
+    failures = [answer.response.failure for answer in answers if answer.response.failure is not None]
+    if failures:
+        several = f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
+        system.failures[sample.id] = f"{several}{failures[0].kind}: {failures[0].message}"
+        system.failed_answers[sample.id] = len(failures)
+    if not answered:
+        return
+    system.answers[sample.id] = tuple(fingerprint(answer.response.answer) for answer in answered)
+    kinds = tuple(_kind(answer, sample) for answer in answered)
+    if set(kinds) != {AnswerKind.ANSWERS}:
+        system.kinds[sample.id] = kinds
+    newest = answered[-1]
+    response = newest.response
+    system.ranked[sample.id] = ranked_contexts(sample, response, newest.judged)
+    cites = cites_what_is_there(response.answer, response.contexts) if response.contexts else None
+    if cites is not None:
+        system.citations[sample.id] = cites
+    rewordings = [rewording_of(answer, sample) for answer in answered]
+    if all(rewording.grounded for rewording in rewordings):
+        states_reference = all(rewording.states_reference for rewording in rewordings)
+        system.reworded[sample.id] = Rewording(True, states_reference)
+
+
+def _verdict_counts(judged: Judgements) -> VerdictCounts | None:
+    """The counts of supported statements; None if there are none."""
+    if not isinstance(judged.support, SupportTable):
+        return None
+    supported = [support for support in judged.support.supports if support.verdict is Verdict.SUPPORTED]
+    if not supported:
+        return None
+    return VerdictCounts(
+        supported=len(supported),
+        unquoted=sum(support.unquoted for support in supported),
+        disputed=sum(bool(support.contradicted_by) for support in supported),
+    )
+
+
+def _kind(answer: Answer, sample: Sample) -> AnswerKind:
+    response = answer.response
+    statements = answer.judged.statements
+    abstains, claims = None, True
+    if isinstance(statements, StatementList):
+        abstains = statements.abstains
+        claims = bool(statements.statements)
+    elif isinstance(statements, JudgementFailure):
+        claims = not statements.not_applicable
+    return kind_of(
+        response.answer, sample.question, sample.reference, response.contexts, abstains=abstains, claims=claims
+    )
+
+
+def _used_contexts(answer: Answer) -> UsedContexts | None:
+    """The contexts that support an answer, by its first judging round; None without contexts or support verdicts."""
+    support = answer.judged.support
+    contexts = answer.response.contexts
+    if not isinstance(support, SupportTable) or not support.supports or not contexts:
+        return None
+    supporting: list[str] = []
+    for verdict in support.supports:
+        if verdict.verdict is Verdict.SUPPORTED:
+            supporting += verdict.supported_by
+    return used_contexts([context.text for context in contexts], supporting)

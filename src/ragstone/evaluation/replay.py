@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
-from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import sample_scores, scored_answer
-from ragstone.evaluation.serialise import RecordFacts, record_to_line
 from ragstone.evaluation.writer import update_manifest
 from ragstone.golden.sample import GoldenSet, hash_of_contents
 from ragstone.metrics.metric import Metric
@@ -50,31 +48,24 @@ def recomputable(manifest: Manifest, custom: Sequence[Metric] = ()) -> list[Metr
 def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     """Read `run`, after checking that each recorded score follows from its judgements with this version's metrics.
 
-    `custom` are the metrics that the project defines. Wrong content hashes are corrected: two samples are the same if
-    their contents are, whatever a file says. Metrics that can't be recomputed (see `unverified`) are not checked.
+    `custom` are the metrics that the project defines. A wrong hash of the golden set is corrected: two sets are the
+    same if their samples are, whatever a file says. Metrics that can't be recomputed (`unverified`) are not checked.
 
     Raises RunDirectoryError.
     """
     metrics = recomputable(run.manifest, custom)
-    hashes: dict[str, str] = {}
-    wrong: list[str] = []
 
-    def replay(record: SampleRecord, facts: RecordFacts) -> None:
-        sample_id = facts.sample_id
-        hashes[sample_id] = record.sample.content_hash()
-        if hashes[sample_id] != facts.content_hash:
-            wrong.append(sample_id)
+    def replay(record: SampleRecord) -> None:
         if (name := contradicted(metrics, record)) is not None:
-            raise _does_not_follow(run, sample_id, name)
+            raise _does_not_follow(run, record.sample.id, name)
 
-    run.scores(replay)
-    if wrong:
-        replace_text(run.path / SAMPLES, "".join(f"{record_to_line(record)}\n" for record in run.records()))
-        run = RunDirectory(run.path, run.manifest)  # to be read as it is now
+    samples = run.scores(replay).samples
+    hashes = [(name, facts.content_hash or "") for name, facts in samples.items()]
     golden = run.manifest.golden
-    if len(hashes) != golden.samples or golden.content_hash == (found := hash_of_contents(hashes.items())):
+    content_hash = hash_of_contents(hashes)
+    if len(hashes) != golden.samples or golden.content_hash == content_hash:
         return run
-    return update_manifest(run, golden=golden.model_copy(update={"content_hash": found}))
+    return update_manifest(run, golden=golden.model_copy(update={"content_hash": content_hash}))
 
 
 def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirectoryError:

@@ -21,13 +21,15 @@ from ragstone.system.response import TokenUsage
 
 _Value = TypeVar("_Value")
 
+_QUESTION_CHARS = 300
+
 STEPS = 2520
 """A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """The data of a sample that the gate and the reports need, without its record."""
+    """The data of a sample that the gate and the reports need, without its record. The question is clipped."""
 
     question: str = ""
     tags: tuple[str, ...] = ()
@@ -46,14 +48,15 @@ class SampleFacts:
 
     @classmethod
     def of(cls, sample: Sample) -> SampleFacts:
-        """What is known of a sample before it is evaluated."""
         return cls(
-            sample.question,
-            sample.tags,
-            sample.group,
-            sample.origin,
-            sample.content_hash(),
-            sample.answerable,
+            question=sample.question[:_QUESTION_CHARS],
+            tags=sample.tags,
+            group=sample.group,
+            origin=sample.origin,
+            content_hash=sample.content_hash(),
+            answerable=sample.answerable,
+            reference=fingerprint(sample.reference) if sample.reference else None,
+            draft=sample.draft,
             parts=sample.part_hashes(),
             bounds=sample.bounds,
         )
@@ -68,12 +71,12 @@ class MetricScores:
     the scores of all judging rounds of each answer, if there were several answers or rounds.
     """
 
-    values: Mapping[str, float]
-    not_applicable: Mapping[str, str] = field(default_factory=dict)
-    failed: Mapping[str, Failed] = field(default_factory=dict)
+    values: dict[str, float]
+    not_applicable: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Failed] = field(default_factory=dict)
     version: str | None = None
-    answers: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    readings: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    answers: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
+    readings: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
     def applies_to(self) -> Set[str]:
@@ -121,18 +124,18 @@ class SystemFacts:
     samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
     """
 
-    latencies_s: Mapping[str, float] = field(default_factory=dict)
-    failures: Mapping[str, str] = field(default_factory=dict)
-    failed_answers: Mapping[str, int] = field(default_factory=dict)
-    answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    used_contexts: Mapping[str, UsedContexts] = field(default_factory=dict)
-    usage: Mapping[str, TokenUsage] = field(default_factory=dict)
-    contexts: Mapping[str, int] = field(default_factory=dict)
-    kinds: Mapping[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
-    ranked: Mapping[str, RankedContexts] = field(default_factory=dict)
-    citations: Mapping[str, bool] = field(default_factory=dict)
-    reworded: Mapping[str, Rewording] = field(default_factory=dict)
-    verdicts: Mapping[str, VerdictCounts] = field(default_factory=dict)
+    latencies_s: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    failed_answers: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    used_contexts: dict[str, UsedContexts] = field(default_factory=dict)
+    usage: dict[str, TokenUsage] = field(default_factory=dict)
+    contexts: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
+    ranked: dict[str, RankedContexts] = field(default_factory=dict)
+    citations: dict[str, bool] = field(default_factory=dict)
+    reworded: dict[str, Rewording] = field(default_factory=dict)
+    verdicts: dict[str, VerdictCounts] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

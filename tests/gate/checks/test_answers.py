@@ -38,6 +38,7 @@ def answering(
         )
         for i in range(n)
     }
+    given: dict[str, tuple[str, ...]]
     given = {f"s{i}": (fingerprint(answer),) for i, answer in enumerate(answers) if answer is not None}
     return replace(found, samples=facts, system=SystemFacts(answers=given))
 

@@ -112,7 +112,7 @@ def test_answering_what_can_not_be_answered_is_a_check_of_its_own() -> None:
 )
 def test_no_tick_stands_beside_a_share_that_is_over_its_limit(answered: int, status: Status) -> None:
     guessing = answering(unanswerable=8)
-    kinds = {f"s{i}": (ABSTAINS,) for i in range(52 + answered, 60)}
+    kinds: dict[str, tuple[AnswerKind, ...]] = {f"s{i}": (ABSTAINS,) for i in range(52 + answered, 60)}
     run = replace(guessing, system=replace(guessing.system, kinds=kinds))
     found, reason = shares(decide_gate(run, None, default_policy()))["system.guessed"]
     assert found is status

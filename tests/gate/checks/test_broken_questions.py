@@ -27,7 +27,7 @@ def run(scores: list[Any], *, steady: bool = False, answers: list[str] | None = 
     built = build_run({"context_recall": scores}, manifest=manifest, **more)
     if answers is None:
         return built
-    given = {f"s{index}": (answer,) for index, answer in enumerate(answers)}
+    given: dict[str, tuple[str, ...]] = {f"s{index}": (answer,) for index, answer in enumerate(answers)}
     return replace(built, system=replace(built.system, answers=given, contexts=dict.fromkeys(given, 1)))
 
 

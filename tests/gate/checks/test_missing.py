@@ -31,7 +31,7 @@ def scored(
     failed = {"faithfulness": {f"s{i}": Failed(by, "no reply") for i in missing}}
     one = run({"faithfulness": SCORES}, failed=failed, **also)
     new = set(changed)
-    answers = {f"s{i}": (f"answer {i in new}",) for i in range(N)}
+    answers: dict[str, tuple[str, ...]] = {f"s{i}": (f"answer {i in new}",) for i in range(N)}
     return replace(one, system=replace(one.system, answers=answers))
 
 
