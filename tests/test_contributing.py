@@ -86,42 +86,7 @@ def test_the_hook_for_generated_files_runs_where_their_sources_change() -> None:
 
 # The worked examples: each is applied to a copy of the code, and its tests run there.
 
-EXAMPLES = (
-    "Add a metric",
-    "Add a check",
-    "Add a judge",
-    "Add a provider",
-    "Add an input",
-    "Add a golden-set format",
-    "Add an entrypoint kind",
-)
-
-
-def section(title: str) -> str:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    return re.split(r"^###? ", text.split(f"\n### {title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def apply(example: str, copy: Path) -> list[Path]:
-    """Write the example's new files to `copy` and make its changes; the paths of the new files."""
-    written: list[Path] = []
-    for language, name, body in re.findall(r"^```(python|toml|diff)\n# (\S+)\n(.*?)^```$", example, re.M | re.S):
-        path = copy / name
-        if language != "diff":
-            assert not path.exists(), f"{name} exists"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(body, encoding="utf-8")
-            written.append(path)
-            continue
-        text = path.read_text(encoding="utf-8")
-        for hunk in body.split("@@\n"):
-            lines = hunk.splitlines(keepends=True)
-            before = "".join(line[1:] for line in lines if line[0] in " -")
-            after = "".join(line[1:] for line in lines if line[0] in " +")
-            assert text.count(before) == 1, f"{name} does not have, once:\n{before}"
-            text = text.replace(before, after)
-        path.write_text(text, encoding="utf-8")
-    return written
+EXAMPLES = sorted((ROOT / "examples" / "extending").glob("*.patch"))
 
 
 def run_in(copy: Path, *command: str) -> None:
@@ -130,20 +95,25 @@ def run_in(copy: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("title", EXAMPLES)
-def test_a_worked_example_works(title: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("patch", EXAMPLES, ids=lambda path: path.stem)
+def test_a_worked_example_works(patch: Path, tmp_path: Path) -> None:
     for folder in ("src", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "action.yml", "docs/github-action.md", "docs/configuration.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    written = [str(path) for path in apply(section(title), tmp_path) if path.suffix == ".py"]
-    changed = [*written, str(tmp_path / "src")]
+    run_in(tmp_path, "git", "apply", "--verbose", str(patch))
+    names = re.findall(r"^\+\+\+ b/(\S+\.py)$", patch.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    changed = [*names, "src"]
     run_in(tmp_path, program("ruff"), "check", "--no-cache", *changed)
     run_in(tmp_path, program("ruff"), "format", "--no-cache", "--check", *changed)
-    tests = [name for name in written if "/tests/" in name]
+    tests = [name for name in names if name.startswith("tests/")]
     assert tests
     run_in(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
-    if title == "Add an input":
+    if patch.stem == "input":
         run_in(tmp_path, sys.executable, "scripts/action_file.py")
         assert "  seed:\n" in (tmp_path / "action.yml").read_text(encoding="utf-8")
+
+
+def test_there_is_an_example_for_each_way_to_extend() -> None:
+    assert len(EXAMPLES) >= 7
