@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ragstone._version import __version__
 from ragstone.github.inputs import INPUTS
-from ragstone.github.outputs import OUTPUTS
+from ragstone.github.outputs import OUTPUTS, metric_output
+from ragstone.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[1]
 PAGE = "docs/github-action.md"
@@ -59,9 +60,12 @@ def inputs_table() -> str:
 
 
 def outputs_table() -> str:
-    """The outputs as a Markdown table."""
+    """The outputs as a Markdown table, those of metrics in one row."""
+    metrics = [metric_output(name) for name in METRICS if "@" not in name]
+    names = ", ".join(f"`{name}`" for name in metrics)
     rows = ["| Output | What it holds |", "|:--|:--|"]
-    rows += [f"| `{output.name}` | {_cell(output.description)} |" for output in OUTPUTS]
+    rows += [f"| `{output.name}` | {_cell(output.description)} |" for output in OUTPUTS if output.name not in metrics]
+    rows.append(f"| {names} | Mean of the metric in [0, 1], empty if nothing was scored |")
     return "\n".join(rows)
 
 
