@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from ragstone._version import __version__
 from ragstone.github.inputs import INPUTS
-from ragstone.pipeline.init import write_starter
-from ragstone.pipeline.survey.look import survey
-from ragstone.pipeline.survey.proposal import Proposal
+from ragstone.pipeline.init.entrypoints import Proposal
+from ragstone.pipeline.init.survey import survey
+from ragstone.pipeline.init.write import write_starter
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,21 +61,24 @@ def test_the_quickstart_shows_baselines_and_history_in_one_picture() -> None:
     assert set(re.findall(r"https?://[^\s\"]+", picture)) == {"http://www.w3.org/2000/svg"}
 
 
+def workflow_of_init(folder: Path) -> str:
+    write_starter(folder, Proposal("python:rag:answer", "it was named"), survey(folder))
+    return (folder / ".github" / "workflows" / "ragstone.yml").read_text(encoding="utf-8")
+
+
 def test_the_workflow_of_the_first_path_is_the_one_that_init_writes(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").touch()
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()
     (tmp_path / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
-    write_starter(tmp_path, proposal=Proposal("python:rag:answer", "it was named", 0), found=survey(tmp_path, ports=()))
-    written: Any = yaml.safe_load((tmp_path / ".github" / "workflows" / "ragstone.yml").read_text(encoding="utf-8"))
+    written = yaml.safe_load(workflow_of_init(tmp_path))
     shown = re.findall(r"^```yaml\n(name:.*?)^```$", PATH[1].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert [yaml.safe_load(block) for block in shown] == [written]
 
 
-def test_the_workflow_of_the_readme_does_what_the_one_of_init_does() -> None:
+def test_the_workflow_of_the_readme_does_what_the_one_of_init_does(tmp_path: Path) -> None:
     [shown] = re.findall(r"^```yaml\n(name:.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    starter = (ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml").read_text(encoding="utf-8")
-    readme, written = yaml.safe_load(shown), yaml.safe_load(starter)
+    readme, written = yaml.safe_load(shown), yaml.safe_load(workflow_of_init(tmp_path))
     assert len(shown.splitlines()) <= 22
     job, its_job = readme["jobs"]["gate"], written["jobs"]["gate"]
     assert job["permissions"] == its_job["permissions"]
@@ -91,7 +93,7 @@ def test_the_workflow_of_the_readme_does_what_the_one_of_init_does() -> None:
 def test_the_pages_name_the_action_by_the_version_of_the_package() -> None:
     # A release makes the tag of its version, and no other such as v1: .github/workflows/release.yml.
     image = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["runs"]["image"]
-    starter = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml"
+    starter = ROOT / "src" / "ragstone" / "pipeline" / "init" / "starter" / "workflow.yml.j2"
     texts = [path.read_text(encoding="utf-8") for path in (*PAGES, starter)]
     named = {version for text in texts for version in re.findall(r"ragstone/ragstone@(v[\w.]*\w)", text)}
     assert named == {f"v{__version__}"}

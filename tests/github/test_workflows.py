@@ -10,6 +10,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -18,13 +19,12 @@ import yaml
 from ragstone.github.api.event import EventKind
 from ragstone.github.inputs import INPUTS
 from ragstone.github.outputs import OUTPUTS
-from ragstone.pipeline.init import write_starter
-from ragstone.pipeline.survey.look import survey
-from ragstone.pipeline.survey.proposal import Proposal
+from ragstone.pipeline.init.entrypoints import Proposal
+from ragstone.pipeline.init.survey import survey
+from ragstone.pipeline.init.write import write_starter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
-STARTER = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "workflow.yml"
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 _SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 
@@ -39,7 +39,6 @@ def examples() -> list[str]:
 SERVICES = {
     "compose": ("compose.yaml", "services:\n  api:\n    build: .\n    ports: [8080:8000]\n"),
     "image": ("Dockerfile", "FROM scratch\nEXPOSE 80\n"),
-    "my site": ("package.json", '{"scripts": {"start": "next start"}}'),
     "api": ("main.py", "app = FastAPI()\n"),
 }
 """A file of a service that says how it is started."""
@@ -66,15 +65,17 @@ def of_init(folder: Path) -> list[str]:
         home.mkdir(exist_ok=True)
         name, content = SERVICES.get(service, ("notes.txt", ""))
         (home / name).write_text(content, encoding="utf-8")
-        write_starter(home, proposal=Proposal(entrypoint, "it was named", 0), found=survey(home, ports=()))
+        write_starter(home, Proposal(entrypoint, "it was named"), survey(home))
     return [path.read_text(encoding="utf-8") for path in sorted((folder / ".github" / "workflows").glob("*.yml"))]
 
 
 def all_texts() -> list[Any]:
+    with TemporaryDirectory() as folder:
+        written = of_init(Path(folder))
     return [
         *(pytest.param(path.read_text(encoding="utf-8"), id=path.name) for path in OURS),
         *(pytest.param(text, id=f"example {n + 1}") for n, text in enumerate(examples())),
-        pytest.param(STARTER.read_text(encoding="utf-8"), id="starter"),
+        *(pytest.param(text, id=f"init {number}") for number, text in enumerate(written)),
     ]
 
 

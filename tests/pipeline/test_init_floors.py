@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from ragstone.pipeline.init_floors import MIN_QUESTIONS, MeasuredFloor, MeasuredFloors, floors_of
+from ragstone.pipeline.init.floors import MIN_QUESTIONS, MeasuredFloor, floors_of, floors_toml
 from tests.gate.conftest import build_run, make_manifest
 
 
@@ -55,5 +55,5 @@ def test_the_offline_judge_gets_room_for_other_words_and_no_floor_of_what_it_ran
 def test_the_name_of_a_judge_in_a_foreign_run_writes_no_rule() -> None:
     floor = MeasuredFloor("faithfulness", 0.9, 20, 0.8)
     hostile = "judge\n[gate]\ndecision = 'point'\n#"
-    floors = MeasuredFloors("ragstone-run", "2026-01-01", hostile, False, 1, (floor,))
-    assert tomllib.loads(floors.toml()) == {"metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.02}}}
+    written = floors_toml([floor], make_manifest(provider=hostile), "ragstone-run")
+    assert tomllib.loads(written) == {"metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.02}}}

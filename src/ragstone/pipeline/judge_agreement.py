@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration
@@ -25,11 +25,16 @@ def agreement_with_people(judge: JudgeIdentity, calibration: Calibration | None,
     if own:
         return own
     labels_of = "the labels are of another judge; " if calibration is not None else ""
-    if provider_of(judge.provider).offline:
-        published = [_published(metric) for metric in metrics]
-        figures = ", ".join(figure for figure in published if figure)
-        return f"{labels_of}on published labelled sets, worst and best: {figures or 'not measured'}; {_MEASURE_YOURS}"
-    return f"{labels_of}not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
+    return labels_of + published_agreement(judge.provider, metrics)
+
+
+def published_agreement(provider: str, metrics: Iterable[str]) -> str:
+    """The figures on published labelled sets, in words."""
+    if not provider_of(provider).offline:
+        return f"not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
+    published = [_published(metric) for metric in metrics]
+    figures = ", ".join(figure for figure in published if figure)
+    return f"on published labelled sets, worst and best: {figures or 'not measured'}; {_MEASURE_YOURS}"
 
 
 def _own_labels(judge: JudgeIdentity, calibration: Calibration | None, metrics: Sequence[str]) -> str:
