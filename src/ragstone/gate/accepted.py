@@ -80,18 +80,18 @@ class AcceptedEntry(BaseModel):
     @property
     def what(self) -> str:
         """What is accepted, without its size: ``drop of faithfulness``."""
-        return (
-            f"edit of the {GOLDEN_SET}"
-            if self.is_edit
-            else f"{change_word(self.metric)} of {title_of(self.metric, self.slice)}"
-        )
+        if self.is_edit:
+            return f"edit of the {GOLDEN_SET}"
+        return f"{change_word(self.metric)} of {title_of(self.metric, self.slice)}"
 
     @property
     def with_size(self) -> str:
         """What is accepted, with its size."""
         is_share = self.is_edit or self.metric in GUARDS
         size = f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
-        return f"an {self.what} ({size})" if self.is_edit else f"a {self.what} of up to {size}"
+        if self.is_edit:
+            return f"an {self.what} ({size})"
+        return f"a {self.what} of up to {size}"
 
 
 class _AcceptedFile(BaseModel):
@@ -117,7 +117,9 @@ class Offer:
         words += ["--of-edit", self.edit] if self.edit is not None else []
         words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
         line = shell_command([*words, "--reason", "why it is worth it"])
-        return line if folder in (None, ".") else f"{shell_command(['cd', folder])} && {line}"
+        if folder in (None, "."):
+            return line
+        return f"{shell_command(['cd', folder])} && {line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ def entries_in_force(
     `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
     baseline's scores already include. Without a baseline, nothing is in force and nothing is reported.
     """
-    in_force, removable = list[AcceptedEntry](), list[str]()
+    in_force = list[AcceptedEntry]()
+    removable = list[str]()
     for entry in entries:
         why = None
         if entry.id in spent:
@@ -232,7 +235,9 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     targets = {CheckKind.GOLDEN_SET: GOLDEN_SET, CheckKind.SHARE: check.name}
     size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
     metric = targets.get(CheckKind(check.kind), check.metric)
-    return Offer(metric, check.slice, size, check.edit) if metric is not None and size > 0.0 else None
+    if metric is not None and size > 0.0:
+        return Offer(metric, check.slice, size, check.edit)
+    return None
 
 
 def _loss(check: Check, decision: str) -> float:
@@ -242,13 +247,17 @@ def _loss(check: Check, decision: str) -> float:
     if check.kind is CheckKind.GOLDEN_SET:
         return check.estimate
     if check.kind is CheckKind.SHARE and not _is_beyond_accepting(check):
-        return (check.current or 0.0) - (check.baseline or 0.0) if check.baseline is not None else 0.0
+        if check.baseline is None:
+            return 0.0
+        return (check.current or 0.0) - (check.baseline or 0.0)
     ends = [check.estimate]
     if decision == "assured" and check.interval is not None:
         ends += [check.interval.low, check.interval.high]
     if check.kind is CheckKind.RISE:
         return max(ends)
-    return -min(ends) if check.kind in (CheckKind.DROP, CheckKind.DRIFT) else 0.0
+    if check.kind in (CheckKind.DROP, CheckKind.DRIFT):
+        return -min(ends)
+    return 0.0
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -263,7 +272,8 @@ def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEn
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     """The entries in the text of the file `where`. Raises ConfigError with file and line."""
-    document, source = parse_toml(text, Path(where)), Source(where, _lines(text))
+    document = parse_toml(text, Path(where))
+    source = Source(where, _lines(text))
     try:
         entries = _AcceptedFile.model_validate(document).accepted
     except ValidationError as error:
@@ -297,16 +307,22 @@ def _lines(text: str) -> dict[KeyPath, int]:
 def _value(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return f"{value:.4f}".rstrip("0") if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0")
+    return str(value)
 
 
 def title_of(metric: str | None, slice_: str | None) -> str:
-    return str(metric) if slice_ is None else f"{metric} on '{slice_}'"
+    if slice_ is None:
+        return str(metric)
+    return f"{metric} on '{slice_}'"
 
 
 def change_word(metric: str) -> str:
     """``rise`` for a guard, and for a built-in metric where less is better; else ``drop``."""
-    return "rise" if metric in GUARDS or lower_is_better(metric) else "drop"
+    if metric in GUARDS or lower_is_better(metric):
+        return "rise"
+    return "drop"
 
 
 def in_force_note(entry: AcceptedEntry) -> str:

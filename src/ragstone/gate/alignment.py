@@ -46,7 +46,8 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
     answers = list(_answers(run).values())
     if not answers:
         return None
-    top, none = sum(used.top for used in answers), sum(not used.used for used in answers)
+    top = sum(used.top for used in answers)
+    none = sum(not used.used for used in answers)
     deepest = max(used.ranks[-1] for used in answers)
     ranks = []
     for rank in range(min(deepest, _MAX_RANKS) + 1):
@@ -63,8 +64,10 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     A floor of the policy on `top_context_used` takes its place. In a run that fails it is a note, and where the causes
     of worse samples are known, they say what to do.
     """
-    name, run = TopContextUsed.info.name, evidence.current
-    counts, answers = contexts_used(run), _answers(run)
+    name = TopContextUsed.info.name
+    run = evidence.current
+    counts = contexts_used(run)
+    answers = _answers(run)
     has_floor = any(rule.metric == name and rule.slice is None and rule.min is not None for rule in evidence.rules)
     if counts is None or has_floor:
         return

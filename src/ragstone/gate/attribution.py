@@ -81,7 +81,9 @@ def _ends(checks: Iterable[Check]) -> bool:
 def _side_of(halves: set[Side]) -> Side:
     if set(_HALVES) <= halves:
         return Side.BOTH
-    return next(iter(halves)) if len(halves) == 1 else Side.UNCLEAR
+    if len(halves) == 1:
+        return next(iter(halves))
+    return Side.UNCLEAR
 
 
 def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
@@ -90,7 +92,8 @@ def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
         if metric is None:
             continue
         way = LOWER if metric.info.lower_is_better else HIGHER
-        ids, changes = pairing.pairs(name), pairing.changes(name)
+        ids = pairing.pairs(name)
+        changes = pairing.changes(name)
         mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
         worst_end = mean.low if way.lower_is_better else mean.high
         losses = sum(way.shown_change(change) < 0.0 for change in changes)
@@ -116,11 +119,14 @@ def _by_level(failed: Sequence[Check]) -> str:
     """``Outside its limits: context_recall 0.55.``"""
     overall = [check for check in failed if check.slice is None] or failed
     means = sorted({f"{check.metric} {score(check.current)}" for check in overall})
-    return f"Outside its limits: {', '.join(means)}." if means else ""
+    if not means:
+        return ""
+    return f"Outside its limits: {', '.join(means)}."
 
 
 def _by_cause(diagnosis: Diagnosis) -> str:
-    known, span = diagnosis.retrieval + diagnosis.generation, ""
+    known = diagnosis.retrieval + diagnosis.generation
+    span = ""
     if diagnosis.share is not None:
         span = interval_words(diagnosis.share.low, diagnosis.share.high, diagnosis.share.confidence, percent)
     share = percent(diagnosis.retrieval / known)
@@ -129,4 +135,6 @@ def _by_cause(diagnosis: Diagnosis) -> str:
 
 def _half(metric: str) -> Side:
     known = find_metric(metric)
-    return Side.UNCLEAR if known is None else Side(known.info.blames)
+    if known is None:
+        return Side.UNCLEAR
+    return Side(known.info.blames)

@@ -52,12 +52,16 @@ class BoundCheck:
 
     @property
     def action(self) -> Action:
-        return self.rule.floor_action if self.kind is CheckKind.FLOOR else self.rule.drop_action
+        if self.kind is CheckKind.FLOOR:
+            return self.rule.floor_action
+        return self.rule.drop_action
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The range of `values`."""
-        return (0.0, 1.0) if self.kind is CheckKind.FLOOR else (-1.0, 1.0)
+        if self.kind is CheckKind.FLOOR:
+            return (0.0, 1.0)
+        return (-1.0, 1.0)
 
 
 def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[BoundCheck]:
@@ -95,7 +99,9 @@ def changes_of(asked: Sequence[BoundCheck]) -> Iterator[Change]:
 
 def answers_per_sample(run: RunScores) -> int:
     """How often the system was asked each question; 1 for a plain score file."""
-    return 1 if run.manifest is None else run.manifest.answers
+    if run.manifest is None:
+        return 1
+    return run.manifest.answers
 
 
 class _Columns:
@@ -124,8 +130,11 @@ class _Columns:
         units, scores = self._scores[rule.metric]
         if rule.samples is not None:
             kept = self._members(rule.samples)[units]
-            units, scores = units[kept], scores[kept]
-        return (units, scores) if len(units) else None
+            units = units[kept]
+            scores = scores[kept]
+        if len(units):
+            return (units, scores)
+        return None
 
     def pairs(self, rule: Rule) -> Change | None:
         """The paired scores that `rule` is about; None if no pair has both."""
@@ -184,4 +193,6 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:
-    return 1.0 - scores if rule.lower_is_better else scores
+    if rule.lower_is_better:
+        return 1.0 - scores
+    return scores

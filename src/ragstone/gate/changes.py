@@ -38,7 +38,8 @@ class Corpus:
         for record, texts, ids, digests in zip((then, now), (before, after), self._ids, self._digests, strict=True):
             ids.update(texts)
             digests.add(str(record.response.extra.get(INDEX_DIGEST, "")))
-        kept, added = [name for name in before if name in after], [name for name in after if name not in before]
+        kept = [name for name in before if name in after]
+        added = [name for name in after if name not in before]
         self._edited |= {name for name in kept if before[name] != after[name]}
         in_order = kept == [name for name in after if name in before]
         if in_order and len(after) >= len(before) and 2 * len(kept) >= len(before):
@@ -50,13 +51,17 @@ class Corpus:
     def lost(self) -> tuple[int, int]:
         """How many documents are no longer returned, and for how many questions they were."""
         times = [count for name, count in self._gone.items() if name not in self._ids[1]]
-        return (len(times), sum(times)) if self._moved is not False else (0, 0)
+        if self._moved is not False:
+            return (len(times), sum(times))
+        return (0, 0)
 
     @property
     def _moved(self) -> bool | None:
         """Whether the index is another one; None if the system doesn't say."""
         then, now = (digests - {""} for digests in self._digests)
-        return then != now if then and now else None
+        if then and now:
+            return then != now
+        return None
 
     def __str__(self) -> str:
         if self._moved is False:
@@ -72,7 +77,8 @@ class Corpus:
 
 def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: GoldenSetChange) -> tuple[Changed, ...]:
     """What is known to have changed between two runs; `golden` is what became of their golden set."""
-    mine, theirs = now.manifest, then.manifest
+    mine = now.manifest
+    theirs = then.manifest
     if mine is None or theirs is None:
         return ()
     judge = judge_difference(now, then) or ("its verdicts on the same texts" if moved(mine.canaries) else None)
@@ -88,12 +94,15 @@ def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: Golde
 
 
 def _code(now: Manifest, then: Manifest) -> str:
-    system, before = now.system, then.system
+    system = now.system
+    before = then.system
     if system.entrypoint != before.entrypoint:
         return f"{before.entrypoint} → {system.entrypoint}"
     if system.commit != before.commit and system.commit and before.commit:
         return f"{before.commit[:7]} → {system.commit[:7]}"
-    return f"{before.version} → {system.version}" if system.version != before.version else ""
+    if system.version != before.version:
+        return f"{before.version} → {system.version}"
+    return ""
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
@@ -106,4 +115,6 @@ def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
         only_lost = f"{counted(lost, 'document')} no longer returned"
         changes = [change for change in changes if change.how != only_lost]
     listed = "; ".join(f"{change.what} ({change.how})" for change in changes)
-    return f"{first}Changed since the baseline: {listed}." if listed else first.rstrip()
+    if listed:
+        return f"{first}Changed since the baseline: {listed}."
+    return first.rstrip()

@@ -19,7 +19,9 @@ Where it is less, the numbers may be those of documents, or of contexts that the
 
 def false_citations(run: RunScores) -> frozenset[str]:
     """The samples that cite neither positions nor ids of their contexts, in a run that proves its numbering."""
-    return _unresolved(run) if _is_numbered(run) else frozenset()
+    if _is_numbered(run):
+        return _unresolved(run)
+    return frozenset()
 
 
 def citation_warnings(evidence: Evidence) -> Iterator[str]:

@@ -42,7 +42,8 @@ class Pairing:
         if metric not in self.metrics:
             return ()
         if metric not in self._pairs:
-            now, then = self.current.metrics[metric].values, self.baseline.metrics[metric].values
+            now = self.current.metrics[metric].values
+            then = self.baseline.metrics[metric].values
             edited = self.edited_for(metric)
             pairs = tuple(name for name in self.samples if name in now and name in then and name not in edited)
             self._pairs[metric] = pairs if len(pairs) < len(self.samples) else self.samples
@@ -55,7 +56,8 @@ class Pairing:
 
     def changes(self, metric: str) -> list[float]:
         """The score now minus the baseline's, of each of the `pairs`."""
-        now, then = self.current.metrics[metric].values, self.baseline.metrics[metric].values
+        now = self.current.metrics[metric].values
+        then = self.baseline.metrics[metric].values
         return [now[sample_id] - then[sample_id] for sample_id in self.pairs(metric)]
 
 
@@ -85,7 +87,8 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
             notes.append("the policy has changed since the baseline.")
         if baseline.manifest.state != "finished":
             notes.append("the baseline run did not finish; only its finished samples are compared.")
-    paired, total = len(samples), len(current.samples)
+    paired = len(samples)
+    total = len(current.samples)
     comparability = Comparability(bool(metrics), tuple(notes), paired, total, metrics, skipped)
     return Pairing(current, baseline, comparability, samples, edited)
 
@@ -131,7 +134,8 @@ def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None
     kept = {name for name in common if _same_hash(current[name], baseline[name])}
     here = {name: content for name, content in current.items() if name not in kept and content is not None}
     there = {name: content for name, content in baseline.items() if name not in kept and content is not None}
-    counts_here, counts_there = Counter(here.values()), Counter(there.values())
+    counts_here = Counter(here.values())
+    counts_there = Counter(there.values())
     owner = {content: name for name, content in here.items() if counts_here[content] == 1}
     return {name: owner[content] for name, content in there.items() if content in owner and counts_there[content] == 1}
 
@@ -216,7 +220,8 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
 
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether the system was asked the same in both runs, as far as is known, whatever the labels say."""
-    now, before = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    now = current.samples[sample_id].parts
+    before = baseline.samples[sample_id].parts
     if not now or not before:
         return same_content(current, baseline, sample_id)
     # To a generator alone, the reference contexts are a part of what it is asked.
@@ -225,7 +230,8 @@ def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bo
 
 
 def _other_labels(current: RunScores, baseline: RunScores, sample_id: str) -> frozenset[Label]:
-    now, before = current.samples[sample_id].parts, baseline.samples[sample_id].parts
+    now = current.samples[sample_id].parts
+    before = baseline.samples[sample_id].parts
     if now == before or not now or not before:
         return frozenset()
     labels = zip(LABELS, now[1:], before[1:], strict=True)
@@ -234,7 +240,8 @@ def _other_labels(current: RunScores, baseline: RunScores, sample_id: str) -> fr
 
 def _skipped_metrics(current: RunScores, baseline: RunScores, samples: Collection[str]) -> dict[str, str]:
     """The metrics that can't be compared on `samples`, each with the reason as a sentence."""
-    other_judge, skipped = judge_difference(current, baseline), dict[str, str]()
+    other_judge = judge_difference(current, baseline)
+    skipped = dict[str, str]()
     for name, why in outdated(current, baseline).items():
         end = "metrics that use the judge are not compared." if why == other_judge else "not compared."
         skipped[name] = f"{why}: {end}"
@@ -250,11 +257,13 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
 
     It has no scores of them, in another version, or by another judge.
     """
-    other_judge, reasons = judge_difference(current, baseline), dict[str, str]()
+    other_judge = judge_difference(current, baseline)
+    reasons = dict[str, str]()
     for name, scores in sorted(current.metrics.items()):
         if is_relative(name):
             continue  # each run was compared with a baseline of its own
-        now, before = scores.version, baseline.scores_of(name).version
+        now = scores.version
+        before = baseline.scores_of(name).version
         if name not in baseline.metrics:
             reasons[name] = f"the baseline has no {name}"
         elif now is not None and before is not None and now != before:
@@ -268,7 +277,8 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     """How the judges of two runs differ, as a clause; None if they do not, or are not known."""
     if current.manifest is None or baseline.manifest is None:
         return None
-    now, before = current.manifest.judge, baseline.manifest.judge
+    now = current.manifest.judge
+    before = baseline.manifest.judge
     if now == before:
         return observed_difference(current.manifest, baseline.manifest)
     if now.label() != before.label():
@@ -281,4 +291,6 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
 def is_judged(metric: str, version: str | None = None) -> bool:
     """Whether `metric` uses a judge; True for an unknown metric, unless its `version` is that of a function."""
     known = find_metric(metric)
-    return not is_function(version) if known is None else bool(known.needs(_PROBE))
+    if known is None:
+        return not is_function(version)
+    return bool(known.needs(_PROBE))

@@ -33,7 +33,9 @@ AT_ONCE = 0.02
 
 def look_at(confirmed: bool) -> Look:
     """The shares for a run that was asked again (`confirmed`), or was not."""
-    return LAST if confirmed else ONCE
+    if confirmed:
+        return LAST
+    return ONCE
 
 
 def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tuple[Check, ...]:

@@ -116,7 +116,9 @@ def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparab
         return None
     comparability = evidence.pairing.comparability
     said_already = bool(warnings) and not comparability.comparable
-    return replace(comparability, notes=()) if said_already else comparability
+    if said_already:
+        return replace(comparability, notes=())
+    return comparability
 
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
@@ -139,11 +141,14 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     starved = any(check.kind in COMPARING for check in by_status[Status.ERROR])
     if unanswered and not starved:  # such a system could not be scored because of its answers, not because of the judge
         others = [check for check in by_status[Status.FAIL] if check.kind not in SYSTEM]
-        status, reason = Status.FAIL, _first([*unanswered, *others], "failed")
+        status = Status.FAIL
+        reason = _first([*unanswered, *others], "failed")
     elif by_status[Status.ERROR]:
-        status, reason = Status.ERROR, _first(by_status[Status.ERROR], "could not be made")
+        status = Status.ERROR
+        reason = _first(by_status[Status.ERROR], "could not be made")
     elif by_status[Status.FAIL]:
-        status, reason = Status.FAIL, _first(by_status[Status.FAIL], "failed")
+        status = Status.FAIL
+        reason = _first(by_status[Status.FAIL], "failed")
     elif undecided and policy.gate.inconclusive != "pass":
         status = Status.INCONCLUSIVE
         reason = (
@@ -167,4 +172,6 @@ def _first(checks: Sequence[Check], what: str) -> str:
 def _all(blocking: int, total: int) -> str:
     if not blocking:
         return f"none of {counted(total, 'check')} blocks"
-    return "the only blocking check passed" if blocking == 1 else f"all {blocking} blocking checks passed"
+    if blocking == 1:
+        return "the only blocking check passed"
+    return f"all {blocking} blocking checks passed"

@@ -55,7 +55,9 @@ def causes_of(found: Facts) -> tuple[Cause, ...]:
         return (Cause.CRASHED,)
     if not found.answerable:
         is_new = not found.compared or found.before.silent or found.said.unsupported > found.before.unsupported
-        return (Cause.INVENTED,) if is_new and not found.said.silent else ()
+        if is_new and not found.said.silent:
+            return (Cause.INVENTED,)
+        return ()
     causes = [Cause.NOT_RETRIEVED] if found.lost else [Cause.NO_CONTEXTS] if found.bare and not found.compared else []
     low = [Cause.RANKED_LOW] if found.lower and not found.lost else []
     of_answer = [] if found.same and not found.lost else list(_of_answer(found))
@@ -63,10 +65,13 @@ def causes_of(found: Facts) -> tuple[Cause, ...]:
 
 
 def _of_answer(found: Facts) -> list[Cause]:
-    now, then = found.said, found.before
+    now = found.said
+    then = found.before
     if now.silent:
         is_new = not found.compared or not then.silent
-        return [Cause.EMPTY if now.empty else Cause.EVASIVE] if is_new else []
+        if not is_new:
+            return []
+        return [Cause.EMPTY if now.empty else Cause.EVASIVE]
     shown = [
         (Cause.CUT, found.cut),
         (Cause.LANGUAGE, now.language is not None and then.language is None),
@@ -114,7 +119,8 @@ def diagnosis_of(
 
 def _count(cause: Cause, samples: Sequence[str], seen: int) -> CauseCount:
     entry = catalogue()[cause]
-    side, samples = Side(entry["side"]), tuple(samples)
+    side = Side(entry["side"])
+    samples = tuple(samples)
     return CauseCount(cause.value, entry["title"], side, entry["action"], entry["source"], samples, seen)
 
 

@@ -24,11 +24,15 @@ class Direction:
 
     def shown(self, level: float) -> float:
         """A mean, or its bound, as it is reported."""
-        return round(1.0 - level, _ROUND) if self.lower_is_better else level
+        if self.lower_is_better:
+            return round(1.0 - level, _ROUND)
+        return level
 
     def shown_change(self, change: float) -> float:
         """A change, or its bound, as it is reported."""
-        return 0.0 - change if self.lower_is_better else change
+        if self.lower_is_better:
+            return 0.0 - change
+        return change
 
 
 HIGHER = Direction(False, CheckKind.FLOOR, CheckKind.DROP, "min", "max_drop", "below", "dropped")

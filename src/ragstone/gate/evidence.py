@@ -76,12 +76,16 @@ class Evidence:
 
     @property
     def baseline(self) -> RunScores | None:
-        return None if self.pairing is None else self.pairing.baseline
+        if self.pairing is None:
+            return None
+        return self.pairing.baseline
 
     @property
     def compared(self) -> Pairing | None:
         """The pairing, if the runs can be compared."""
-        return self.pairing if self.pairing is not None and self.pairing.comparability.comparable else None
+        if self.pairing is not None and self.pairing.comparability.comparable:
+            return self.pairing
+        return None
 
     @property
     def fails(self) -> bool:

@@ -112,24 +112,32 @@ class Facts:
 
 def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
     """The facts of the first answers of `now` and `before`. Pure."""
-    judged, sample, changed = _judged(now), now.sample, None
+    judged = _judged(now)
+    sample = now.sample
+    changed = None
     if any(response.failure is not None for response in now.responses):
         return Facts(before is not None, sample.answerable, failed=True)
     if before is not None and before.response.failure is not None:
         before = None
-    said, past = _said(now), Said() if before is None else _said(before)
+    said = _said(now)
+    past = Said() if before is None else _said(before)
     same = before is not None and before.response.answer == now.response.answer
     bare = not now.response.contexts and (before is None or not before.response.contexts)
-    held, low = _held(now), None
+    held = _held(now)
+    low = None
     if before is None:
         first = _first_useful(judged)
-        lost, low = held is False and not bare, first if first is not None and first >= _LOW_RANK else None
+        lost = held is False and not bare
+        low = first if first is not None and first >= _LOW_RANK else None
     elif now.response.without_texts or before.response.without_texts:
         lost = held is False and _named(before) > 0
     else:
-        old, new, then = before.response.contexts, now.response.contexts, _judged(before)
+        old = before.response.contexts
+        new = now.response.contexts
+        then = _judged(before)
         evidence = evidence_of(before.sample, old, then)
-        changed, places = retrieval_change(evidence, old, new), _places(evidence, old, new)
+        changed = retrieval_change(evidence, old, new)
+        places = _places(evidence, old, new)
         low = _low(now, changed, places)
         gone = changed is not None and changed.change is EvidenceChange.GONE and not same and said.is_worse(past)
         lost = gone or _lost(judged, then, changed, places)
@@ -155,25 +163,34 @@ def facts_of(now: SampleRecord, before: SampleRecord | None = None) -> Facts:
 
 
 def _judged(record: SampleRecord) -> Judgements:
-    return record.judgements[0] if record.judgements else Judgements()
+    if record.judgements:
+        return record.judgements[0]
+    return Judgements()
 
 
 def _use(judged: Judgements) -> ContextUse:
     """Which contexts are useful; empty if that was not judged."""
-    return judged.context_use if isinstance(judged.context_use, ContextUse) else _NO_USE
+    if isinstance(judged.context_use, ContextUse):
+        return judged.context_use
+    return _NO_USE
 
 
 def _held(now: SampleRecord) -> bool | None:
     """Whether the contexts hold the evidence: by its text or ids, or else by the judge; None if nobody says."""
-    contexts, holds = now.response.contexts, _holds(_judged(now))
+    contexts = now.response.contexts
+    holds = _holds(_judged(now))
     has_relevant_ids = any(now.sample.relevant_ids.values())
     if now.response.without_texts:
-        return _named(now) > 0 if has_relevant_ids else None
+        if not has_relevant_ids:
+            return None
+        return _named(now) > 0
     if texts := distinct(now.sample.reference_contexts):
         passages = locate(texts, tuple(context.text for context in contexts))
         return all(passage.held for passage in passages) or holds is True
     if has_relevant_ids and any(context.id for context in contexts):
-        return holds is not False if _named(now) else holds is True
+        if _named(now):
+            return holds is not False
+        return holds is True
     return False if holds is None and not contexts else holds
 
 
@@ -190,8 +207,12 @@ def _low(now: SampleRecord, changed: RetrievalChange | None, places: tuple[Ranks
     """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline."""
     then, today = places
     if then and today:  # the same passage: the judge of texts may take others like it for it
-        return today[0] if today[0] > then[0] else None
-    return _first_useful(_judged(now)) if changed is not None and changed.change is EvidenceChange.LOWER else None
+        if today[0] > then[0]:
+            return today[0]
+        return None
+    if changed is not None and changed.change is EvidenceChange.LOWER:
+        return _first_useful(_judged(now))
+    return None
 
 
 def _places(evidence: Collection[str], before: Sequence[Context], now: Sequence[Context]) -> tuple[Ranks, Ranks]:
@@ -213,7 +234,9 @@ def _holds(judged: Judgements) -> bool | None:
     use = _use(judged)
     held = sum(support.verdict is Verdict.SUPPORTED for support in use.attributions)
     is_judged = use.against_reference and use.attributions
-    return held >= SUPPORTED_FROM * len(use.attributions) if is_judged else None
+    if not is_judged:
+        return None
+    return held >= SUPPORTED_FROM * len(use.attributions)
 
 
 def _first_useful(judged: Judgements) -> int | None:
@@ -234,11 +257,13 @@ def _is_cut(answer: str, before: str) -> bool:
 
 
 def _said(record: SampleRecord) -> Said:
-    judged, answer = _judged(record), record.response.answer
+    judged = _judged(record)
+    answer = record.response.answer
     made = judged.statements if isinstance(judged.statements, StatementList) else None
     statements, unsupported = _statements(record)
     match = judged.reference_match if isinstance(judged.reference_match, ReferenceMatch) else _NO_MATCH
-    wanted, missing = len(match.reference_supports), missing_statements(record.answers[0], record.sample)
+    wanted = len(match.reference_supports)
+    missing = missing_statements(record.answers[0], record.sample)
     backed = any(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
     spoken = _language(answer)
     return Said(
@@ -277,7 +302,9 @@ def _in_contexts(judged: Judgements) -> Set[str]:
 
 @lru_cache(maxsize=16)
 def _language(text: str) -> str | None:
-    return guess_language(normalise(text)).code if len(text.split()) >= _MIN_WORDS else None
+    if len(text.split()) >= _MIN_WORDS:
+        return guess_language(normalise(text)).code
+    return None
 
 
 def _is_beside(judged: Judgements) -> bool:

@@ -89,7 +89,8 @@ def left_out(current: RunScores, missing: int, total: int) -> int:
     manifest = current.manifest
     if manifest is None:
         return 0
-    golden, evaluated = manifest.golden, manifest.counts.total
+    golden = manifest.golden
+    evaluated = manifest.counts.total
     unasked = min(missing, max(0, golden.samples - evaluated)) if evaluated else 0
     limited = max(0, total - golden.samples) if golden.limited else 0
     return unasked + min(missing - unasked, limited)
@@ -106,5 +107,6 @@ def _is_relabelled(current: RunScores, baseline: RunScores, name: str) -> bool:
     """Whether the labels of a question differ; not if only its group does, which no score depends on."""
     if same_content(current, baseline, name):
         return False
-    now, then = current.samples[name], baseline.samples[name]
+    now = current.samples[name]
+    then = baseline.samples[name]
     return now.parts != then.parts or now.group == then.group

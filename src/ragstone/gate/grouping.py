@@ -40,7 +40,9 @@ def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
         for name, facts in current.samples.items()
         if (then := baseline.samples.get(name)) is not None and then.group != facts.group and then.parts and facts.parts
     }
-    return replace(current, samples={**current.samples, **moved}) if moved else current
+    if moved:
+        return replace(current, samples={**current.samples, **moved})
+    return current
 
 
 def mean_of(

@@ -97,7 +97,9 @@ def _reason_without_cause(bad: Sequence[Check], reasons: Mapping[str, str], reas
         return f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
     if "questions.broken" in reasons:
         return reasons["questions.broken"]
-    return _said(bad[0]) if bad else reason
+    if bad:
+        return _said(bad[0])
+    return reason
 
 
 def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
@@ -122,7 +124,8 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     also += _by_words([check for check in warnings if check.by_words])
     lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
     lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
-    counts, changes = counted(samples, "question"), _changes(verdict)
+    counts = counted(samples, "question")
+    changes = _changes(verdict)
     if changes is not None and (changes.broken or changes.mended):
         counts = str(changes)
         lead = "Passed." if changes.broken else lead
@@ -158,7 +161,9 @@ def _by_words(checks: Sequence[Check]) -> str:
         if check.baseline is None:
             moved = f"{score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
         moves[check.metric] = f"{name} {moved}"
-    return f" By word comparison, {', '.join(moves.values())}." if moves else ""
+    if not moves:
+        return ""
+    return f" By word comparison, {', '.join(moves.values())}."
 
 
 def _said(check: Check) -> str:
@@ -182,4 +187,6 @@ def _said(check: Check) -> str:
 
 def _capital(text: str) -> str:
     first = text.partition(" ")[0]
-    return text if any(sign in first for sign in "_/") else text[:1].upper() + text[1:]
+    if any(sign in first for sign in "_/"):
+        return text
+    return text[:1].upper() + text[1:]

@@ -53,7 +53,8 @@ class JudgesCompared:
 
     def sentence(self) -> str:
         """The comparison for a report."""
-        moved, alpha = self.difference, self.agreement
+        moved = self.difference
+        alpha = self.agreement
         text = (
             f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
             f"{score(self.then)} before (difference {change(moved.estimate)}, "
@@ -71,7 +72,8 @@ def compare_judges(
     """Compare the scores of the same answers by two judges, on the samples that both scored."""
     compared = []
     for metric in metrics:
-        before, after = then.scores_of(metric).values, now.metrics[metric].values
+        before = then.scores_of(metric).values
+        after = now.metrics[metric].values
         ids = sorted(before.keys() & after.keys())
         if ids:
             scores = np.array([[values[name] for name in ids] for values in (before, after)], dtype=np.float64)

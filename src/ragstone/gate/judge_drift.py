@@ -28,7 +28,8 @@ def moved(canaries: Canaries | None) -> bool:
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
-    canaries, observed = _canaries(evidence.current), _observed(evidence.current)
+    canaries = _canaries(evidence.current)
+    observed = _observed(evidence.current)
     if canaries is None:
         return
     if moved(canaries):
@@ -52,7 +53,8 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     manifest = evidence.current.manifest
     if manifest is None:
         return
-    judge, baseline = manifest.judge, evidence.baseline
+    judge = manifest.judge
+    baseline = evidence.baseline
     others = other_models(judge, _observed(evidence.current).models)
     if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
         others = new_names(others, _observed(baseline).models)
@@ -99,7 +101,9 @@ def _differing(canaries: Canaries) -> str:
 
 
 def _canaries(run: RunScores) -> Canaries | None:
-    return None if run.manifest is None else run.manifest.canaries
+    if run.manifest is None:
+        return None
+    return run.manifest.canaries
 
 
 def _observed(run: RunScores) -> Observed:

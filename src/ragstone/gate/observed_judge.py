@@ -7,7 +7,8 @@ from ragstone.evaluation.manifest import Manifest
 
 def observed_difference(now: Manifest, then: Manifest) -> str | None:
     """How judges of the same name differed in two runs, as a clause; None if they did not, or it is unknown."""
-    mine, theirs = now.observed, then.observed
+    mine = now.observed
+    theirs = then.observed
     if mine is None or theirs is None:
         return None
     if theirs.models and (new := new_names(mine.models, theirs.models)):

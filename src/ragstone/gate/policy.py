@@ -100,7 +100,9 @@ class Policy:
             return rule.action
         if rule is not None or not offline_judge:
             return Action.BLOCK
-        return Action.BLOCK if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS else Action.WARN
+        if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS:
+            return Action.BLOCK
+        return Action.WARN
 
     def _named(self) -> list[tuple[KeyPath, str]]:
         named = [(path, name) for path, name, _ in self.table.rules()]
@@ -183,7 +185,9 @@ def load_policy(
     policy = Policy(table, source, accepted=accepted)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
-    return _with_calibration(policy, Path(path).parent, within) if calibration else policy
+    if calibration:
+        return _with_calibration(policy, Path(path).parent, within)
+    return policy
 
 
 def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True) -> Policy:
@@ -193,7 +197,9 @@ def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True)
     metric names once the scores are known. Raises ConfigError.
     """
     policy = Policy(read_policy_mapping(mapping))
-    return _with_calibration(policy, Path()) if calibration else policy
+    if calibration:
+        return _with_calibration(policy, Path())
+    return policy
 
 
 def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) -> Policy:

@@ -24,7 +24,8 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     """
     weaker: list[str] = []
     others: list[str] = []
-    before, after = _keys(base), _keys(head)
+    before = _keys(base)
+    after = _keys(head)
     gone = {path[:-1] for path in before if path[:-1] not in {path[:-1] for path in after}}
     if gone and base.table.metrics is None and head.table.metrics is not None:
         names = some([_name(rule).removeprefix("metrics.") for rule in sorted(gone)])
@@ -32,7 +33,8 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     else:
         weaker += [f"removes the rule {_name(rule)}" for rule in sorted(gone)]
     for path in sorted(before.keys() | after.keys()):
-        then, now = before.get(path), after.get(path)
+        then = before.get(path)
+        now = after.get(path)
         if then != now and path[:-1] not in gone:
             phrase, is_weaker = _phrase(path, then, now)
             (weaker if is_weaker else others).append(phrase)
@@ -72,7 +74,9 @@ def loosened_bounds(
     )
     changes = (_phrase(path, then, after.get(path)) for path, then in sorted(before.items()) if then != after.get(path))
     found = [phrase for phrase, is_weaker in changes if is_weaker]
-    return (f"{some(found)} in the golden set",) if found else ()
+    if not found:
+        return ()
+    return (f"{some(found)} in the golden set",)
 
 
 def moved_must_pass(policy: Policy, base: Iterable[Sample], head: Iterable[Sample]) -> list[str]:
@@ -99,12 +103,14 @@ def metric_changes(
     """
     changes: list[str] = []
     for name in sorted(base):
-        before, after = base[name], head.get(name)
+        before = base[name]
+        after = head.get(name)
         if after is None:
             changes.append(f"removes the metric {name}")
             continue
         for key in ("rubric", "levels", "sees", "python", "timeout_s"):
-            then, now = getattr(before, key), getattr(after, key)
+            then = getattr(before, key)
+            now = getattr(after, key)
             if then != now:
                 changes.append(f"changes metrics.{name}.{key} from {_quoted(then)} to {_quoted(now)}")
         if name in changed_files:
@@ -115,7 +121,9 @@ def metric_changes(
 def _quoted(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_quoted, value))}]"
-    return "nothing" if value is None else clipped(_shown(value), _CLIP)
+    if value is None:
+        return "nothing"
+    return clipped(_shown(value), _CLIP)
 
 
 def _accepted(base: Policy, head: Policy) -> Iterator[str]:
@@ -140,7 +148,8 @@ def _keys(policy: Policy) -> dict[KeyPath, object]:
 
 def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
     """The phrase, and whether it weakens the gate."""
-    name, key = _name(path), path[-1]
+    name = _name(path)
+    key = path[-1]
     if key == "action":
         return f"changes {_name(path[:-1])} from {then or 'nothing'} to {now or 'nothing'}", now == "warn"
     if isinstance(then, list) or isinstance(now, list):
@@ -155,7 +164,8 @@ def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
         return f"removes {name} = {_shown(then)}", True
     if isinstance(now, bool):
         return f"sets {name} = {str(now).lower()}", now is (key == "only_named")
-    is_weaker, verb = False, "changes"
+    is_weaker = False
+    verb = "changes"
     if isinstance(then, int | float) and isinstance(now, int | float):
         verb = "lowers" if now < then else "raises"
         is_weaker = key.startswith("min") if now < then else key.startswith("max") or key in LIMITS
@@ -167,4 +177,6 @@ def _name(path: KeyPath) -> str:
 
 
 def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else f"'{value}'"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:g}"
+    return f"'{value}'"

@@ -22,7 +22,8 @@ def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyT
     if not os.path.lexists(path):
         raise ConfigError(f"policy file not found: {shown_name(str(path))}", hint="Run `ragstone init` to write one.")
     text = read_text(path, within=within, limit=MAX_RULES_BYTES)
-    document, source = parse_toml(text, path), Source(str(path), key_lines(text))
+    document = parse_toml(text, path)
+    source = Source(str(path), key_lines(text))
     return _validated(document, source), source
 
 
@@ -74,7 +75,8 @@ def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a metric that must-pass samples have nothing to reach in."""
-    path, in_force = ("must_pass", "metrics"), table.in_force
+    path = ("must_pass", "metrics")
+    in_force = table.in_force
     for name in table.must_pass.metrics or ():
         rule = in_force.get(name, MetricRule())
         lower = rule.max_rise is not None or bool(lower_is_better(name))
@@ -104,7 +106,8 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
         for key, lower in keys.items():
             expected = directions.setdefault(name, lower) if known is None else known
             if lower is not expected:
-                way, why = "lower" if expected else "higher", ", as the other keys say" if known is None else ""
+                way = "lower" if expected else "higher"
+                why = ", as the other keys say" if known is None else ""
                 raise source.error(
                     (*path, key),
                     f"'{'.'.join(path)}.{key}' doesn't fit: {way} is better for {name}{why}.",

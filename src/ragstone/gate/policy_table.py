@@ -227,7 +227,9 @@ class PolicyTable(_Table):
     def in_force(self) -> dict[str, MetricRule]:
         """Metric name to rule, defaults included. A headline metric named without a number gets its defaults."""
         named = {name: _filled(name, rule) for name, rule in (self.metrics or {}).items()}
-        return named if self.gate.only_named else {**DEFAULT_METRICS, **named}
+        if self.gate.only_named:
+            return named
+        return {**DEFAULT_METRICS, **named}
 
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""

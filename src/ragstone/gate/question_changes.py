@@ -178,7 +178,8 @@ def is_steady(compared: Pairing, drops: Collection[BoundCheck], others: Collecti
     questions that neither broke nor were mended, have the answers that they had in the baseline. In any case, scores
     must be the same in all known runs.
     """
-    run, manifest = compared.current, compared.current.manifest
+    run = compared.current
+    manifest = compared.current.manifest
     if any(_varies(check.change.then) for check in drops if check.change is not None):
         return False
     if manifest is not None and (manifest.steady or _said_the_same(run)):
@@ -212,8 +213,10 @@ def _said_the_same(run: RunScores) -> bool:
 
 def _is_unchanged(compared: Pairing, name: str) -> bool:
     """Whether a question has the answer and the contexts that it had in the baseline."""
-    now, before = compared.current.system, compared.baseline.system
-    answers, contexts = now.answers.get(name), now.contexts.get(name)
+    now = compared.current.system
+    before = compared.baseline.system
+    answers = now.answers.get(name)
+    contexts = now.contexts.get(name)
     if answers is None or contexts is None:
         return False
     return set(answers) == set(before.answers.get(name, ())) and contexts == before.contexts.get(name)
@@ -226,4 +229,6 @@ def _p_value(evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Colle
     """
     labels = group_labels(evidence.current, ids)
     p = flips.p_value if labels is None else flips.of_groups(labels).p_value
-    return p if flips.broken.any() or not failed else 0.5 ** len(failed)
+    if flips.broken.any() or not failed:
+        return p
+    return 0.5 ** len(failed)

@@ -91,7 +91,8 @@ def _short(current: RunScores, rules: Iterable[Rule]) -> Losses:
     losses = {}
     for rule in rules:
         if rule.min is not None:
-            floor, way = rule.min, rule.direction
+            floor = rule.min
+            way = rule.direction
             values = current.metrics[rule.metric].values
             losses[rule.metric] = {i: loss for i, value in values.items() if (loss := floor - way.shown(value)) > 0.0}
     return losses

@@ -32,7 +32,10 @@ def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> Retr
 
     The facts of some may be missing.
     """
-    gone, lower, rechunked, other = dict[str, float](), list[str](), list[str](), list[str]()
+    gone = dict[str, float]()
+    lower = list[str]()
+    rechunked = list[str]()
+    other = list[str]()
     for name in sorted({*fell, *(name for name, sample in facts.items() if sample.lost)}):
         sample = facts.get(name, Facts())
         if sample.lost:
@@ -45,7 +48,9 @@ def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> Retr
             other.append(name)
     old_ids = tuple(name for name in rechunked if facts[name].old_ids)
     changes = RetrievalChanges(gone, tuple(lower), tuple(rechunked), tuple(other), old_ids)
-    return changes if changes.fell else None
+    if changes.fell:
+        return changes
+    return None
 
 
 def retrieval_notes(evidence: Evidence) -> Iterator[str]:

@@ -42,14 +42,18 @@ class Rule:
 
     @property
     def direction(self) -> Direction:
-        return LOWER if self.lower_is_better else HIGHER
+        if self.lower_is_better:
+            return LOWER
+        return HIGHER
 
     @property
     def action(self) -> Action:
         """The stronger of the actions of the rule's checks."""
         floor_blocks = self.min is not None and self.floor_action is Action.BLOCK
         drop_blocks = self.max_drop is not None and self.drop_action is Action.BLOCK
-        return Action.BLOCK if floor_blocks or drop_blocks else Action.WARN
+        if floor_blocks or drop_blocks:
+            return Action.BLOCK
+        return Action.WARN
 
     @property
     def title(self) -> str:
@@ -58,7 +62,9 @@ class Rule:
     def name_of(self, kind: CheckKind) -> str:
         """The name of this rule's check of the kind."""
         base = f"{self.metric}.{kind.value}"
-        return base if self.slice is None else f"{self.slice}/{base}"
+        if self.slice is None:
+            return base
+        return f"{self.slice}/{base}"
 
     def check(self, kind: CheckKind, status: Status, action: Action, reason: str) -> Check:
         """A check of this rule; `reason` does not name the metric."""
@@ -104,9 +110,12 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
 
 def _rule(name: str, rule: MetricRule, policy: Policy, floor: Action, drop: Action) -> Rule:
     """The rule that the policy has under `name`, with the actions of its floor and its drop."""
-    least, max_drop, lower = rule.min, rule.max_drop, policy.lower_is_better(name)
+    least = rule.min
+    max_drop = rule.max_drop
+    lower = policy.lower_is_better(name)
     if rule.max is not None or rule.max_rise is not None:
-        least, max_drop = None if rule.max is None else 1.0 - rule.max, rule.max_rise
+        least = None if rule.max is None else 1.0 - rule.max
+        max_drop = rule.max_rise
     return Rule(name, name, least, max_drop, floor, drop, True, lower_is_better=lower, target=rule.target)
 
 
@@ -142,8 +151,12 @@ def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
 def _unnamed_action(metric: str, version: str | None) -> Action:
     known = find_metric(metric)
     if known is None:
-        return Action.WARN if is_rubric(version) else Action.BLOCK
-    return Action.BLOCK if known.info.blames == "retrieval" and not is_judged(metric) else Action.WARN
+        if is_rubric(version):
+            return Action.WARN
+        return Action.BLOCK
+    if known.info.blames == "retrieval" and not is_judged(metric):
+        return Action.BLOCK
+    return Action.WARN
 
 
 def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
@@ -158,4 +171,6 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
 
 def _family(metric: str) -> str | None:
     known = find_metric(metric)
-    return None if known is None else known.info.family
+    if known is None:
+        return None
+    return known.info.family

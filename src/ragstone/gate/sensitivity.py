@@ -52,7 +52,9 @@ class KnownScores:
         """How many questions like these find `loss` with `power`; None: no number does."""
         rows = len(self.model.weights)
         needed = rows_needed(self.model, rule, loss, power=power)
-        return None if needed is None else math.ceil(needed * max(self.n, rows) / rows)
+        if needed is None:
+            return None
+        return math.ceil(needed * max(self.n, rows) / rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,8 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
     text = resolution(watched)
     if text is None:
         return
-    loss, broken = visible(watched), least_that_fails(evidence)
+    loss = visible(watched)
+    broken = least_that_fails(evidence)
     if loss is not None and broken is not None and evidence.compared is not None:
         loss = max(loss, broken / len(evidence.compared.samples))
     yield Finding("sensitivity", Level.FACT, text, data=Sensitivity(loss, broken))
@@ -174,7 +177,9 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
 def visible(watched: Sequence[Sight]) -> float | None:
     """The loss that 4 of 5 runs find in each metric; None if in some none is found, or none is watched."""
     losses = [sight.loss for sight in watched if sight.loss is not None]
-    return max(losses) if losses and len(losses) == len(watched) else None
+    if losses and len(losses) == len(watched):
+        return max(losses)
+    return None
 
 
 def imagined_run(policy: Policy) -> RunScores:
@@ -248,7 +253,9 @@ def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | N
 
 def _typical(samples: int) -> ScoreModel:
     model = _model(np.tile(TYPICAL_SCORES, 5)[:, None])
-    return with_questions(model, samples) if samples else model
+    if samples:
+        return with_questions(model, samples)
+    return model
 
 
 def _model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
@@ -268,4 +275,6 @@ def _learnt(scores: bytes, next_scores: bytes, shape: tuple[int, int]) -> ScoreM
     table = np.frombuffer(scores, dtype=np.float64).reshape(shape)
     if next_scores:
         return model_of_pairs(table[:, 0], np.frombuffer(next_scores, dtype=np.float64))
-    return learn(table) if shape[1] > 1 else model_of_one_run(table[:, 0])
+    if shape[1] > 1:
+        return learn(table)
+    return model_of_one_run(table[:, 0])

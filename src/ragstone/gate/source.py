@@ -36,7 +36,9 @@ class Source:
     def where(self, path: KeyPath) -> str | None:
         """``thresholds.toml:12`` for a key; None for a mapping."""
         line = self.line_of(path)
-        return self.file if self.file is None or line is None else f"{self.file}:{line}"
+        if self.file is None or line is None:
+            return self.file
+        return f"{self.file}:{line}"
 
     def error(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
         """The error that something is wrong with a key."""
@@ -54,7 +56,8 @@ class Source:
             return self.error(path, f"unknown key '{key}'.", tags if is_tag else suggestion(path[-1], known))
         if found["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
-        value, hint = found["input"], None
+        value = found["input"]
+        hint = None
         if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
         return self.error(path, f"'{key}' {expected(found)}, found {shown(value)}.", hint)
@@ -74,7 +77,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
     for number, statement in statements(text):
-        document, is_header = tomllib.loads(statement), statement.lstrip().startswith("[")
+        document = tomllib.loads(statement)
+        is_header = statement.lstrip().startswith("[")
         for path in _paths(document):
             lines.setdefault(path if is_header else table + path, number)
         if is_header:
@@ -152,4 +156,6 @@ def _inner(annotation: Any) -> Any:
 def shown(value: object) -> str:
     """A value for an error message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else text[:77] + "..."
+    if len(text) <= 80:
+        return text
+    return text[:77] + "..."

@@ -59,12 +59,15 @@ def usage_line(changes: Sequence[UsageChange]) -> str:
         parts.append(f"{moved[TOKENS.name]} tokens")
     if COST.name in moved:
         parts.append(moved[COST.name])
-    return f"Per answer: {', '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    return f"Per answer: {', '.join(parts)}."
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     """Each figure before and now, and a warning if one rose by more than the policy allows, or by half."""
-    figures, max_rises = paired_usage(evidence.pairing), evidence.policy.system.rises
+    figures = paired_usage(evidence.pairing)
+    max_rises = evidence.policy.system.rises
     for usage in figures:
         yield Finding(USAGE, Level.FACT, f"{usage.figure.title}: {usage.change.moved}", data=usage.change)
     rose = [usage for usage in figures if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE))]

@@ -71,7 +71,9 @@ def measured_values(run: RunScores, key: str, price: SystemPrice | None = None) 
     if "cost" not in key:
         return {name: float(tokens(usage)) for name, usage in run.system.usage.items()}
     at = price or run.price
-    return {} if at is None else {name: cost_usd(usage, at) for name, usage in run.system.usage.items()}
+    if at is None:
+        return {}
+    return {name: cost_usd(usage, at) for name, usage in run.system.usage.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class UsageChange:
         """The rise as a share of `before`: 0.5 is half as much again; infinite if that was nothing."""
         if self.before > 0.0:
             return self.now / self.before - 1.0
-        return math.inf if self.now > 0.0 else 0.0
+        if self.now > 0.0:
+            return math.inf
+        return 0.0
 
     @property
     def moved(self) -> str:
@@ -103,7 +107,9 @@ class UsageChange:
     @property
     def times(self) -> str:
         """`` (× 8.3)``: how many times as much as before; empty where that was nothing."""
-        return f" ({factor(1.0 + self.share)})" if math.isfinite(self.share) else ""
+        if math.isfinite(self.share):
+            return f" ({factor(1.0 + self.share)})"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +136,11 @@ class PairedUsage:
 
     def p_by_chance(self, max_rise: float) -> float:
         """The probability that so many more questions rose by more than `max_rise` than fell by as much, by chance."""
-        rose, fell = self._count(self.before, self.now, max_rise), self._count(self.now, self.before, max_rise)
-        return p_proportion_at_most(rose, rose + fell, 0.5) if rose else 1.0
+        rose = self._count(self.before, self.now, max_rise)
+        fell = self._count(self.now, self.before, max_rise)
+        if not rose:
+            return 1.0
+        return p_proportion_at_most(rose, rose + fell, 0.5)
 
     def p_within(self, max_rise: float) -> float:
         """The probability that so few questions rose by more than `max_rise`, if half of all such questions did."""
@@ -154,4 +163,6 @@ def factor(value: float) -> str:
     """``× 1.50``, ``× 8.3``, ``× 20``; its space doesn't break."""
     if value < 2.0:
         return f"×\u00a0{value:.2f}"
-    return f"×\u00a0{value:.1f}" if value < 9.95 else f"×\u00a0{value:.0f}"
+    if value < 9.95:
+        return f"×\u00a0{value:.1f}"
+    return f"×\u00a0{value:.0f}"

@@ -145,7 +145,9 @@ class Check:
         """How much it matters: what only warns is no more than a warning."""
         if self.status is Status.PASS:
             return Level.PASSED
-        return _LEVELS[self.status] if self.blocks else Level.WARNING
+        if self.blocks:
+            return _LEVELS[self.status]
+        return Level.WARNING
 
     def measured(self, mean: Estimate) -> Check:
         """This check with what was measured."""
@@ -163,7 +165,9 @@ class Check:
         if self.estimate is None or self.threshold is None:
             return False
         less = self.kind in (CheckKind.CEILING, CheckKind.RISE)
-        return self.estimate > self.threshold if less else self.estimate < self.threshold
+        if less:
+            return self.estimate > self.threshold
+        return self.estimate < self.threshold
 
 
 _LEVELS = {Status.FAIL: Level.FAILURE, Status.INCONCLUSIVE: Level.DOUBT, Status.ERROR: Level.ERROR}
@@ -224,13 +228,17 @@ class Diagnosis:
             return None
         if self.share.low > 0.5 or self.retrieval >= 2 * self.generation:
             return Side.RETRIEVAL
-        return Side.GENERATION if self.share.high < 0.5 or self.generation >= 2 * self.retrieval else Side.BOTH
+        if self.share.high < 0.5 or self.generation >= 2 * self.retrieval:
+            return Side.GENERATION
+        return Side.BOTH
 
     def cause(self, side: Side) -> CauseCount | None:
         """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
         most = next((cause for cause in self.counts if cause.side is side or not is_half), None)
-        return most if most is not None and most.count >= self.enough else None
+        if most is not None and most.count >= self.enough:
+            return most
+        return None
 
     def titles(self) -> dict[str, str]:
         """The title of the cause, by sample id."""
@@ -250,7 +258,9 @@ class Attribution:
         """``Look at retrieval first.``"""
         if self.side is Side.BOTH:
             return "Look at retrieval and generation."
-        return "" if self.side is Side.UNCLEAR else f"Look at {self.side} first."
+        if self.side is Side.UNCLEAR:
+            return ""
+        return f"Look at {self.side} first."
 
     def __str__(self) -> str:
         return f"{self.look} {self.reason[:1].upper()}{self.reason[1:]}".strip()
@@ -258,7 +268,9 @@ class Attribution:
     @property
     def action(self) -> str:
         """What the field recommends."""
-        return "" if self.cause is None else self.cause.action
+        if self.cause is None:
+            return ""
+        return self.cause.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,7 +498,9 @@ class GateVerdict:
             errors = {check.kind for check in self.checks if check.status is Status.ERROR}
             if CheckKind.ANSWERS in errors:
                 return SystemUnderTestError.exit_code
-            return BaselineError.exit_code if errors <= COMPARING else JudgeError.exit_code
+            if errors <= COMPARING:
+                return BaselineError.exit_code
+            return JudgeError.exit_code
         if self.status is Status.INCONCLUSIVE and self.inconclusive_blocks:
             return EXIT_INCONCLUSIVE
         return EXIT_PASS

@@ -170,7 +170,8 @@ def footnotes(evidence: Evidence) -> Iterator[str]:
 
 def _no_longer_applicable(metric: str, pairing: Pairing) -> Iterator[str]:
     """A note on a metric that lost samples: an answer that makes no claims can't be unfaithful."""
-    excused, before = pairing.current.metrics[metric].not_applicable, pairing.baseline.metrics[metric].values
+    excused = pairing.current.metrics[metric].not_applicable
+    before = pairing.baseline.metrics[metric].values
     lost = [excused[name] for name in pairing.samples if name in excused and name in before]
     if len(lost) > _LOST_SHARE * len(pairing.samples):
         yield (

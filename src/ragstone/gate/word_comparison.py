@@ -44,10 +44,12 @@ def without_word_losses(drops: Sequence[BoundCheck], evidence: Evidence) -> list
 
 def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
     """`floor` with the baseline's scores of the samples that lost by nothing but the words of the offline judge."""
-    metric, compared = floor.rule.metric, evidence.compared
+    metric = floor.rule.metric
+    compared = evidence.compared
     if not evidence.offline or compared is None or metric not in compared.metrics:
         return floor
-    before, paired = compared.baseline.metrics[metric].values, set(compared.pairs(metric))
+    before = compared.baseline.metrics[metric].values
+    paired = set(compared.pairs(metric))
     values = floor.values.copy()
     for place in np.flatnonzero(_only_by_words(floor, evidence)):
         name = floor.samples[place]
@@ -58,7 +60,8 @@ def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundChe
 
 def _only_by_words(check: BoundCheck, evidence: Evidence) -> NDArray[np.bool_]:
     """A mask over the samples of `check`: those of which a loss shows nothing but other words."""
-    run, metric = evidence.current, check.rule.metric
+    run = evidence.current
+    metric = check.rule.metric
     only_words = [
         is_by_words(metric, run.system.reworded.get(name), has_reference=run.samples[name].reference is not None)
         for name in check.samples
@@ -71,7 +74,8 @@ def _without_losses(drop: BoundCheck, only_words: NDArray[np.bool_]) -> BoundChe
     lost = only_words & (drop.values < 0.0)
     if change is None or not lost.any():
         return drop
-    now, then = change.now.copy(), row_means(change.then)
+    now = change.now.copy()
+    then = row_means(change.then)
     now[lost] = then[lost, None]
     values = np.where(lost, 0.0, drop.values)
     return replace(drop, values=values, change=Change(change.units, now, change.then, change.alike, change.expected))

@@ -58,7 +58,9 @@ def sample_codes(line: SamplesLine) -> list[str]:
 
 def group_codes(line: SamplesLine) -> list[str] | None:
     """The group of each sample, or None if there are no groups."""
-    return None if line.groups is None else _cut(line.groups, _GROUP_CHARS)
+    if line.groups is None:
+        return None
+    return _cut(line.groups, _GROUP_CHARS)
 
 
 def encode(value: float | None) -> str:

@@ -27,7 +27,8 @@ class Cause:
 
     def __str__(self) -> str:
         """``the merge of 3f2a91c (92 %)``."""
-        named, chance = [commit_of(line) for line in self.lines], percent(round(min(0.99, self.share), 2))
+        named = [commit_of(line) for line in self.lines]
+        chance = percent(round(min(0.99, self.share), 2))
         if len(named) == 1:
             return f"the merge of {named[0]} ({chance})"
         return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"
@@ -60,12 +61,16 @@ class Column:
     @property
     def metric(self) -> str | None:
         """None for a mean."""
-        return self.rules[0].metric if len(self.rules) == 1 else None
+        if len(self.rules) == 1:
+            return self.rules[0].metric
+        return None
 
     @property
     def direction(self) -> Direction:
         """Of a mean, more is better."""
-        return self.rules[0].direction if len(self.rules) == 1 else HIGHER
+        if len(self.rules) == 1:
+            return self.rules[0].direction
+        return HIGHER
 
     @property
     def limit(self) -> float:
@@ -86,7 +91,9 @@ class Column:
         if self.metric is None:
             averaged = (f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules)
             return f"the mean of {listed(list(averaged))}"
-        return self.metric if self.slice is None else f"{self.metric} on '{self.slice}'"
+        if self.slice is None:
+            return self.metric
+        return f"{self.metric} on '{self.slice}'"
 
     def merges_since(self, run: int) -> int:
         """The number of runs after `run`, by index."""
@@ -101,7 +108,8 @@ class Column:
 
     def cause(self) -> Cause:
         """The fewest runs that have a probability of `_NAMED` together."""
-        named, share = list[int](), 0.0
+        named = list[int]()
+        share = 0.0
         for index, chance in self.chances().items():
             named.append(index)
             share += chance
@@ -127,7 +135,9 @@ class Column:
     def excess_at(self, start: int) -> float:
         """The change beyond what is allowed since the run `start`."""
         step = self.step_at(start)
-        return 0.0 if step is None else step.excess
+        if step is None:
+            return 0.0
+        return step.excess
 
     def part(self, start: int, *, shown: bool, loss: float, until: str | None = None) -> BelowPart:
         """What the line of the newest run says of a loss since the run `start`."""
@@ -145,7 +155,8 @@ class Column:
 
     def loss_check(self, start: int, status: Status) -> Check:
         """The check of a loss since the run `start`; it passes if it is over."""
-        step, beyond = self.step_at(start), self.direction.beyond
+        step = self.step_at(start)
+        beyond = self.direction.beyond
         when = since(self.looks[start].line.commit, self.merges_since(start))
         if status is Status.PASS:
             return self._check(status, f"{self.title} was {beyond} its level {when}, and is back at it.", step)
@@ -175,7 +186,8 @@ class Column:
         return f"{first.time.day} {first.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"
 
     def _from_to(self, step: Step) -> str:
-        then, now = self.direction.shown(step.level - step.change), self.direction.shown(step.level)
+        then = self.direction.shown(step.level - step.change)
+        now = self.direction.shown(step.level)
         taken = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
         return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{taken}"
 
@@ -193,7 +205,8 @@ class Column:
         )
         if step is None:
             return check
-        level, before = self.direction.shown(step.level), self.direction.shown(step.level - step.change)
+        level = self.direction.shown(step.level)
+        before = self.direction.shown(step.level - step.change)
         return replace(check, estimate=step.excess, current=level, baseline=before, n=step.n)
 
 
@@ -209,9 +222,13 @@ def mean_of(columns: Sequence[Column]) -> list[Column]:
 def since(commit: str | None, merges: int) -> str:
     """``since 3f2a91c, 4 merges ago``."""
     named = commit[:7] if commit else "a run of no known commit"
-    return f"since {named}, {counted(merges, 'merge')} ago" if merges else f"since {named}, the newest merge"
+    if merges:
+        return f"since {named}, {counted(merges, 'merge')} ago"
+    return f"since {named}, the newest merge"
 
 
 def commit_of(line: RunLine) -> str:
     """The commit of a run, or else its date."""
-    return line.commit[:7] if line.commit else f"{line.time:%Y-%m-%d %H:%M}"
+    if line.commit:
+        return line.commit[:7]
+    return f"{line.time:%Y-%m-%d %H:%M}"

@@ -168,7 +168,8 @@ class _Watch:
             return column.loss_check(start, Status.FAIL if part.shown else Status.INCONCLUSIVE), part
         merges = column.merges_since(start)
         was_shown = part.shown and merges > 1
-        series, least = [one.series for one in (column, *means)], max(_MIN_LOSS, column.limit / 2.0, part.loss)
+        series = [one.series for one in (column, *means)]
+        least = max(_MIN_LOSS, column.limit / 2.0, part.loss)
         back = recovered_since(series, start, least, self.level, was_shown=was_shown)
         if column.allowed and column.excess_at(start) > -column.limit / 2.0:
             back = column.newest
@@ -213,7 +214,9 @@ class _Watch:
             if why is not None:
                 return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
             return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
-        warnings, losses, passing = list[str](), list[tuple[Column, int]](), list[Check]()
+        warnings = list[str]()
+        losses = list[tuple[Column, int]]()
+        passing = list[Check]()
         for columns in groups.values():
             first = columns[0]
             why = self._why_anew(span, first.looks[0], [column.rules[0] for column in columns])
@@ -239,12 +242,14 @@ class _Watch:
     def _column(self, rule: DriftRule, chosen: Sequence[int], slice_: str | None = None) -> Column:
         """The runs `chosen` by their places in the past of the metric, with the scores of the samples of a slice."""
         past = self.pasts[rule.metric]
-        codes, groups = sample_codes(self.samples), group_codes(self.samples)
+        codes = sample_codes(self.samples)
+        groups = group_codes(self.samples)
         if slice_ is not None:
             tagged = (name for name, facts in self.run.samples.items() if slice_ in facts.tags)
             members = {sample_code(name, self.run.samples[name].content_hash) for name in tagged}
             places = [place for place, code in enumerate(codes) if code in members]
-            codes, groups = [codes[place] for place in places], groups and [groups[place] for place in places]
+            codes = [codes[place] for place in places]
+            groups = groups and [groups[place] for place in places]
         every = (*past.looks, *self.newest)
         looks = tuple(every[index] for index in chosen)
         series = _series(looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better)
@@ -252,7 +257,8 @@ class _Watch:
 
     def _span(self) -> tuple[list[Look], list[str]]:
         """The runs from which the anchor is chosen, the oldest first."""
-        rules, notes = self.policy.drift, list[str]()
+        rules = self.policy.drift
+        notes = list[str]()
         if rules.anchor == "release":
             released = [index for index, look in enumerate(self.every) if look.line.release is not None]
             if released:
@@ -294,7 +300,9 @@ def _series(
     """The scores of the samples `codes` in the runs `looks`, where more is better."""
     labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
     series = Series(scores_of(looks, codes, metric), labels)
-    return series.flipped() if lower else series
+    if lower:
+        return series.flipped()
+    return series
 
 
 def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]:

@@ -85,7 +85,8 @@ def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = No
 @lru_cache(maxsize=32)  # a job makes the line of its run before the verdict and after it
 def _mean_part(values: tuple[float, ...]) -> MeanPart:
     interval = mean_interval(np.array(values))
-    low, high = math.floor(interval.low * 10**_DIGITS), math.ceil(interval.high * 10**_DIGITS)
+    low = math.floor(interval.low * 10**_DIGITS)
+    high = math.ceil(interval.high * 10**_DIGITS)
     return MeanPart(
         mean=round(interval.estimate, _DIGITS), low=low / 10**_DIGITS, high=high / 10**_DIGITS, n=interval.n
     )
@@ -109,4 +110,6 @@ def _coverage(run: RunScores) -> float:
 
 
 def _quantile(values: np.typing.NDArray[np.float64], share: float) -> float | None:
-    return None if values.size == 0 else round(float(np.quantile(values, share)), 4)
+    if values.size == 0:
+        return None
+    return round(float(np.quantile(values, share)), 4)

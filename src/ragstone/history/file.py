@@ -88,7 +88,8 @@ class History:
 
     def text(self) -> str:
         """The file's text: each set of samples before the first line that refers to it."""
-        lines, seen = [], set[str]()
+        lines = []
+        seen = set[str]()
         for one in self.runs:
             if one.samples is not None and one.samples not in seen:
                 seen.add(one.samples)
@@ -101,7 +102,8 @@ class History:
 
         If lines without their scores have more than `most` bytes, the oldest of them go; else the oldest scores.
         """
-        saved, runs = 0, list(self.runs)
+        saved = 0
+        runs = list(self.runs)
         bare = [len(line_text(_without_scores(one))) for one in runs]
         if sum(bare) <= most:
             for index in sorted(range(len(runs) - 1), key=lambda index: runs[index].run in needed):
@@ -204,7 +206,9 @@ def _checked(line: RunLine, samples: Mapping[str, SamplesLine], place: str, dama
 
 
 def _without_scores(line: RunLine) -> RunLine:
-    return line.model_copy(update={"samples": None, "scores": {}}) if line.scores else line
+    if line.scores:
+        return line.model_copy(update={"samples": None, "scores": {}})
+    return line
 
 
 def same_run(one: RunLine, other: RunLine) -> bool:

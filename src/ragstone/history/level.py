@@ -112,11 +112,13 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
         part for part in parts.values() if part.until is None and any(healthy[: _place(runs, part.since, part.commit)])
     )
     since = min((_place(runs, part.since, part.commit) for part in open_), default=len(runs))
-    start, seen = 0, set[str]()
+    start = 0
+    seen = set[str]()
     for index, one in enumerate(runs):
         new = {entry.id for entry in one.line.accepted if entry.metric == metric} - seen
         if new and healthy[index]:
-            start, seen = index, seen | new
+            start = index
+            seen = seen | new
     return MetricPast(metric, runs, tuple(healthy), start, open_, since)
 
 
@@ -147,7 +149,8 @@ def at_level(
     metrics = dict(baseline.metrics)
     same = [name for name in current.samples if name in baseline.samples]
     for metric, looks in levels.items():
-        then, now = metrics.get(metric), current.metrics.get(metric)
+        then = metrics.get(metric)
+        now = current.metrics.get(metric)
         if then is None or now is None or not looks:
             continue
         codes = [sample_code(name, current.samples[name].content_hash) for name in same]
@@ -157,7 +160,8 @@ def at_level(
             before = [sample_code(names[same[index]], current.samples[same[index]].content_hash) for index in renamed]
             older = scores_of(looks, before, metric)
             stored[:, renamed] = np.where(np.isfinite(stored[:, renamed]), stored[:, renamed], older)
-        values, answers = dict(then.values), dict(then.answers)
+        values = dict(then.values)
+        answers = dict(then.answers)
         for name, column in zip(same, stored.T.tolist(), strict=True):
             exact = {round(value * STEPS): value for value in (then.values.get(name), now.values.get(name)) if value}
             scores = [exact.get(round(score * STEPS), score) for score in column if score == score]

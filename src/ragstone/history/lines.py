@@ -27,7 +27,9 @@ class _Line(BaseModel):
 
 def _in_utc(value: datetime) -> datetime:
     try:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        if value.tzinfo is None:
+            return value.replace(tzinfo=UTC)
+        return value.astimezone(UTC)
     except OverflowError:
         raise ValueError("in UTC, it is not in the years 1 to 9999") from None
 

@@ -55,4 +55,6 @@ def agreement(match: ReferenceMatch, statements: Sequence[Statement], where: str
 
 def f1(precision: float, recall: float) -> float:
     """Harmonic mean of two shares in [0, 1]; 0 if both are 0."""
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    if precision + recall:
+        return 2 * precision * recall / (precision + recall)
+    return 0.0

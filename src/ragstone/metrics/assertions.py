@@ -38,7 +38,9 @@ class AssertionsMetric(BaseMetric):
         return frozenset({"assertions"})
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
-        return NotApplicable("the sample has no assertions") if sample.assertions is None else None
+        if sample.assertions is None:
+            return NotApplicable("the sample has no assertions")
+        return None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         asserted = sample.assertions

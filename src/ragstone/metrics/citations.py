@@ -63,16 +63,23 @@ def cites_what_is_there(answer: str, contexts: Sequence[Context]) -> bool | None
                 resolved.append(True)
             else:
                 resolved.extend(0 <= number <= len(contexts) for number in _ranks(part))
-    return all(resolved) if resolved else None
+    if not resolved:
+        return None
+    return all(resolved)
 
 
 def _ranks(part: str) -> list[int]:
     span = _RANGE.fullmatch(part)
     if span:
-        first, last = int(span.group(1)), int(span.group(2))
-        return list(range(first, last + 1)) if first <= last <= first + _MAX_IN_RANGE else []
+        first = int(span.group(1))
+        last = int(span.group(2))
+        if first <= last <= first + _MAX_IN_RANGE:
+            return list(range(first, last + 1))
+        return []
     label = _LABEL.match(part)
-    return [int(label.group(1))] if label else []
+    if not label:
+        return []
+    return [int(label.group(1))]
 
 
 class CitationValidity(BaseMetric):

@@ -22,7 +22,9 @@ def average_precision(useful: Sequence[float]) -> float:
     for rank, value in enumerate(useful, start=1):
         hits += value
         total += value * hits / rank
-    return min(1.0, total / hits) if hits else 0.0
+    if not hits:
+        return 0.0
+    return min(1.0, total / hits)
 
 
 class ContextPrecision(BaseMetric):

@@ -96,5 +96,7 @@ def _score(judgements: Judgements, name: str, by: FailedBy) -> Score:
             return Failed(by, f"a grade is in [0, 1], got {found.value!r}")
         return Scored(found.value, found.note)
     if isinstance(found, JudgementFailure):
-        return NotApplicable(found.reason) if found.not_applicable else Failed(by, found.reason)
+        if found.not_applicable:
+            return NotApplicable(found.reason)
+        return Failed(by, found.reason)
     return Failed(by, "no grade was given")

@@ -131,7 +131,9 @@ def _by_writing(references: Sequence[str], response: Response) -> Score:
     found = [share for share in shares if share is not None]
     if not found:
         return _NONE
-    return Scored(max(found)) if response.contexts else _NO_CONTEXTS
+    if response.contexts:
+        return Scored(max(found))
+    return _NO_CONTEXTS
 
 
 def _share(reference: str, response: Response) -> float | None:

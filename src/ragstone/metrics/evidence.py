@@ -97,7 +97,9 @@ def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def words(text: str) -> Words:
     """The words of `text` in lower case; in scripts without spaces between words, its characters."""
-    return _remembered_words(text) if len(text) <= _SHORT else _words(text)
+    if len(text) <= _SHORT:
+        return _remembered_words(text)
+    return _words(text)
 
 
 def _words(text: str) -> Words:
@@ -129,7 +131,8 @@ def passages(evidence: str, text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for first, run in enumerate(runs_here):
         if run in runs:
-            start, end = places[first][0], places[first + size - 1][1]
+            start = places[first][0]
+            end = places[first + size - 1][1]
             if found and start <= found[-1][1]:
                 found[-1] = (found[-1][0], end)
             else:
@@ -224,7 +227,9 @@ class _Seams:
 
     def add(self, context: Words) -> set[int]:
         """The places in the evidence of words at both ends of `context`."""
-        return {*self._end(context, 1), *self._end(context, -1)} if context else set()
+        if context:
+            return {*self._end(context, 1), *self._end(context, -1)}
+        return set()
 
     def _end(self, context: Words, step: int) -> Iterator[int]:
         """Of the last words of `context` (`step` 1) or, read backwards, of the first (`step` -1)."""
@@ -274,4 +279,6 @@ def _factor(text: Words) -> int:
     """How many times as many words make a run: more in scripts without spaces, where words are characters."""
     if _IS_UNSPACED.search("".join(text)) is None:
         return 1
-    return _UNSPACED_FACTOR if 2 * sum(_IS_UNSPACED.match(word) is not None for word in text) > len(text) else 1
+    if 2 * sum(_IS_UNSPACED.match(word) is not None for word in text) > len(text):
+        return _UNSPACED_FACTOR
+    return 1

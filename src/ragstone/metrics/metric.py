@@ -128,7 +128,9 @@ class BaseMetric:
         return self.texts_needed or bool(self.reads & _OF_CONTEXTS)
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return self.reads if self.excuse(sample) is None else frozenset()
+        if self.excuse(sample) is None:
+            return self.reads
+        return frozenset()
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if self.answerable_only and not sample.answerable:
@@ -156,7 +158,9 @@ class AbstentionMetric(BaseMetric):
     """A metric that scores abstaining: 1 on an unanswerable sample, where answering scores 0, and 0 on the others."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return super().needs(sample) if sample.answerable else frozenset({JudgementKind.STATEMENTS})
+        if sample.answerable:
+            return super().needs(sample)
+        return frozenset({JudgementKind.STATEMENTS})
 
 
 # What ends a formula early. Each raises EarlyScore.
@@ -216,7 +220,8 @@ def expected_share(supports: Sequence[Support], statements: Sequence[Statement],
     A judge without probabilities gives 0 or 1 for each; for others, the note is the share by verdicts. `mismatch` says
     what is wrong if the verdicts are not those of `statements`. A probability outside [0, 1], including NaN, fails.
     """
-    held, total = supported(supports, statements, mismatch), len(statements)
+    held = supported(supports, statements, mismatch)
+    total = len(statements)
     for one in supports:
         check_probability(one.chance)
     share = sum(one.chance for one in supports) / total

@@ -49,7 +49,9 @@ def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Loca
 
 def recall(found: Located, k: int | None = None) -> float:
     """Relevant items that are held ÷ all relevant items."""
-    return len(found.held(k)) / len(found.items) if found.items else 0.0
+    if found.items:
+        return len(found.held(k)) / len(found.items)
+    return 0.0
 
 
 def precision(found: Located, k: int) -> float:
@@ -65,14 +67,18 @@ def hit(found: Located, k: int) -> float:
 def reciprocal_rank(found: Located, k: int | None = None) -> float:
     """1 ÷ rank of the first relevant context, 0 if there is none; its mean is MRR."""
     first = min(found.relevant, default=None)
-    return 0.0 if first is None or (k is not None and first > k) else 1.0 / first
+    if first is None or (k is not None and first > k):
+        return 0.0
+    return 1.0 / first
 
 
 def average_precision(found: Located) -> float:
     """Mean over all relevant items of the precision at the rank where they begin, 0 for those that are not held; its
     mean is MAP."""
     total = sum(found.relevant_in(rank) / rank for rank, _ in found.held(None))
-    return total / len(found.items) if found.items else 0.0
+    if found.items:
+        return total / len(found.items)
+    return 0.0
 
 
 def ndcg(found: Located, k: int | None = None) -> float:
@@ -83,7 +89,9 @@ def ndcg(found: Located, k: int | None = None) -> float:
     """
     ideal = sorted(found.gains or (1.0,) * len(found.items), reverse=True)
     best = _discounted(enumerate(ideal[:k], start=1))
-    return min(1.0, _discounted(found.held(k)) / best) if best else 0.0
+    if not best:
+        return 0.0
+    return min(1.0, _discounted(found.held(k)) / best)
 
 
 def _discounted(gains: Iterable[tuple[int, float]]) -> float:

@@ -77,19 +77,25 @@ def find_metric(name: str) -> Metric | None:
 def metric_title(name: str) -> str:
     """``Context recall`` for ``context_recall``; unknown names are left as they are."""
     metric = METRICS.get(name)
-    return metric.info.title if metric is not None else name
+    if metric is not None:
+        return metric.info.title
+    return name
 
 
 def labels_of(name: str) -> frozenset[Label]:
     """What the scores of the metric called `name` depend on of a sample; of a project's own metric, the reference."""
     known = find_metric(name)
-    return frozenset({"reference"}) if known is None else known.labels
+    if known is None:
+        return frozenset({"reference"})
+    return known.labels
 
 
 def lower_is_better(name: str) -> bool | None:
     """Whether 0 is the best score of the metric (or of the family) called `name`; None if there is no such metric."""
     known = find_metric(name) or next((one for one in METRICS.values() if one.info.family == name), None)
-    return None if known is None else known.info.lower_is_better
+    if known is None:
+        return None
+    return known.info.lower_is_better
 
 
 def is_known(name: str) -> bool:

@@ -74,13 +74,17 @@ def retrieval_change(
 def _change(then: Found, today: Found, before: Sequence[Context], now: Sequence[Context]) -> EvidenceChange:
     if then.first is None or today.first is None:
         return EvidenceChange.GONE
-    above, ahead = _runs(before[: then.first]), now[: today.first - 1]
+    above = _runs(before[: then.first])
+    ahead = now[: today.first - 1]
     more = today.first > then.first or len(_runs(ahead)) > len(above)
     if more and any(_is_new(context, above) for context in ahead):
         return EvidenceChange.LOWER
-    old, new = before[then.first - 1], now[today.first - 1]
+    old = before[then.first - 1]
+    new = now[today.first - 1]
     same = old.id == new.id and words(old.text) == words(new.text)
-    return EvidenceChange.KEPT if same else EvidenceChange.RECHUNKED
+    if same:
+        return EvidenceChange.KEPT
+    return EvidenceChange.RECHUNKED
 
 
 def _is_new(context: Context, known: Set[Words]) -> bool:

@@ -29,7 +29,8 @@ def exact_match(answer: str, reference: str) -> float:
 
 def token_f1(answer: str, reference: str) -> float:
     """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD 2.0)."""
-    mine, theirs = squad_normalise(answer).split(), squad_normalise(reference).split()
+    mine = squad_normalise(answer).split()
+    theirs = squad_normalise(reference).split()
     if not mine or not theirs:
         return float(mine == theirs)
     same = sum((Counter(mine) & Counter(theirs)).values())

@@ -128,7 +128,8 @@ def with_links(document: Document, links: Links) -> Document:
 
     samples = document.samples
     failures = tuple(replace(group, samples=tuple(map(linked, group.samples))) for group in samples.failures)
-    worst, rows = tuple(map(linked, samples.worst)), tuple(map(linked, samples.rows))
+    worst = tuple(map(linked, samples.worst))
+    rows = tuple(map(linked, samples.rows))
     return replace(document, samples=replace(samples, worst=worst, failures=failures, rows=rows))
 
 
@@ -197,7 +198,8 @@ def comparison_part(verdict: GateVerdict, baseline: RunScores | None, links: Lin
     """What the run was compared with; None if with nothing. Pure."""
     if verdict.comparability is None and baseline is None:
         return None
-    label, commit = links.baseline_name, None
+    label = links.baseline_name
+    commit = None
     if baseline is not None:
         label = label or baseline.label
         manifest = baseline.manifest

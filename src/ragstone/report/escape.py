@@ -48,12 +48,16 @@ def one_line(text: str) -> str:
 
 def clip(text: str, length: int) -> str:
     """At most `length` characters of `text`, with an ellipsis if it is cut."""
-    return text if len(text) <= length else text[: max(length - 1, 0)].rstrip() + "…"
+    if len(text) <= length:
+        return text
+    return text[: max(length - 1, 0)].rstrip() + "…"
 
 
 def bounded(text: str, length: int = MAX_ANSWER) -> str:
     """The first `length` characters of `text`, and how many are left out."""
-    return text if len(text) <= length else f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
+    if len(text) <= length:
+        return text
+    return f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
 
 
 def terminal(text: str) -> str:
@@ -98,7 +102,9 @@ def _break_hex(found: re.Match[str]) -> str:
 
 def _escape_block_start(found: re.Match[str]) -> str:
     start = found.group()
-    return start + "\\" if start.isdigit() else "\\" + start
+    if start.isdigit():
+        return start + "\\"
+    return "\\" + start
 
 
 def markdown_code(text: str) -> str:
@@ -135,7 +141,9 @@ def url(address: str | None) -> str | None:
 def markdown_link(text: str, address: str | None) -> str:
     """A link with inline code as its text, or only the code if `address` is not a plain URL."""
     target = url(address)
-    return f"[{markdown_code(text)}]({target})" if target else markdown_code(text)
+    if target:
+        return f"[{markdown_code(text)}]({target})"
+    return markdown_code(text)
 
 
 def encodable(value: Any) -> Any:
@@ -144,4 +152,6 @@ def encodable(value: Any) -> Any:
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {key: encodable(item) for key, item in value.items()}
-    return [encodable(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [encodable(item) for item in value]
+    return value

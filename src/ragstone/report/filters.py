@@ -70,12 +70,16 @@ def sentence(text: str) -> str:
     """`text` with metrics by their titles, and a capital first letter unless it starts with a name (``scores.csv``)."""
     text = _NAMES.sub(lambda match: metric_title(match[0]), text)
     first_word = text.partition(" ")[0].rstrip(".")
-    return text if any(sign in first_word for sign in "_./") else text[:1].upper() + text[1:]
+    if any(sign in first_word for sign in "_./"):
+        return text
+    return text[:1].upper() + text[1:]
 
 
 def row_name(row: MetricPart) -> str:
     """``Faithfulness``, ``Faithfulness · lang:de``."""
-    return row.title if row.slice is None else f"{row.title} · {row.slice}"
+    if row.slice is None:
+        return row.title
+    return f"{row.title} · {row.slice}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,9 @@ def figures(row: MetricPart) -> Figures:
 
 def _interval(limits: Interval | None, number: Callable[[float, int], str], digits: int) -> str:
     """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
-    return "" if limits is None else f"[{number(limits.low, digits)},\u00a0{number(limits.high, digits)}]"
+    if limits is None:
+        return ""
+    return f"[{number(limits.low, digits)},\u00a0{number(limits.high, digits)}]"
 
 
 def _digits(limit: float | None, value: float | None, limits: Interval | None, *, lower_is_better: bool) -> int:
@@ -190,7 +196,9 @@ def usage_changes(report: Document) -> str:
 
 def oracle_lines(shares: OracleShares | None) -> list[str]:
     """What an oracle half of a run says: a sentence for each metric, then what qualifies them."""
-    return [] if shares is None else templates.render_lines("oracle.txt.j2", templates.PACKAGE, found=shares)
+    if shares is None:
+        return []
+    return templates.render_lines("oracle.txt.j2", templates.PACKAGE, found=shares)
 
 
 _FUNCTIONS = (

@@ -68,7 +68,11 @@ def html_environment(package: str) -> Environment:
 
 
 def _finalize(value: object) -> object:
-    return markup(value) if type(value) is str else formatting.NONE if value is None else value
+    if type(value) is str:
+        return markup(value)
+    if value is None:
+        return formatting.NONE
+    return value
 
 
 def _hashes(texts: Sequence[str]) -> str:

@@ -28,7 +28,9 @@ def render_junit(report: Document) -> str:
         """`name`, numbered where it repeats: readers of JUnit keep one case per name."""
         name = xml_line(name)
         names[name] += 1
-        return name if names[name] == 1 else f"{name} ({names[name]})"
+        if names[name] == 1:
+            return name
+        return f"{name} ({names[name]})"
 
     template = html_environment(PACKAGE).get_template("junit.xml.j2")
     root = ElementTree.fromstring(template.render(report=report, case_name=case_name, max_failed=MAX_FAILED))  # noqa: S314 - our own

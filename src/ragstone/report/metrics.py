@@ -61,17 +61,21 @@ def _metric_part(
     scores = current.metrics.get(metric, _NO_SCORES)
     level, change, target = (_of_kind(checks, kinds) for kinds in (LEVELS, CHANGES, (CheckKind.TARGET,)))
     counted = level or change or target
-    shown, change = level or target or _NO_CHECK, change or _NO_CHECK
+    shown = level or target or _NO_CHECK
+    change = change or _NO_CHECK
     score = shown.estimate
     if score is None:
         score = scores.mean if tag is None else change.current
-    mean, baseline_mean, mean_change = change.current, change.baseline, change.estimate
+    mean = change.current
+    baseline_mean = change.baseline
+    mean_change = change.estimate
     paired = [name for name in scores.values if name in baseline.values]
     if change is _NO_CHECK and paired:
         now, before = (sum(side.values[name] for name in paired) / len(paired) for side in (scores, baseline))
         mean_change = now - before
         if not checks:
-            mean, baseline_mean = now, before
+            mean = now
+            baseline_mean = before
     deciding = min(checks, key=severity, default=None)
     values = [value for name, value in scores.values.items() if tag is None or tag in current.samples[name].tags]
     return MetricPart(
@@ -117,7 +121,9 @@ def _reliability(metric: str, run: RunScores) -> str | None:
     if run.manifest is None or run.manifest.judge.provider != "offline":
         return None
     measured = grade(metric)
-    return None if measured is None else f"{measured.letter} ({measured.word})"
+    if measured is None:
+        return None
+    return f"{measured.letter} ({measured.word})"
 
 
 def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
@@ -135,7 +141,9 @@ def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
         state = "error"
     else:
         state = "applies to few answers" if check.kind == CheckKind.APPLICABILITY else f"{check.kind} unclear"
-    return f"{state} (warns)" if _only_warns(check) else state
+    if _only_warns(check):
+        return f"{state} (warns)"
+    return state
 
 
 def _state_of_passing_change(change: Check) -> str:
@@ -143,4 +151,6 @@ def _state_of_passing_change(change: Check) -> str:
     loss = estimate if change.kind == CheckKind.RISE else -estimate
     if change.accepted is not None and loss > 0.0:
         return f"pass: accepted {change.kind}"
-    return f"pass: no {change.kind} shown" if change.is_beyond else "pass"
+    if change.is_beyond:
+        return f"pass: no {change.kind} shown"
+    return "pass"

@@ -62,7 +62,8 @@ def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], 
             line = _packed("t", texts)
             yield line
             size += len(line)
-            texts, chunk = [], chunk + 1
+            texts = []
+            chunk = chunk + 1
         if len(rows) == _ROWS_AT_ONCE:
             yield _packed("r", rows)
             rows = []
@@ -75,7 +76,9 @@ def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], 
 def read_line(line: str) -> PackedLine | None:
     """The parts of a line of a page; None if it is none. Lines of an untrusted run are read here."""
     text = line.rstrip("\n")
-    return PackedLine(text[0], text[2:]) if _LINE.fullmatch(text) else None
+    if _LINE.fullmatch(text):
+        return PackedLine(text[0], text[2:])
+    return None
 
 
 def read_lines(lines: Iterable[str]) -> list[PackedLine]:
@@ -103,7 +106,9 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
     """A row for the page: id, question, tags, file, line, address, cells, latency, failure, cause, what changed."""
 
     def shown(text: str | None) -> str | None:
-        return None if text is None else clean(redact(text))
+        if text is None:
+            return None
+        return clean(redact(text))
 
     place = row.place
     return [

@@ -79,7 +79,9 @@ class Place(Origin):
     @classmethod
     def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> Place | None:
         """The place of `origin` with its address; None without an origin."""
-        return None if origin is None else cls(origin.file, origin.line, to_url(origin))
+        if origin is None:
+            return None
+        return cls(origin.file, origin.line, to_url(origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,8 @@ def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
     first = math.floor(min(values) / step + 1e-9)
     last = math.ceil(max(values) / step - 1e-9)
     if first == last:  # nothing changed, and no drop is allowed
-        first, last = first - 1, last + 1
+        first = first - 1
+        last = last + 1
     ticks = tuple(round(step * number, 2) for number in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks, is_of_changes)
 
@@ -73,7 +74,8 @@ def bins_axis(differences: Differences) -> Axis:
 
 def span(trend: Trend) -> tuple[float, float]:
     """The range of the plot of a trend: all values, and at least a tenth of the scale."""
-    lowest, highest = min(trend.values), max(trend.values)
+    lowest = min(trend.values)
+    highest = max(trend.values)
     middle = (lowest + highest) / 2
     low = min(lowest, max(0.0, min(middle - _MIN_SPAN / 2, 1.0 - _MIN_SPAN)))
     return low, max(highest, low + _MIN_SPAN)

@@ -48,7 +48,9 @@ def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
 def _trace(record: SampleRecord | None) -> tuple[str, ...]:
     failures = [] if record is None else [answer.response.failure for answer in record.answers]
     failure = next(filter(None, failures), None)
-    return () if failure is None else last_frames(failure.detail)
+    if failure is None:
+        return ()
+    return last_frames(failure.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ class RunSamples:
                 if metric not in losses and cell.worse and cell.value is not None:
                     before = self._baseline_scores(metric)[sample_id]
                     losses[metric] = Regression(sample_id, metric, cell.value, before)
-            record, baseline_record = details.get(sample_id), baseline_details.get(sample_id)
+            record = details.get(sample_id)
+            baseline_record = baseline_details.get(sample_id)
             parts.append(self._sample(sample_id, list(losses.values()), record, baseline_record))
         return tuple(parts)
 
@@ -166,14 +169,19 @@ class RunSamples:
 
     def _baseline_scores(self, metric: str) -> Mapping[str, float]:
         """The scores of the baseline, if they can be compared."""
-        return {} if self.compared is None else self.compared.metrics.get(metric, _NO_SCORES).values
+        if self.compared is None:
+            return {}
+        return self.compared.metrics.get(metric, _NO_SCORES).values
 
     def _loss(self, metric: str, change: Number) -> Number:
         """By how much a change makes a metric worse."""
-        return change if metric in self._explanation.lower_is_better else -change
+        if metric in self._explanation.lower_is_better:
+            return change
+        return -change
 
     def _row(self, sample_id: str) -> SampleRow:
-        facts, system = self._facts(sample_id), self._current.system
+        facts = self._facts(sample_id)
+        system = self._current.system
         row = SampleRow(
             id=sample_id,
             question=facts.question,
@@ -196,7 +204,8 @@ class RunSamples:
     def _rank(self, row: SampleRow) -> tuple[bool, float, float]:
         """The place of a sample in the table: what failed, the largest loss, the lowest score."""
         failed = row.failure is not None
-        largest_loss, lowest = 0.0, 1.0
+        largest_loss = 0.0
+        lowest = 1.0
         for metric, cell in zip(self.columns, row.cells, strict=True):
             failed = failed or cell.state == "failed"
             if cell.value is not None:
@@ -206,7 +215,8 @@ class RunSamples:
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
         scores = self._current.metrics.get(metric, _NO_SCORES)
-        value, before = scores.values.get(sample_id), self._baseline_scores(metric).get(sample_id)
+        value = scores.values.get(sample_id)
+        before = self._baseline_scores(metric).get(sample_id)
         if value is not None:
             change = None if before is None else value - before
             return Cell(value, change, "scored", worse=self._loss(metric, change or 0.0) > 0.0)
@@ -268,7 +278,9 @@ def _worst_answer(record: SampleRecord, metric: str) -> Answer:
 
     def score_of(answer: Answer) -> float:
         score = answer.scores.get(metric)
-        return score.value if isinstance(score, Scored) else 1.0
+        if isinstance(score, Scored):
+            return score.value
+        return 1.0
 
     return min(record.answers, key=score_of)
 

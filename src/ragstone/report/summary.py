@@ -175,7 +175,9 @@ def cut_summary(report: Document, room: Room) -> Summary:
 
 def _where(report: Document) -> tuple[str, str]:
     """The half to look at, and the one thing to do; or else the first sample without a score."""
-    status, attribution, failures = report.verdict.status, report.explanation.attribution, report.samples.failures
+    status = report.verdict.status
+    attribution = report.explanation.attribution
+    failures = report.samples.failures
     if attribution is not None and status is not Status.PASS:
         return attribution.look, attribution.action
     if failures and status in (Status.FAIL, Status.ERROR):
@@ -187,7 +189,9 @@ def _where(report: Document) -> tuple[str, str]:
 def _trace(report: Document) -> Sequence[str]:
     failures = report.samples.failures
     traces = [failure.trace for failure in failures if failure.trace]
-    return traces[0] if traces and report.verdict.status in (Status.FAIL, Status.ERROR) else ()
+    if traces and report.verdict.status in (Status.FAIL, Status.ERROR):
+        return traces[0]
+    return ()
 
 
 def cut(text: str, length: int) -> str:
@@ -222,7 +226,8 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     attribution = report.explanation.attribution
     points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
     in_rows = {row.metric for row in rows}
-    below_level, others = [], []
+    below_level = []
+    others = []
     for check in other_checks(report.checks):
         if check.status is Status.PASS or check.action is not Action.BLOCK:
             continue
@@ -256,7 +261,9 @@ def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> 
 
 def _loss(row: MetricPart) -> float:
     change = row.change or 0.0
-    return change if row.lower_is_better else -change
+    if row.lower_is_better:
+        return change
+    return -change
 
 
 def _example(sample: SamplePart, room: Room) -> Example:

@@ -74,7 +74,8 @@ def render_summary(
     files: Sequence[str] = (),
 ) -> str:
     """What matters of the report: on one screen if line one leaves room for more."""
-    columns, lines = min(width or WIDTH, SCREEN[0]), SCREEN[1]
+    columns = min(width or WIDTH, SCREEN[0])
+    lines = SCREEN[1]
     text = ""
     for summary in summaries(report):
         text = _printed("summary.txt.j2", report, columns, colour, summary=summary, columns=columns, files=files)
@@ -107,7 +108,9 @@ def _printed(template: str, report: Document, width: int | None, colour: bool, *
     def shell(command: str) -> list[str]:
         """A command in lines; what is copied from the screen must run."""
         text = line(command, 4000)
-        return [text] if width is None else wrap_line(text, max(width, 40) - 2)
+        if width is None:
+            return [text]
+        return wrap_line(text, max(width, 40) - 2)
 
     out = io.StringIO()
     console = Console(

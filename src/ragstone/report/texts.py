@@ -49,7 +49,9 @@ class Texts:
 
     def long(self, text: str, limit: int) -> str | Json:
         shown = clean(self._redact(text))
-        return shown if len(shown) <= limit else {"text": shown[:limit], "cut": len(shown) - limit}
+        if len(shown) <= limit:
+            return shown
+        return {"text": shown[:limit], "cut": len(shown) - limit}
 
 
 def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -> Json:
@@ -93,7 +95,9 @@ def _scores(now: Mapping[str, Score], then: Mapping[str, Score], texts: Texts) -
 def _score_text(score: Score) -> str:
     if isinstance(score, Scored):
         return formatting.score(score.value)
-    return "n/a" if isinstance(score, NotApplicable) else "failed"
+    if isinstance(score, NotApplicable):
+        return "n/a"
+    return "failed"
 
 
 def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: Answer | None, texts: Texts) -> Json:
@@ -110,7 +114,9 @@ def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: 
 
 def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
     judged = answer.judged
-    failure, made, use = answer.response.failure, judged.statements, judged.context_use
+    failure = answer.response.failure
+    made = judged.statements
+    use = judged.context_use
     shown = _filled(
         text=None if same else texts.long(answer.response.answer, ANSWER_CHARS),
         failure=None if failure is None else texts.short(f"{failure.kind}: {failure.message}"),

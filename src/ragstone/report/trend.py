@@ -43,7 +43,8 @@ def draw(check: Check, half: float, width: int = 21) -> str:
     """
     if check.threshold is None or check.estimate is None:
         return ""
-    middle, last = width // 2, width - 1
+    middle = width // 2
+    last = width - 1
     ends = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
     start, end, dot = (_cell((value - check.threshold) / half * middle, middle) for value in (*ends, check.estimate))
     marks = {start: "├", end: "┤", middle: "┼" if start < middle < end else "│"}

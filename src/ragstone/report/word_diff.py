@@ -36,7 +36,8 @@ def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
 
 def _pieces(before: Sequence[str], now: Sequence[str]) -> Iterator[Piece]:
     for kind, start, end, new_start, new_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
-        gone, new = " ".join(before[start:end]), " ".join(now[new_start:new_end])
+        gone = " ".join(before[start:end])
+        new = " ".join(now[new_start:new_end])
         if kind == "equal":
             yield Piece("same", _shortened(before[start:end]))
             continue

@@ -45,7 +45,9 @@ class Disagreement:
 
     @property
     def coefficient(self) -> float | None:
-        return None if self.expected <= 1e-15 else 1.0 - self.observed / self.expected
+        if self.expected <= 1e-15:
+            return None
+        return 1.0 - self.observed / self.expected
 
 
 Measure = Callable[[Floats], Disagreement]
@@ -186,7 +188,8 @@ def _codes(values: Floats) -> tuple[Floats, NDArray[np.intp]]:
 
 
 def _equal_pairs(table: Floats) -> float:
-    equal, pairs = 0, 0
+    equal = 0
+    pairs = 0
     for i in range(len(table)):
         for j in range(i):
             both = ~np.isnan(table[i]) & ~np.isnan(table[j])
@@ -208,5 +211,6 @@ def _with_interval(measure: Measure, n: int, equal: float, confidence: float, se
     if found.observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may still disagree (exact binomial).
         low = 1.0 - (1.0 - tail ** (1.0 / n)) * found.widest / found.expected
-    low, high = max(-1.0, float(low)), min(1.0, float(high))
+    low = max(-1.0, float(low))
+    high = min(1.0, float(high))
     return Agreement(found.coefficient, low, high, confidence, equal, n, f"{method}, bootstrap over units")

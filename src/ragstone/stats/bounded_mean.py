@@ -66,7 +66,8 @@ def positive_probability(weights: Floats, counts: Floats) -> float:
     below 1 % of the tail for small tails. All a <= 0 gives 0, all a >= 0 (one of them > 0) gives 1, all 0 gives 1.
     """
     live = counts > 0
-    weights, counts = weights[live], counts[live]
+    weights = weights[live]
+    counts = counts[live]
     if weights.min() >= -_TINY:
         return 1.0
     if weights.max() <= _TINY:
@@ -76,16 +77,19 @@ def positive_probability(weights: Floats, counts: Floats) -> float:
 
 def _saddlepoint(a: Floats, c: Floats) -> float:
     # K(s) = -Σ c log(1 - s a) is convex on (1/min a, 1/max a), and its slope takes every real value there.
-    low, high = 1.0 / float(a.min()), 1.0 / float(a.max())
+    low = 1.0 / float(a.min())
+    high = 1.0 / float(a.max())
     s = 0.0
     for _ in range(_STEPS):
         ratio = a / (1.0 - s * a)
-        slope, curve = float(c @ ratio), float(c @ (ratio * ratio))
+        slope = float(c @ ratio)
+        curve = float(c @ (ratio * ratio))
         if slope < 0.0:
             low = s
         else:
             high = s
-        before, s = s, s - slope / curve
+        before = s
+        s = s - slope / curve
         if not low < s < high:
             s = 0.5 * (low + high)
         if abs(s - before) <= 1e-9 * (1e-3 + abs(before)):

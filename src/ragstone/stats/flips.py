@@ -47,7 +47,8 @@ class Flips:
         Where the chances of questions differ, it is that of as many with their mean, which is no smaller (W. Hoeffding,
         "On the distribution of the number of successes in independent trials", 1956, theorem 5).
         """
-        broken, possible = int(self.broken.sum()), int(np.count_nonzero(self.chance))
+        broken = int(self.broken.sum())
+        possible = int(np.count_nonzero(self.chance))
         if broken == 0:
             return 1.0
         return p_proportion_at_most(broken, possible, float(self.chance.sum()) / possible)
@@ -65,7 +66,8 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
 
     A question broke if it did in a metric and was mended in none, and the other way round.
     """
-    broken, mended = np.zeros(questions, dtype=np.bool_), np.zeros(questions, dtype=np.bool_)
+    broken = np.zeros(questions, dtype=np.bool_)
+    mended = np.zeros(questions, dtype=np.bool_)
     best: list[set[Places]] = [set() for _ in range(questions)]
     worst: list[set[Places]] = [set() for _ in range(questions)]
     choices = np.ones(questions)
@@ -73,8 +75,11 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
         both = np.concatenate([change.then, change.now], axis=1)
         spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
         for row in np.flatnonzero(spread >= GAP).tolist():
-            unit, now, before = int(change.units[row]), change.now[row], change.then[row]
-            latest, earlier = now[np.isfinite(now)], before[np.isfinite(before)]
+            unit = int(change.units[row])
+            now = change.now[row]
+            before = change.then[row]
+            latest = now[np.isfinite(now)]
+            earlier = before[np.isfinite(before)]
             if not latest.size or not earlier.size:
                 continue
             broken[unit] |= bool(earlier.min() - latest.max() >= GAP)

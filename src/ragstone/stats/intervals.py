@@ -26,12 +26,15 @@ def checked(values: Floats, bounds: tuple[float, float], groups: Groups | None) 
         raise ValueError(f"bounds must rise, got {bounds}")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"values must be a vector that is not empty, got shape {array.shape}")
-    least, most = array.min(), array.max()
+    least = array.min()
+    most = array.max()
     if not (lo - 1e-9 <= least and most <= hi + 1e-9):  # also if one is NaN
         raise ValueError(f"values must be finite and within {bounds}")
     if groups is not None and np.shape(groups) != array.shape:
         raise ValueError(f"groups must have one label a value, got {np.shape(groups)} for {array.shape}")
-    return array if lo <= least and most <= hi else np.clip(array, lo, hi)
+    if lo <= least and most <= hi:
+        return array
+    return np.clip(array, lo, hi)
 
 
 def mean_interval(
@@ -100,7 +103,8 @@ def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
     if found.size == 0 or not np.all(np.isfinite(found)):
         raise ValueError("a mean needs at least one value, and finite ones")
     check_confidence(confidence)
-    mean, method = float(np.mean(found)), "Student's t"
+    mean = float(np.mean(found))
+    method = "Student's t"
     if found.size == 1:
         return Estimate(mean, -math.inf, math.inf, confidence, method, 1)
     from scipy.special import stdtrit
@@ -131,7 +135,9 @@ def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
     from scipy.special import bdtrc
 
     _check_hits(hits, n)
-    return float(bdtrc(hits - 1, n, bound)) if hits else 1.0
+    if not hits:
+        return 1.0
+    return float(bdtrc(hits - 1, n, bound))
 
 
 def _check_hits(hits: int, n: int) -> None:

@@ -111,7 +111,8 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
     parts = [place for place, change in enumerate(changes) if change.part]
     share_of_wholes = 1.0 if not parts else 1.0 - PARTS_SHARE if wholes else 0.0
     tests = _number_of_tests([changes[place] for place in wholes]) / share_of_wholes if wholes else 1.0
-    p_values, questions = np.ones(len(changes)), dict[int, Questions]()
+    p_values = np.ones(len(changes))
+    questions = dict[int, Questions]()
     for place in wholes:
         questions[id(changes[place])] = Questions(changes[place], groups)
         p_values[place] = tests * questions[id(changes[place])].p_value(rng)
@@ -169,7 +170,8 @@ def _mean_scores(changes: Sequence[Change], units: Ints, side: str) -> Floats:
     """The mean scores (units, columns) over the metrics; NaN where a metric of the question has none."""
     tables = [getattr(change, side) for change in changes]
     columns = max(table.shape[1] for table in tables)
-    total, metrics = np.zeros((len(units), columns)), np.zeros((len(units), 1))
+    total = np.zeros((len(units), columns))
+    metrics = np.zeros((len(units), 1))
     for change, table in zip(changes, tables, strict=True):
         rows = np.searchsorted(units, change.units)
         missing = np.full((len(table), columns - table.shape[1]), np.nan)
@@ -332,7 +334,8 @@ def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:
         ordered[rows] = scores
         return ordered
     known = np.isfinite(scores)
-    sums, numbers = np.zeros((count, scores.shape[1])), np.zeros((count, scores.shape[1]))
+    sums = np.zeros((count, scores.shape[1]))
+    numbers = np.zeros((count, scores.shape[1]))
     np.add.at(sums, rows, np.where(known, scores, 0.0))
     np.add.at(numbers, rows, known.astype(np.float64))
     with np.errstate(invalid="ignore"):

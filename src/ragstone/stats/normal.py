@@ -17,5 +17,7 @@ def normal_cdf(z: float) -> float:
 def normal_quantile(p: float) -> float:
     """The z with P(Z <= z) = `p`; infinite for 0 and 1. Raises ValueError for `p` outside [0, 1]."""
     if p in (0.0, 1.0):
-        return -math.inf if p == 0.0 else math.inf
+        if p == 0.0:
+            return -math.inf
+        return math.inf
     return _STANDARD.inv_cdf(p)

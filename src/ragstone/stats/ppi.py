@@ -121,7 +121,8 @@ def weighted_powered_mean(
 
 def _centred(y: Floats, f: Floats, w: Floats) -> tuple[Floats, Floats, float]:
     """The weighted deviations of labels and predictions, and the λ in [0, 1] with the least variance of their rest."""
-    mine, theirs = w * (y - np.mean(w * y)), w * (f - np.mean(w * f))
+    mine = w * (y - np.mean(w * y))
+    theirs = w * (f - np.mean(w * f))
     if len(y) < 2 or _variance(theirs) <= 0.0:
         return mine, theirs, 0.0
     return mine, theirs, min(1.0, max(0.0, float(np.sum(mine * theirs)) / float(np.sum(theirs**2))))
@@ -149,9 +150,11 @@ def _powered(
     `whole`: unseen values of `left` may be anywhere in `limits`, else at most half as far from the mean.
     `variances` are those of the labels alone and of `left`, of one unit.
     """
-    n, many = len(left), max(1, len(others))
+    n = len(left)
+    many = max(1, len(others))
     tail = (1.0 - confidence) / 2.0
-    blocks, centre = blocks_of(left, None if groups is None else groups[0]), float(np.mean(left))
+    blocks = blocks_of(left, None if groups is None else groups[0])
+    centre = float(np.mean(left))
     estimate = centre + (weight * float(np.mean(others)) if len(others) else 0.0)
     if groups is None:
         spread = normal_quantile(1.0 - tail) * weight * math.sqrt(_variance(others) / many)
@@ -207,7 +210,8 @@ def _checked(labels: Floats, predictions: Floats, others: Floats) -> tuple[Float
 
 def tuned_weight(labels: Floats, predictions: Floats, unlabelled: Floats) -> float:
     """λ = Cov(Y, f) ÷ ((1 + n/N) Var f), clipped to [0, 1], with Var f over all units. 0 if f is constant."""
-    n, many = len(labels), len(unlabelled)
+    n = len(labels)
+    many = len(unlabelled)
     if n < 2 or many == 0:
         return 0.0
     variance = _variance(np.concatenate([predictions, unlabelled]))
@@ -218,4 +222,6 @@ def tuned_weight(labels: Floats, predictions: Floats, unlabelled: Floats) -> flo
 
 
 def _variance(values: Floats) -> float:
-    return float(np.var(values, ddof=1)) if len(values) > 1 else 0.0
+    if len(values) > 1:
+        return float(np.var(values, ddof=1))
+    return 0.0

@@ -16,8 +16,10 @@ def root_between(function: Callable[[float], float], start: float, end: float, *
     method of regula falsi type for computing a root of an equation" (1973).
     Raises ValueError where the signs are the same.
     """
-    low, high = min(start, end), max(start, end)
-    at_low, at_high = function(low), function(high)
+    low = min(start, end)
+    high = max(start, end)
+    at_low = function(low)
+    at_high = function(high)
     if at_low == 0.0:
         return low
     if at_high == 0.0:
@@ -36,15 +38,19 @@ def root_between(function: Callable[[float], float], start: float, end: float, *
         if moved == "low":
             if moved_before == "low":
                 at_high *= _scale(at_low, at_guess)
-            low, at_low = guess, at_guess
+            low = guess
+            at_low = at_guess
         else:
             if moved_before == "high":
                 at_low *= _scale(at_high, at_guess)
-            high, at_high = guess, at_guess
+            high = guess
+            at_high = at_guess
         moved_before = moved
     return (low + high) / 2.0
 
 
 def _scale(before: float, now: float) -> float:
     """By how much the value at the other end is reduced when the value at one went from `before` to `now`."""
-    return 1.0 - now / before if abs(now) < abs(before) else 0.5
+    if abs(now) < abs(before):
+        return 1.0 - now / before
+    return 0.5

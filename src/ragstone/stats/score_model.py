@@ -57,7 +57,8 @@ class ScoreModel:
     @property
     def variances(self) -> Floats:
         """(n,): the expected variance of a question's scores."""
-        probabilities, levels = _probabilities(self.unexpected), np.linspace(0.0, 1.0, LEVELS)
+        probabilities = _probabilities(self.unexpected)
+        levels = np.linspace(0.0, 1.0, LEVELS)
         means = probabilities @ levels
         return np.asarray(self.weights @ (probabilities @ levels**2 - means**2))
 
@@ -82,13 +83,17 @@ def learn(scores: Floats, *, questions: Floats | None = None) -> ScoreModel:
     some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(np.int64)
     unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
     probabilities = _probabilities(unexpected)
-    best_likelihood, repeated, shares = -np.inf, 0.0, np.zeros(0)
+    best_likelihood = -np.inf
+    repeated = 0.0
+    shares = np.zeros(0)
     for probability in _REPEATED if scores.shape[1] > 2 else _REPEATED[:1]:
         likelihoods = _likelihoods(scores[some], probabilities, probability)
         common = _shares(likelihoods)
         likelihood = float(np.log(likelihoods @ common).sum())
         if likelihood > best_likelihood + _BETTER:
-            best_likelihood, repeated, shares = likelihood, probability, common
+            best_likelihood = likelihood
+            repeated = probability
+            shares = common
     weights = _likelihoods(scores if questions is None else questions, probabilities, repeated) * shares
     return ScoreModel(weights / weights.sum(axis=1, keepdims=True), repeated, unexpected)
 

@@ -78,15 +78,20 @@ def rows_needed(model: ScoreModel, rule: LossRule, loss: float, *, power: float 
         return None
     wanted = loss - rule.allowed
     before = None
-    size, excess = _MIN_SIMULATED, math.inf
+    size = _MIN_SIMULATED
+    excess = math.inf
     for size, excess in _excesses(model, rule, power):
         if excess <= wanted:
             break
         before = (size, excess)
     if excess <= wanted:
-        return size if before is None else _between(before, (size, excess), wanted)
+        if before is None:
+            return size
+        return _between(before, (size, excess), wanted)
     needed = size * (excess / wanted) ** 2
-    return math.ceil(needed) if needed <= MAX_QUESTIONS else None
+    if needed <= MAX_QUESTIONS:
+        return math.ceil(needed)
+    return None
 
 
 def _excesses(model: ScoreModel, rule: LossRule, power: float) -> Iterator[tuple[int, float]]:

@@ -94,11 +94,13 @@ class Series:
 
         `allowed` is the fall that counts as none.
         """
-        then, now = self.scores[before], self.scores[after]
+        then = self.scores[before]
+        now = self.scores[after]
         common = np.flatnonzero(np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0))
         if not len(common):
             return None
-        then, now = then[:, common].T, now[:, common].T
+        then = then[:, common].T
+        now = now[:, common].T
         apart = after.start - before.stop >= BEFORE
         test = Change(common, now, then, np.zeros(len(common), np.bool_), -allowed, apart=apart, pooled=True)
         level = float(row_means(now).mean())
@@ -144,7 +146,9 @@ class Series:
     ) -> float:
         """The p-value of "no loss beyond what is allowed" between these runs; 1 without a question in common."""
         step = self.step(before, after, allowed=allowed)
-        return 1.0 if step is None else step.p_value(min_errors=min_errors)
+        if step is None:
+            return 1.0
+        return step.p_value(min_errors=min_errors)
 
 
 def recovered_since(series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool) -> int | None:
@@ -159,7 +163,8 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
         first = t - runs
         if first <= start:
             return None
-        newest, lost = range(first, t), range(max(start, first - BEFORE), first)
+        newest = range(first, t)
+        lost = range(max(start, first - BEFORE), first)
         step = series[0].step(healthy, newest, allowed=loss / 2.0)
         if step is None or (step.change >= -loss / 2.0 and step.p_value() > _STILL_BELOW):
             rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)

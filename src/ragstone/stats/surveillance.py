@@ -125,12 +125,15 @@ def _charted(
     """The looks at the windows from `first` on."""
     sign = 1.0 if rising else -1.0
     looks: list[Look] = []
-    chart, alarm, since = 0.0, False, first
+    chart = 0.0
+    alarm = False
+    since = first
     for position in range(first, len(series)):
         reference = noise.reference
         freedom = _coarse(noise.freedom / noise.lasting)
         limit = chart_limit(round(reference, 2), noise.centre_error, freedom, looks_per_alarm / (1.0 - SINGLE))
-        worse, error = sign * (noise.without_season(position) - noise.centre), noise.error_of(position)
+        worse = sign * (noise.without_season(position) - noise.centre)
+        error = noise.error_of(position)
         z = worse / error if error > 0.0 else math.copysign(math.inf, worse or -1.0)
         if chart == 0.0:
             since = position
@@ -154,7 +157,9 @@ class _Noise:
 
     def __init__(self, series: Sequence[Observed], anchor: int, shift: float) -> None:
         self._begin(series, _unit_variance(series[:anchor]))
-        self._anchor, self._lag, self._shift = slice(anchor), min(SEASONS, anchor), shift
+        self._anchor = slice(anchor)
+        self._lag = min(SEASONS, anchor)
+        self._shift = shift
         self.centre_error = 1.0 / math.sqrt(anchor)
         self._seen = len(np.unique(self._season[:anchor]))
         for position in range(anchor):
@@ -164,7 +169,8 @@ class _Noise:
         self._freedom = anchor - 1.0 - (self._seen - 1.0) * shrunk
         self._squares = float(values.var()) * anchor
         self._explained = float(self._own[:anchor].mean()) * self._freedom
-        self._near, self._pairs = float(np.sum(np.diff(values) ** 2)) / 2.0, anchor - 1
+        self._near = float(np.sum(np.diff(values) ** 2)) / 2.0
+        self._pairs = anchor - 1
         if self._squares == self._explained == 0.0:  # nothing ever varied
             self._least = (shift / 4.0) ** 2
         self._estimate()
@@ -173,8 +179,12 @@ class _Noise:
         self._values = np.array([one.value for one in series])
         self._season = np.array([one.season for one in series])
         self._own = np.array([unit / one.n if one.n > 0.0 else 0.0 for one in series])
-        self._counts, self._sums, self._square = np.zeros(SEASONS), np.zeros(SEASONS), 0.0
-        self._effects, self._least, self._reference = np.zeros(SEASONS), 0.0, 0.0
+        self._counts = np.zeros(SEASONS)
+        self._sums = np.zeros(SEASONS)
+        self._square = 0.0
+        self._effects = np.zeros(SEASONS)
+        self._least = 0.0
+        self._reference = 0.0
 
     @property
     def reference(self) -> float:
@@ -196,7 +206,8 @@ class _Noise:
         """Learn from a window. Differences are noise only, even while the mean moves slowly."""
         if not (lag := min(self._lag, position)):
             return
-        now, far = self.without_season(position), self.without_season(position - lag)
+        now = self.without_season(position)
+        far = self.without_season(position - lag)
         self._squares += _DIFFERENCE * (now - far) ** 2 / 2.0
         self._explained += _DIFFERENCE * (self._own[position] + self._own[position - lag]) / 2.0
         self._freedom += _DIFFERENCE
@@ -207,7 +218,8 @@ class _Noise:
         self._estimate()
 
     def _estimate(self) -> None:
-        explained, squares = self._explained / self._freedom, self._squares / self._freedom
+        explained = self._explained / self._freedom
+        squares = self._squares / self._freedom
         doubt = _DOUBT * math.sqrt(2.0 / self._freedom) * explained
         self._between = max(self._least, squares - explained + doubt, 0.0)
         typical = explained + self._between
@@ -252,7 +264,8 @@ class _LineNoise(_Noise):
         self._begin(series, line * (1.0 - line) if share else line**2)
         self._reference, self._line, self._lag, self._seen = reference, line, SEASONS, len(series) + 1  # no seasons
         presumed = min(shift / 2.0, line, 1.0 - line) if share else shift / 2.0
-        self._freedom, self._pairs = float(_PRESUMED), _PRESUMED
+        self._freedom = float(_PRESUMED)
+        self._pairs = _PRESUMED
         self._explained = self._freedom * float(self._own[:1].sum())
         self._squares = self._near = self._explained + self._freedom * presumed**2
         self._estimate()
@@ -283,9 +296,11 @@ def chart_limit(reference: float, anchor_error: float, freedom: float, looks_per
     def rate(limit: float) -> float:
         return float(np.mean(1.0 / run_length((reference - means) / scales, limit / scales)))
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while rate(high) > 1.0 / looks_per_alarm and high < _CERTAIN:
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
     for _ in range(40):
         middle = (low + high) / 2.0
         low, high = (middle, high) if rate(middle) > 1.0 / looks_per_alarm else (low, middle)

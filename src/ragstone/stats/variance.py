@@ -34,7 +34,9 @@ class VarianceComponents:
 
     def share(self, part: float | None) -> float | None:
         """`part` ÷ total, in [0, 1]; None for an unknown part or zero total variance."""
-        return None if part is None or self.total == 0.0 else part / self.total
+        if part is None or self.total == 0.0:
+            return None
+        return part / self.total
 
 
 def variance_components(values: Floats, units: Ints, draws: Ints | None = None) -> VarianceComponents:
@@ -64,7 +66,8 @@ def _henderson(v: Floats, unit: NDArray[np.intp], draw: NDArray[np.intp]) -> Var
     unit_size = np.bincount(unit).astype(np.float64)
     draw_mean = np.bincount(draw, weights=v) / draw_size
     unit_mean = np.bincount(unit, weights=v) / unit_size
-    n_draws, n_units = len(draw_size), len(unit_size)
+    n_draws = len(draw_size)
+    n_units = len(unit_size)
     within = float(np.sum((v - draw_mean[draw]) ** 2))
     between_draws = float(np.sum((draw_mean[draw] - unit_mean[unit]) ** 2))
     between_units = float(np.sum((unit_mean[unit] - v.mean()) ** 2))

@@ -23,7 +23,9 @@ class Agreement(Checker):
     heading = "Agreement with people"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, calibration, labels = evidence.current, evidence.policy.calibration, evidence.policy.labels
+        run = evidence.current
+        calibration = evidence.policy.calibration
+        labels = evidence.policy.labels
         if calibration is None or (labels.min_agreement is None and labels.estimate != "corrected"):
             return
         for rule in evidence.rules:
@@ -31,9 +33,13 @@ class Agreement(Checker):
             is_measured = rule.slice is None and metric in run.metrics
             if not is_measured or not is_judged(metric, run.metrics[metric].version):
                 continue
-            action, status, why = rule.action, Status.ERROR, ""
+            action = rule.action
+            status = Status.ERROR
+            why = ""
             if metric not in calibration.metrics:
-                action, status, why = Action.WARN, Status.INCONCLUSIVE, "there are no human labels for it"
+                action = Action.WARN
+                status = Status.INCONCLUSIVE
+                why = "there are no human labels for it"
             elif not same_judge(calibration, run):
                 judge = calibration.judge.label() if calibration.judge else "another evaluator"
                 why = f"the human labels were compared with {judge}"
@@ -47,7 +53,8 @@ class Agreement(Checker):
 
 
 def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:
-    alpha, n = calibration.agreement, len(calibration.pairs)
+    alpha = calibration.agreement
+    n = len(calibration.pairs)
     labelled = counted(n, "labelled sample")
     if alpha.estimate is None or alpha.low is None or alpha.high is None:
         reason = f"agreement can't be measured: all {labelled} have the same score and label."

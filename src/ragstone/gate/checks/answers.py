@@ -40,25 +40,32 @@ class Answers(Checker):
     policy_key = ("system", "max_empty")
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, allowed = evidence.current, evidence.policy.system.max_empty
+        run = evidence.current
+        allowed = evidence.policy.system.max_empty
         asked = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
         if not asked or not evidence.finished or not run.system.answers or run.part == RETRIEVAL:
             return
         answers = len(asked) * answers_per_sample(run)
         empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in asked)
-        share, n = empty / answers, counted(len(asked), "answerable sample")
+        share = empty / answers
+        n = counted(len(asked), "answerable sample")
         found = f"the system gave an empty answer to {empty} of {n}"
         if answers > len(asked):
             found = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {n}"
-        status, reason = Status.PASS, f"{found}, and not the same answer to all."
+        status = Status.PASS
+        reason = f"{found}, and not the same answer to all."
         if share > allowed:
-            status, reason = Status.FAIL, f"{found}, more than the {percent(allowed)} allowed."
+            status = Status.FAIL
+            reason = f"{found}, more than the {percent(allowed)} allowed."
         elif _all_alike(run, asked):
-            status, reason = Status.FAIL, f"the system gave the same answer to each of {n}."
+            status = Status.FAIL
+            reason = f"the system gave the same answer to each of {n}."
         yield limit_check("system.answers", CheckKind.ANSWERS, status, reason, value=share, limit=allowed, n=len(asked))
 
     def formats(self, check: Check) -> tuple[Format, Format]:
-        return (percent, percent) if check.metric is None else super().formats(check)
+        if check.metric is None:
+            return (percent, percent)
+        return super().formats(check)
 
     def wanted(self, check: Check) -> str:
         if check.metric is None and check.threshold is not None:
@@ -72,7 +79,8 @@ class NoAnswer(Answers):
     final = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, failures = evidence.current, evidence.current.system.failures
+        run = evidence.current
+        failures = evidence.current.system.failures
         answered = any(run.system.answers.values()) or not failures.keys() >= run.samples.keys()
         if not evidence.finished or not run.samples or answered:
             return

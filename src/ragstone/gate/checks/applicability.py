@@ -125,7 +125,8 @@ def _applicability(evidence: Evidence) -> Iterator[Applied]:
     for (key, _), rules in families.items():
         rule = replace(rules[0], metric=key)
         samples = {name for name in run.samples if rule.samples is None or name in rule.samples}
-        applies, excuses = set[str](), dict[str, str]()
+        applies = set[str]()
+        excuses = dict[str, str]()
         for scores in (run.scores_of(member.metric) for member in rules):
             applies |= scores.applies_to & samples
             excuses |= scores.not_applicable

@@ -18,7 +18,8 @@ class Baseline(Checker):
     policy_key = ("gate", "on_no_baseline")
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        gate, pairing = evidence.policy.gate, evidence.pairing
+        gate = evidence.policy.gate
+        pairing = evidence.pairing
         if gate.on_judge_change == "fail" and (why := self._other_judge(evidence)):
             yield _check(Status.ERROR, f'{why}, and the policy says on_judge_change = "fail".')
             return

@@ -122,7 +122,8 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     """The samples whose evidence ranks lower than in the other run, among the contexts that both returned."""
     if evidence.compared is None:
         return {}
-    baseline, current = evidence.compared.baseline.system.ranked, evidence.current.system.ranked
+    baseline = evidence.compared.baseline.system.ranked
+    current = evidence.current.system.ranked
     lower: dict[str, str] = {}
     for name in current.keys() & baseline.keys():
         ranks = evidence_ranks(current[name], baseline[name])
@@ -187,7 +188,8 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         return
     everywhere = guard.hits(run, evidence)
     hits = {name: everywhere[name] for name in asked if name in everywhere}
-    n, allowed = len(asked), _limit(evidence.policy.system, guard)
+    n = len(asked)
+    allowed = _limit(evidence.policy.system, guard)
     change = _against_baseline(guard, everywhere, asked, evidence)
     rose = change is not None and change.rise > _rise_allowed(guard, evidence) and change.p <= SUSPECTED
     is_over = not guard.only_compared and len(hits) > allowed * n
@@ -202,11 +204,13 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         limit = "which may be more than chance" if is_chance else "more than chance explains"
     elif is_over:
         # No tick stands beside a limit that is exceeded.
-        status, limit = Status.INCONCLUSIVE, f"{limit}, but too few to decide"
+        status = Status.INCONCLUSIVE
+        limit = f"{limit}, but too few to decide"
     elif guard.only_compared:
         return
     else:
-        status, limit = Status.PASS, "no more than is allowed"
+        status = Status.PASS
+        limit = "no more than is allowed"
     questions = counted(n, "answerable question" if guard.answerable else "unanswerable question")
     before = "" if change is None else f" ({change.before} {guard.before})"
     reason = (
@@ -222,7 +226,9 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
 def _limit(system: SystemRules, guard: Guard) -> float:
     key = GUARDS[guard.name]
     allowed: float = getattr(system, key)
-    return max(allowed, system.max_empty) if key == "max_unanswered" else allowed
+    if key == "max_unanswered":
+        return max(allowed, system.max_empty)
+    return allowed
 
 
 def _rise_allowed(guard: Guard, evidence: Evidence) -> float:
@@ -258,7 +264,8 @@ def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence
     votes: Counter[str] = Counter()
     for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
         votes[group or name] += (name in hits) - (name in before)
-    worse, better = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
+    worse = sum(vote > 0 for vote in votes.values())
+    better = sum(vote < 0 for vote in votes.values())
     p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
     count = sum(name in before for name in paired)
     return _Change(count, count / len(paired), sum(votes.values()) / len(paired), p)
@@ -267,7 +274,9 @@ def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence
 def _signs(hits: Hits) -> str:
     """Which signs there were, the most frequent first: ``: 20 abstaining, 3 empty``."""
     signs = Counter(_WORDS[sign] for sign in hits.values() if sign)
-    return f": {', '.join(tally(dict(signs.most_common())))}" if signs else ""
+    if not signs:
+        return ""
+    return f": {', '.join(tally(dict(signs.most_common())))}"
 
 
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:

@@ -25,10 +25,12 @@ class BrokenQuestions(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        changes, gate = question_changes(evidence), evidence.policy.gate
+        changes = question_changes(evidence)
+        gate = evidence.policy.gate
         if changes is None or gate.decision == "point" or not changes.questions:
             return
-        broken, allowed = len(changes.broken), allowed_share(evidence)
+        broken = len(changes.broken)
+        allowed = allowed_share(evidence)
         status = _status(changes, allowed)
         over = is_over(changes, allowed)
         share = broken / changes.questions
@@ -54,12 +56,15 @@ def is_over(changes: QuestionChanges, allowed: float) -> bool:
 
 
 def _status(changes: QuestionChanges, allowed: float) -> Status:
-    broken, mended = len(changes.broken), len(changes.mended)
+    broken = len(changes.broken)
+    mended = len(changes.mended)
     if not is_over(changes, allowed):
         return Status.PASS
     if changes.shown and broken - mended >= MIN_BROKEN:
         return Status.FAIL
-    return Status.INCONCLUSIVE if changes.suspected else Status.PASS
+    if changes.suspected:
+        return Status.INCONCLUSIVE
+    return Status.PASS
 
 
 def _reason(changes: QuestionChanges, status: Status, allowed: float) -> str:

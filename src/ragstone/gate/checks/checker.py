@@ -33,7 +33,9 @@ def rule_key(check: Check, *key: str) -> KeyPath:
     if check.metric is None:
         return ()
     rule = ("metrics", check.metric, *key)
-    return rule if check.slice is None else ("slices", check.slice, *rule)
+    if check.slice is None:
+        return rule
+    return ("slices", check.slice, *rule)
 
 
 class Checker(Protocol):
@@ -69,12 +71,18 @@ class Checker(Protocol):
 
     def formats(self, check: Check) -> tuple[Format, Format]:  # noqa: ARG002 - for those with several units
         """How reports write the estimate and the threshold."""
-        return (percent, percent) if self.share else (score, bound)
+        if self.share:
+            return (percent, percent)
+        return (score, bound)
 
     def found(self, check: Check) -> str:
         """The estimate, as reports show it."""
-        return "" if check.estimate is None else self.formats(check)[0](check.estimate)
+        if check.estimate is None:
+            return ""
+        return self.formats(check)[0](check.estimate)
 
     def wanted(self, check: Check) -> str:
         """The threshold, as reports show it."""
-        return "" if check.threshold is None else f"{self.at} {self.formats(check)[1](check.threshold)}"
+        if check.threshold is None:
+            return ""
+        return f"{self.at} {self.formats(check)[1](check.threshold)}"

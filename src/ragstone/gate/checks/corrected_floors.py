@@ -15,11 +15,14 @@ from ragstone.stats.intervals import mean_interval
 
 def labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | None:
     """The human labels that correct this floor; None if it applies to the judge's mean."""
-    calibration, metric = evidence.policy.calibration, floor.rule.metric
+    calibration = evidence.policy.calibration
+    metric = floor.rule.metric
     if calibration is None or evidence.policy.labels.estimate != "corrected" or floor.rule.slice is not None:
         return None
     usable = same_judge(calibration, evidence.current) and calibrated_version(calibration, metric, evidence.current)
-    return calibration.metrics[metric] if usable else None
+    if not usable:
+        return None
+    return calibration.metrics[metric]
 
 
 def corrected_mean(floor: BoundCheck, run: RunScores, labelled: MetricCalibration, *, alpha: float) -> Estimate:
@@ -30,7 +33,8 @@ def corrected_mean(floor: BoundCheck, run: RunScores, labelled: MetricCalibratio
     as in Zou and Donner 2008 (MOVER).
     """
     residuals = -labelled.residuals() if floor.rule.lower_is_better else labelled.residuals()
-    bounds, groups = (-labelled.reach, labelled.reach), labelled.group_of_residuals()
+    bounds = (-labelled.reach, labelled.reach)
+    groups = labelled.group_of_residuals()
     confidence = 1.0 - 2.0 * alpha
     judged = mean_of(run, floor.samples, floor.values, confidence=confidence)
     wrong = mean_interval(residuals, confidence=confidence, bounds=bounds, groups=groups)

@@ -32,7 +32,8 @@ class Coverage(Checker):
         for tag, hint in evidence.unknown_tags.items():
             reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
             yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
-        minimum, at_worst = evidence.policy.gate.min_coverage, verdicts_at_worst(evidence)
+        minimum = evidence.policy.gate.min_coverage
+        at_worst = verdicts_at_worst(evidence)
         unscorable = _unscorable(evidence)
         for rule in evidence.rules:
             scores = evidence.current.scores_of(rule.metric)
@@ -58,10 +59,12 @@ class Unfinished(Coverage):
     """An error for a run that was stopped or killed: it does not contain all samples."""
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, manifest = evidence.current, evidence.current.manifest
+        run = evidence.current
+        manifest = evidence.current.manifest
         if manifest is None or evidence.finished:
             return
-        n, why = manifest.golden.samples, (manifest.stop_reason or "it was interrupted").rstrip(".")
+        n = manifest.golden.samples
+        why = (manifest.stop_reason or "it was interrupted").rstrip(".")
         scored = f"it has {len(run.samples)} of {counted(n, 'sample')} ({why})"
         yield replace(_error(f"the run did not finish: {scored}. Continue with --resume."), n=n)
 
@@ -150,7 +153,8 @@ def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
 
 def _unscorable(evidence: Evidence) -> dict[str, str]:
     """The metrics that nobody asked for and that no answer of this system can be scored by, each with the reason."""
-    baseline, failures = evidence.baseline, evidence.current.system.failures
+    baseline = evidence.baseline
+    failures = evidence.current.system.failures
     reasons: dict[str, str] = {}
     for rule in evidence.rules:
         scores = evidence.current.scores_of(rule.metric)
@@ -164,7 +168,8 @@ def _unscorable(evidence: Evidence) -> dict[str, str]:
 
 def _lost(evidence: Evidence) -> Iterator[Check]:
     """A check per metric of the default rules that only the baseline has scores of: nothing was compared there."""
-    run, baseline = evidence.current, evidence.baseline
+    run = evidence.current
+    baseline = evidence.baseline
     if baseline is None or other_half(run, baseline) is not None:
         return
     has_scores = {rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to}

@@ -21,10 +21,16 @@ class Drift(Checker):
         return evidence.drift
 
     def key(self, check: Check) -> KeyPath:
-        return self.policy_key if check.metric is None else ("metrics", check.metric, "max_drift")
+        if check.metric is None:
+            return self.policy_key
+        return ("metrics", check.metric, "max_drift")
 
     def found(self, check: Check) -> str:
-        return "" if check.estimate is None else change(check.estimate)
+        if check.estimate is None:
+            return ""
+        return change(check.estimate)
 
     def wanted(self, check: Check) -> str:
-        return "" if check.threshold is None else f"at most {bound(-check.threshold)} lost"
+        if check.threshold is None:
+            return ""
+        return f"at most {bound(-check.threshold)} lost"

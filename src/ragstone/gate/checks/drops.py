@@ -83,7 +83,8 @@ class Drops(Checker):
         checks = _checks((*drops, *tagged), len(drops), evidence)
         if self._action is Action.BLOCK:
             checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
-        own, of_tags = checks[: len(drops)], checks[len(drops) : len(drops) + len(tagged)]
+        own = checks[: len(drops)]
+        of_tags = checks[len(drops) : len(drops) + len(tagged)]
         failed = [check for check in own if check.status is Status.FAIL and check.slice is None]
         lost = {check.metric for check in failed if not check.by_words}
         mean = () if lost or self._action is Action.WARN else checks[len(drops) + len(tagged) :]
@@ -118,7 +119,9 @@ class Drops(Checker):
         if check.metric is None:
             return ()
         rule = ("metrics", check.metric, _KEYS[check.kind])
-        return rule if check.slice is None else ("slices", check.slice, *rule)
+        if check.slice is None:
+            return rule
+        return ("slices", check.slice, *rule)
 
 
 def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
@@ -165,7 +168,8 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrop
     """The decisions on `drops`, which share the policy's error rate; tags and slices have a part of it together."""
     if not drops:
         return DecidedDrops((), None)
-    policy, look = evidence.policy, look_at(evidence.confirmed)
+    policy = evidence.policy
+    look = look_at(evidence.confirmed)
     labels = group_labels(evidence.current, drops[0].ids)
     tested = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
     parts = any(drop.rule.slice is not None for drop in drops)
@@ -192,7 +196,8 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrop
 
 def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence) -> Check:
     """The check of the mean over several metrics, which can be shown to fall where none of them is by itself."""
-    look, alpha = look_at(evidence.confirmed), evidence.policy.alpha
+    look = look_at(evidence.confirmed)
+    alpha = evidence.policy.alpha
     mean = mean_change([drop.change for drop in drops if drop.change is not None])
     estimate = float(mean.values.mean()) if len(mean.values) else 0.0
     allowed = float(np.mean([drop.bound for drop in drops]))
@@ -227,7 +232,9 @@ def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list
     policy, the others are of tags."""
     decided = decide_drops(drops, evidence)
     checks = [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided.drops)]
-    return checks if decided.mean is None else [*checks, decided.mean]
+    if decided.mean is None:
+        return checks
+    return [*checks, decided.mean]
 
 
 def _without_word_losses(
@@ -254,7 +261,8 @@ def _without_word_losses(
 def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
     """The check of a drop; with `few`, a collapse of too few samples to show it is inconclusive."""
     status = _status(drop, evidence, few=few)
-    bound_check, rule = drop.check, drop.check.rule
+    bound_check = drop.check
+    rule = drop.check.rule
     check = Check(
         name=bound_check.name,
         kind=CheckKind.DROP,
@@ -273,22 +281,30 @@ def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
         accepted=rule.accepted,
         p_value=drop.p_value,
     )
-    return as_reported(check) if rule.lower_is_better else check
+    if rule.lower_is_better:
+        return as_reported(check)
+    return check
 
 
 def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
     decision = evidence.policy.gate.decision
     if decision == "point":
-        return Status.FAIL if drop.is_beyond else Status.PASS
+        if drop.is_beyond:
+            return Status.FAIL
+        return Status.PASS
     if drop.unharmed:
         return Status.PASS
     if decision == "assured":
-        return Status.PASS if drop.interval.low >= drop.check.bound and not drop.fails else Status.FAIL
+        if drop.interval.low >= drop.check.bound and not drop.fails:
+            return Status.PASS
+        return Status.FAIL
     if drop.fails:
         return Status.FAIL
     collapsed = few and drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0
     doubtful = drop.suspected or collapsed or (few and _is_of_broken_questions(drop, evidence))
-    return Status.INCONCLUSIVE if doubtful else Status.PASS
+    if doubtful:
+        return Status.INCONCLUSIVE
+    return Status.PASS
 
 
 def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
@@ -299,13 +315,16 @@ def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
 
 
 def _reason(drop: Drop, status: Status) -> str:
-    check, way, estimate = drop.check, drop.check.rule.direction, drop.interval.estimate
+    check = drop.check
+    way = drop.check.rule.direction
+    estimate = drop.interval.estimate
     n = counted(drop.interval.n, "paired sample")
     if not check.values.any():
         return f"is the same as in the baseline on each of {n}"
     moved = change(way.shown_change(estimate), digits_for(estimate, [check.bound]))
     fell = f"{way.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
-    allowed, limit = _allowed(check), _limit(check)
+    allowed = _allowed(check)
+    limit = _limit(check)
     if status is Status.FAIL and estimate < check.bound:
         return f"{fell}; {allowed}"
     if status is Status.INCONCLUSIVE:
@@ -333,11 +352,15 @@ def _allowed(check: BoundCheck) -> str:
     change_word = check.rule.direction.change
     if check.rule.accepted is not None:
         return f"a {change_word} of {_limit(check)} is accepted ({check.rule.accepted})"
-    return f"no {change_word} is allowed" if check.bound == 0.0 else f"a {change_word} of {_limit(check)} is allowed"
+    if check.bound == 0.0:
+        return f"no {change_word} is allowed"
+    return f"a {change_word} of {_limit(check)} is allowed"
 
 
 def _limit(check: BoundCheck) -> str:
-    return threshold(-check.bound) if check.rule.accepted is None else bound(-check.bound)
+    if check.rule.accepted is None:
+        return threshold(-check.bound)
+    return bound(-check.bound)
 
 
 def _span(drop: Drop) -> str:

@@ -25,16 +25,21 @@ class ErrorRate(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run, system = evidence.current, evidence.policy.system
-        n, each, allowed = len(run.samples), answers_per_sample(run), system.max_error_rate
+        run = evidence.current
+        system = evidence.policy.system
+        n = len(run.samples)
+        each = answers_per_sample(run)
+        allowed = system.max_error_rate
         failures = sum(run.system.failed_answers.values())
         rate = failures / (n * each) if n else 0.0
         fails = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
         if n == 0 or not (fails or "max_error_rate" in system.model_fields_set):
             return
-        status, limit = Status.PASS, f"within the {percent(allowed)} allowed"
+        status = Status.PASS
+        limit = f"within the {percent(allowed)} allowed"
         if fails:
-            status, limit = Status.FAIL, f"more than the {percent(allowed)} allowed"
+            status = Status.FAIL
+            limit = f"more than the {percent(allowed)} allowed"
         elif rate > allowed:
             status = Status.INCONCLUSIVE
             limit = f"more than the {percent(allowed)} allowed, but one failure alone may be chance"

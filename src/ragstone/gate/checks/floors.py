@@ -55,7 +55,10 @@ class Floors(Checker):
 
 
 def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
-    run, gate, labels, source = evidence.current, evidence.policy.gate, labels_of(floor, evidence), ""
+    run = evidence.current
+    gate = evidence.policy.gate
+    labels = labels_of(floor, evidence)
+    source = ""
     if labels is None:
         mean = mean_of(run, floor.samples, floor.values, confidence=gate.confidence)
     else:
@@ -119,7 +122,9 @@ def _variance(run: RunScores, floor: BoundCheck, *, of_the_mean: bool) -> float 
         answers = [value for value in answers_of.get(sample, ()) if value is not None]
         if len(answers) > 1:
             variances.append(float(np.var(answers, ddof=1)) / (len(answers) if of_the_mean else 1))
-    return float(np.mean(variances)) if variances else None
+    if not variances:
+        return None
+    return float(np.mean(variances))
 
 
 def _mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
@@ -129,12 +134,15 @@ def _mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
     scores = evidence.compared.baseline.scores_of(floor.rule.metric).values
     compared = set(evidence.compared.pairs(floor.rule.metric))
     values = [scores[sample] for sample in floor.samples if sample in compared]
-    return floor.rule.direction.shown(sum(values) / len(values)) if values else None
+    if not values:
+        return None
+    return floor.rule.direction.shown(sum(values) / len(values))
 
 
 def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, unsettled: bool = False) -> Check:
     """The check of a floor; `why` ends its reason."""
-    rule, way = floor.rule, floor.rule.direction
+    rule = floor.rule
+    way = floor.rule.direction
     limit = way.shown(floor.bound)
     side = way.beyond if mean.estimate < floor.bound - ROUNDING else f"not {way.beyond}"
     reason = (
@@ -143,4 +151,6 @@ def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, 
     )
     check = Check(floor.name, CheckKind.FLOOR, status, floor.action, reason, rule.metric, rule.slice)
     check = replace(check.measured(mean), threshold=floor.bound, current=floor.current, unsettled=unsettled)
-    return as_reported(check) if rule.lower_is_better else check
+    if rule.lower_is_better:
+        return as_reported(check)
+    return check

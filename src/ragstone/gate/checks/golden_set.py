@@ -77,7 +77,8 @@ class EditedSamples:
 
 def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     """What of the baseline the run does not have as it was."""
-    current, baseline = pairing.current, pairing.baseline
+    current = pairing.current
+    baseline = pairing.baseline
     missing = [name for name in baseline.samples if name not in current.samples]
     unevaluated = left_out(current, len(missing), len(baseline.samples))
     common = [name for name in baseline.samples if name in current.samples]

@@ -24,7 +24,8 @@ CHANCE = 0.01
 
 def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status]:
     """By metric and slice, where a floor or drop that holds would not hold with the worst scores: what it would be."""
-    run, baseline = evidence.current, evidence.baseline
+    run = evidence.current
+    baseline = evidence.baseline
     missing = {metric: _not_by_chance(metric, scores, evidence) for metric, scores in run.metrics.items()}
     if not any(missing.values()):
         return {}
@@ -66,7 +67,8 @@ def _changed(evidence: Evidence) -> Set[str]:
     """The samples with another answer than in the baseline, as far as both are known."""
     if evidence.pairing is None:
         return frozenset()
-    now, before = evidence.current.system.answers, evidence.pairing.baseline.system.answers
+    now = evidence.current.system.answers
+    before = evidence.pairing.baseline.system.answers
     return {name for name in evidence.pairing.samples if name in before and now.get(name) != before[name]}
 
 

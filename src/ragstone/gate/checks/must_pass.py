@@ -49,9 +49,11 @@ class MustPass(Checker):
     policy_key = ("must_pass",)
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        samples, required = evidence.current.samples, must_pass_samples(evidence)
+        samples = evidence.current.samples
+        required = must_pass_samples(evidence)
         named = {*evidence.policy.must_pass.ids, *(name for name, facts in samples.items() if facts.bounds)}
-        passed, not_compared = 0, list[str]()
+        passed = 0
+        not_compared = list[str]()
         for name, bounds in required.items():
             result = _result(evidence, name, bounds)
             if result.status is Status.PASS:
@@ -68,12 +70,16 @@ class MustPass(Checker):
             yield _check(evidence, Result(status, f"{passed:,} of {counted(total, 'sample')}"), reason, passed)
 
     def found(self, check: Check) -> str:
-        return (check.short_reason or "").rstrip(".") if check.status is Status.PASS else "failed"
+        if check.status is Status.PASS:
+            return (check.short_reason or "").rstrip(".")
+        return "failed"
 
 
 def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     """The must-pass samples, those that the policy names first, and what each must reach."""
-    must, samples, floors = evidence.policy.must_pass, evidence.current.samples, _floors(evidence)
+    must = evidence.policy.must_pass
+    samples = evidence.current.samples
+    floors = _floors(evidence)
     every = samples if must.every else ()
     passed_before = _passed_in_baseline(evidence, floors) if must.baseline else ()
     required: dict[str, Required] = dict.fromkeys((*must.ids, *every, *passed_before), floors)
@@ -107,7 +113,9 @@ def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: s
 
 
 def _gap(value: float, bound: float, way: Direction) -> float:
-    return value - bound if way.lower_is_better else bound - value
+    if way.lower_is_better:
+        return value - bound
+    return bound - value
 
 
 def _gaps(run: RunScores, sample_id: str, required: Required) -> dict[tuple[str, Direction], float]:
@@ -133,7 +141,8 @@ def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
 
 def _floors(evidence: Evidence) -> Required:
     """What the policy asks of each must-pass sample."""
-    must, whole = evidence.policy.must_pass, [rule for rule in evidence.rules if rule.slice is None]
+    must = evidence.policy.must_pass
+    whole = [rule for rule in evidence.rules if rule.slice is None]
     any_written = any(rule.written for rule in whole)
     floors: dict[tuple[str, Direction], float] = {}
     for rule in whole:
@@ -177,7 +186,9 @@ def _result(evidence: Evidence, sample_id: str, required: Required) -> Result:
         return Result(Status.FAIL, f"{often}{why}", unsettled=_is_open(evidence, failing))
     if unscored or by_system:
         return Result(Status.ERROR, some([*unscored, *by_system]))
-    return Result(Status.PASS) if answers else Result(Status.ERROR, "no metric with a floor has a score for it")
+    if answers:
+        return Result(Status.PASS)
+    return Result(Status.ERROR, "no metric with a floor has a score for it")
 
 
 def _is_open(evidence: Evidence, failing: int) -> bool:
@@ -187,8 +198,10 @@ def _is_open(evidence: Evidence, failing: int) -> bool:
 
 def _other_question(evidence: Evidence, sample_id: str) -> str:
     """Why a must-pass sample is not the one that it was; empty if it is."""
-    question, must = evidence.current.samples[sample_id].question, evidence.policy.must_pass
-    expected, baseline = must.questions.get(sample_id), evidence.baseline
+    question = evidence.current.samples[sample_id].question
+    must = evidence.policy.must_pass
+    expected = must.questions.get(sample_id)
+    baseline = evidence.baseline
     if expected is not None:
         is_same = expected.split() == question.split()
     elif baseline is not None and sample_id in baseline.samples and sample_id in must.ids:
@@ -202,7 +215,8 @@ def _other_question(evidence: Evidence, sample_id: str) -> str:
 
 def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:
     """How many answers to a sample miss what they must reach in any metric, and how many have a score."""
-    failing, scored = set[int](), set[int]()
+    failing = set[int]()
+    scored = set[int]()
     for (metric, way), bound in required.items():
         scores = run.scores_of(metric)
         if sample_id not in scores.values:
@@ -219,7 +233,8 @@ def _misses(run: RunScores, sample_id: str, required: Required) -> str:
     """What a sample misses, in words."""
     misses = []
     for metric, way in _gaps(run, sample_id, required):
-        bound, most = required[metric, way], "at most " if way.lower_is_better else ""
+        bound = required[metric, way]
+        most = "at most " if way.lower_is_better else ""
         value = figure(run.metrics[metric].values[sample_id], bound)
         misses.append(f"{metric} is {value}, required {most}{threshold(bound)}")
     return some(misses)
@@ -227,7 +242,8 @@ def _misses(run: RunScores, sample_id: str, required: Required) -> str:
 
 def _unscored(run: RunScores, sample_id: str, required: Required) -> tuple[list[str], list[str]]:
     """The metrics that should have a score and don't, each with the reason, and those where the system is to blame."""
-    unscored, by_system = list[str](), list[str]()
+    unscored = list[str]()
+    by_system = list[str]()
     for metric, _ in required:
         scores = run.scores_of(metric)
         if sample_id in scores.failed:

@@ -25,17 +25,20 @@ class Paired(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        pairing, required = evidence.pairing, evidence.policy.gate.min_paired
+        pairing = evidence.pairing
+        required = evidence.policy.gate.min_paired
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
-        baseline, edited = pairing.baseline, edited_samples(evidence, pairing)
+        baseline = pairing.baseline
+        edited = edited_samples(evidence, pairing)
         changed = edited.reworded | edited.relabelled
         same = [name for name in baseline.samples if name in pairing.current.samples and name not in changed]
         failed = [baseline.system.failures[name] for name in same if name in baseline.system.failures]
         metrics = baseline.metrics.values()
         scored = {name for scores in metrics for name in scores.values} | baseline.system.failures.keys()
         unscored = {name for scores in metrics for name in scores.failed} & set(same) - scored
-        total, paired = len(same), len(same) - len(failed) - len(unscored)
+        total = len(same)
+        paired = len(same) - len(failed) - len(unscored)
         if total == 0 or paired >= required * total:
             return
         of_base = baseline.manifest is not None and baseline.manifest.same_job

@@ -35,7 +35,9 @@ class PlantedAnswers(Checker):
 
 def _steered(evidence: Evidence) -> tuple[str, ...]:
     manifest = evidence.current.manifest
-    return () if manifest is None or manifest.planted is None else manifest.planted.steered
+    if manifest is None or manifest.planted is None:
+        return ()
+    return manifest.planted.steered
 
 
 def planted_warnings(evidence: Evidence) -> Iterator[str]:

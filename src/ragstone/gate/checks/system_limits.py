@@ -90,13 +90,17 @@ def error_rate_of_a_limit(policy: Policy) -> float:
 
 
 def _key(check: Check) -> str:
-    return "latency_p95_s" if check.kind is CheckKind.LATENCY else check.name.removeprefix("system.")
+    if check.kind is CheckKind.LATENCY:
+        return "latency_p95_s"
+    return check.name.removeprefix("system.")
 
 
 def _check(key: str, limit: float, evidence: Evidence) -> Check:
-    limited, policy = _LIMITS[key], evidence.policy
+    limited = _LIMITS[key]
+    policy = evidence.policy
     kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
-    name, action = f"system.{key.removesuffix('_s')}", policy.system.action
+    name = f"system.{key.removesuffix('_s')}"
+    action = policy.system.action
     if (missing := why_not_measured(key, evidence.current)) is not None:
         return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
     measured = measured_values(evidence.current, key)
@@ -117,9 +121,12 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
 def why_not_measured(key: str, run: RunScores) -> str | None:
     """Why there are no values for a limit, or too few: an answer without tokens may be the dearest. None if there are
     enough."""
-    used, answers = run.system.usage, len(run.samples) - len(run.system.failures)
+    used = run.system.usage
+    answers = len(run.samples) - len(run.system.failures)
     if "latency" in key:
-        return None if run.system.latencies_s else f"the policy has {key}, but this run did not measure the latency."
+        if run.system.latencies_s:
+            return None
+        return f"the policy has {key}, but this run did not measure the latency."
     if not used:
         return (
             f"the policy has {key}, but the system reports no tokens. "
@@ -137,9 +144,13 @@ def why_not_measured(key: str, run: RunScores) -> str | None:
 
 def _status(result: Estimate, limit: float, decision: str) -> Status:
     if decision == "assured":
-        return Status.PASS if result.high <= limit else Status.FAIL
+        if result.high <= limit:
+            return Status.PASS
+        return Status.FAIL
     # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
     # to pass, and only being late needs evidence.
     if result.estimate <= limit:
         return Status.PASS
-    return Status.FAIL if decision == "point" or result.low > limit else Status.INCONCLUSIVE
+    if decision == "point" or result.low > limit:
+        return Status.FAIL
+    return Status.INCONCLUSIVE

@@ -74,7 +74,8 @@ _FIGURES = {_name(figure): figure for figure in FIGURES.values()}
 
 
 def _check(usage: PairedUsage, max_rise: float, policy: Policy) -> Check:
-    change, status = usage.change, _status(usage, max_rise, policy)
+    change = usage.change
+    status = _status(usage, max_rise, policy)
     limit = f"at most {_factor(max_rise)} is allowed"
     if status is Status.INCONCLUSIVE:
         limit += ", but too few questions show it"
@@ -97,9 +98,14 @@ def _check(usage: PairedUsage, max_rise: float, policy: Policy) -> Check:
 
 
 def _status(usage: PairedUsage, max_rise: float, policy: Policy) -> Status:
-    decision, alpha = policy.gate.decision, error_rate_of_a_limit(policy)
+    decision = policy.gate.decision
+    alpha = error_rate_of_a_limit(policy)
     if usage.is_beyond(max_rise):
         is_shown = decision != "evidence" or usage.p_by_chance(max_rise) <= alpha
-        return Status.FAIL if is_shown else Status.INCONCLUSIVE
+        if is_shown:
+            return Status.FAIL
+        return Status.INCONCLUSIVE
     is_assured = decision != "assured" or usage.p_within(max_rise) <= alpha
-    return Status.PASS if is_assured else Status.FAIL
+    if is_assured:
+        return Status.PASS
+    return Status.FAIL

@@ -55,7 +55,9 @@ def _mean(evidence: Evidence, rule: Rule) -> Estimate | None:
     values = run.scores_of(rule.metric).values
     ids = sorted(values if rule.samples is None else values.keys() & rule.samples)
     scores = [values[sample_id] for sample_id in ids]
-    return mean_of(run, ids, scores, confidence=evidence.policy.gate.confidence) if ids else None
+    if not ids:
+        return None
+    return mean_of(run, ids, scores, confidence=evidence.policy.gate.confidence)
 
 
 def _check(rule: Rule, target: float, mean: Estimate) -> Check:

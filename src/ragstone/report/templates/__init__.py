@@ -110,7 +110,9 @@ def render_text_template(name: str, package: str, **values: object) -> str:
 def render_lines(name: str, package: str, **values: object) -> list[str]:
     """The lines of `render_text_template`; none if it writes nothing."""
     text = render_text_template(name, package, **values)
-    return text.split("\n") if text else []
+    if not text:
+        return []
+    return text.split("\n")
 
 
 def macros(name: str, package: str) -> dict[str, Callable[..., str]]:
