@@ -15,8 +15,8 @@ import ragstone
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of
-from ragstone.gate.facts import Facts, Said, facts_of
 from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.sample_change import JudgedAnswer, SampleChange, sample_change
 from ragstone.gate.verdict import Side
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
@@ -90,7 +90,7 @@ def record(
 
 
 def cause_of(now: SampleRecord, before: SampleRecord | None = None) -> Cause | None:
-    return next(iter(causes_of(facts_of(now, before))), None)
+    return next(iter(causes_of(sample_change(now, before))), None)
 
 
 GOOD = record()
@@ -258,20 +258,26 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
 
 
 @pytest.mark.parametrize(
-    ("facts", "side", "says"),
+    ("change", "side", "says"),
     [
         (
-            Facts(compared=True, lost=True),
+            SampleChange(compared=True, evidence_lost=True),
             Side.RETRIEVAL,
             "Generation: faithfulness −0.51.",
         ),
-        (Facts(compared=True, said=Said(statements=2, unsupported=1)), Side.GENERATION, "Generation: faithfulness"),
+        (
+            SampleChange(compared=True, answer=JudgedAnswer(statements=2, unsupported=1)),
+            Side.GENERATION,
+            "Generation: faithfulness",
+        ),
     ],
 )
-def test_the_causes_decide_the_half_whatever_the_metrics_are(facts: Facts, side: Side, says: str) -> None:
+def test_the_causes_decide_the_half_whatever_the_metrics_are(change: SampleChange, side: Side, says: str) -> None:
     before, now = run({"faithfulness": [1.0] * 60}), run({"faithfulness": [0.49] * 60})
     policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
-    found = decide_gate(now, before, policy, facts_of=lambda ids, _: dict.fromkeys(ids, facts)).explanation.attribution
+    found = decide_gate(
+        now, before, policy, changes_of=lambda ids, _: dict.fromkeys(ids, change)
+    ).explanation.attribution
     assert found is not None
     assert found.side is side
     assert found.reason.startswith(says)

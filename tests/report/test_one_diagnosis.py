@@ -14,9 +14,9 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import figure
 from ragstone.gate.accepted import offers
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.facts import Facts, Said
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.question_changes import MIN_BROKEN
+from ragstone.gate.sample_change import JudgedAnswer, SampleChange
 from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
 from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.document import document_of
@@ -31,33 +31,33 @@ POLICIES = [
     for how in ("fail", "warn")
 ]
 POLICIES.append(policy_from_mapping({"metrics": {name: {**RULES, "action": "warn"} for name in NAMES}}))
-saids = st.builds(
-    Said,
+answers = st.builds(
+    JudgedAnswer,
     abstains=st.booleans(),
     statements=st.just(3),
     unsupported=st.integers(0, 3),
     contradicted=st.integers(0, 1),
-    wanted=st.just(2),
-    given=st.integers(0, 2),
-    language=st.sampled_from([None, None, "de"]),
+    reference_statements=st.just(2),
+    stated=st.integers(0, 2),
+    foreign_language=st.sampled_from([None, None, "de"]),
 )
 judged = st.builds(
-    Facts,
+    SampleChange,
     compared=st.just(True),
-    lost=st.booleans(),
-    lower=st.booleans(),
-    unused=st.booleans(),
-    change=st.sampled_from([None, *EvidenceChange]),
-    left=st.sampled_from([0.0, 0.5, 1.0]),
-    old_ids=st.booleans(),
-    cut=st.booleans(),
-    said=saids,
-    before=saids,
+    evidence_lost=st.booleans(),
+    evidence_ranks_lower=st.booleans(),
+    low_evidence_unused=st.booleans(),
+    evidence_change=st.sampled_from([None, *EvidenceChange]),
+    evidence_share=st.sampled_from([0.0, 0.5, 1.0]),
+    relevant_ids_lost=st.booleans(),
+    answer_truncated=st.booleans(),
+    answer=answers,
+    baseline_answer=answers,
 )
-facts = st.one_of(judged, judged, judged, st.just(Facts(compared=True, failed=True)))
+changes = st.one_of(judged, judged, judged, st.just(SampleChange(compared=True, failed=True)))
 cases = st.tuples(
     st.integers(3, 40),
-    st.lists(facts, min_size=1, max_size=4),
+    st.lists(changes, min_size=1, max_size=4),
     st.lists(st.sampled_from([0.0, 0.0, -0.04, -0.3, -0.9, 0.1]), min_size=4, max_size=4),
     st.integers(1, 4),
     st.sampled_from(POLICIES),
@@ -75,7 +75,7 @@ def scores(n: int, falls: Sequence[float], every: int) -> RunScores:
     return build_run(columns, manifest=make_manifest())
 
 
-Case = tuple[int, list[Facts], list[float], int, Any, bool]
+Case = tuple[int, list[SampleChange], list[float], int, Any, bool]
 
 
 @settings(max_examples=15)
@@ -94,11 +94,11 @@ def test_no_two_sentences_of_many_reports_contradict_each_other(case: Case) -> N
 def assert_no_contradiction(case: Case) -> None:
     n, known, falls, every, policy, compared = case
 
-    def facts_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, Facts]:
+    def changes_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, SampleChange]:
         return {name: known[int(name[1:]) % len(known)] for name in ids}
 
     now, before = scores(n, falls, every), scores(n, [0.0] * 4, 1)
-    verdict = decide_gate(now, before if compared else None, policy, facts_of=facts_of)
+    verdict = decide_gate(now, before if compared else None, policy, changes_of=changes_of)
     report = document_of(verdict, now, before if compared else None)
     said = {name: " ".join(render(report, name).split()) for name in ("md", "text", "junit", "html")}
     for text in said.values():
@@ -169,13 +169,16 @@ def assert_counts_add_up(text: str, report: Document) -> None:
 
 
 def test_text_reports_say_what_to_do_about_every_cause() -> None:
-    kinds = [Facts(compared=True, lost=True), Facts(compared=True, said=Said(statements=2, unsupported=1))]
+    kinds = [
+        SampleChange(compared=True, evidence_lost=True),
+        SampleChange(compared=True, answer=JudgedAnswer(statements=2, unsupported=1)),
+    ]
 
-    def facts_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, Facts]:
+    def changes_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, SampleChange]:
         return {name: kinds[int(name[1:]) % 2] for name in ids}
 
     now, before = scores(40, [-0.9] * 4, 1), scores(40, [0.0] * 4, 1)
-    report = document_of(decide_gate(now, before, POLICIES[0], facts_of=facts_of), now, before)
+    report = document_of(decide_gate(now, before, POLICIES[0], changes_of=changes_of), now, before)
     assert report.explanation.diagnosis is not None
     assert len(report.explanation.diagnosis.counts) == 2
     for name in ("text", "md"):

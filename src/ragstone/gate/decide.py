@@ -11,13 +11,13 @@ from ragstone.gate.attribution import attribute
 from ragstone.gate.checks.registry import run_checks, unguarded
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.facts import Facts
 from ragstone.gate.findings_registry import all_findings
 from ragstone.gate.judge_drift import blame
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell
+from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import (
     CHANGES,
     COMPARING,
@@ -35,8 +35,8 @@ from ragstone.gate.verdict import (
     Status,
 )
 
-FactsOf = Callable[[Sequence[str], Collection[str]], Mapping[str, Facts]]
-"""The facts of the samples with these ids, some of which are paired with the baseline's."""
+ChangesOf = Callable[[Sequence[str], Collection[str]], Mapping[str, SampleChange]]
+"""What became of the samples with the first ids; the second are those that are paired with the baseline's."""
 
 
 def decide_gate(
@@ -47,7 +47,7 @@ def decide_gate(
     baseline_required: bool = False,
     seed: int = 0,
     drift: Sequence[Check] = (),
-    facts_of: FactsOf | None = None,
+    changes_of: ChangesOf | None = None,
 ) -> GateVerdict:
     """Compare `current` with `policy`, and with `baseline` if there is one.
 
@@ -69,7 +69,7 @@ def decide_gate(
     if not complete:
         checks = tuple(check.finding for check in evidence.decided)
         return GateVerdict(*_combined(evidence.decided, policy), checks, _comparability(evidence))
-    explanation = explain(evidence, facts_of)
+    explanation = explain(evidence, changes_of)
     decided = tuple(_with_side(check, explanation.attribution) for check in evidence.decided)
     evidence = replace(evidence, decided=decided, explanation=explanation)
     return GateVerdict(
@@ -81,16 +81,23 @@ def decide_gate(
     )
 
 
-def explain(evidence: Evidence, facts_of: FactsOf | None) -> Explanation:
-    """Which samples got worse, and why, as far as `facts_of` knows. Pure but for reading the facts."""
-    compared = evidence.compared
+def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
+    """Which samples got worse, and why, as far as `changes_of` knows. Pure but for reading what became of them."""
+    pairing = evidence.compared
     worse = worse_samples(evidence)
-    fell = () if compared is None else retrieval_fell(compared)
-    paired = frozenset(() if compared is None else compared.samples)
-    facts = {} if facts_of is None else facts_of(sorted({*worse, *fell}), paired)
-    retrieval = None if compared is None else retrieval_changes(facts, fell)
-    explained = {name: sample for name, sample in facts.items() if name in worse or sample.lost}
-    causes = {name: causes_of(sample) for name, sample in explained.items()}
+    fell: Sequence[str] = ()
+    paired: frozenset[str] = frozenset()
+    if pairing is not None:
+        fell = retrieval_fell(pairing)
+        paired = frozenset(pairing.samples)
+    changes: Mapping[str, SampleChange] = {}
+    if changes_of is not None:
+        changes = changes_of(sorted({*worse, *fell}), paired)
+    causes = {
+        sample_id: causes_of(change)
+        for sample_id, change in changes.items()
+        if sample_id in worse or change.evidence_lost
+    }
     surely_broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in evidence.decided)
     diagnosis = diagnosis_of(
         causes,
@@ -98,14 +105,14 @@ def explain(evidence: Evidence, facts_of: FactsOf | None) -> Explanation:
         enough=MIN_BROKEN if surely_broke else MIN_SAMPLES,
     )
     regressions, regressed_left = worst_regressions(evidence)
-    named = {regression.sample_id for regression in regressions}
+    regressed = {regression.sample_id for regression in regressions}
     return Explanation(
         attribution=blame(evidence.current, attribute(evidence, diagnosis)),
         diagnosis=diagnosis,
-        retrieval=retrieval,
+        retrieval=None if pairing is None else retrieval_changes(changes, fell),
         regressions=regressions,
         regressed_left=regressed_left,
-        facts={name: sample for name, sample in facts.items() if name in named},
+        sample_changes={sample_id: change for sample_id, change in changes.items() if sample_id in regressed},
         lower_is_better=frozenset(filter(evidence.policy.lower_is_better, evidence.current.metrics)),
     )
 
@@ -115,18 +122,18 @@ def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparab
     if evidence.pairing is None:
         return None
     comparability = evidence.pairing.comparability
-    said_already = bool(warnings) and not comparability.comparable
-    if said_already:
+    if warnings and not comparability.comparable:
         return replace(comparability, notes=())
     return comparability
 
 
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
     """Add to a failed check of a metric which half of the system it points at."""
-    failed = check.status is Status.FAIL and check.kind in LEVELS | CHANGES and not check.by_words
-    if not failed or attribution is None:
+    is_of_scores = check.kind in LEVELS | CHANGES and not check.by_words
+    if attribution is None or not is_of_scores or check.status is not Status.FAIL:
         return check
-    return replace(check, reason=f"{check.reason} This points at {_HALVES.get(attribution.side, attribution.side)}.")
+    half = _HALVES.get(attribution.side, attribution.side)
+    return replace(check, reason=f"{check.reason} This points at {half}.")
 
 
 _HALVES = {Side.BOTH: "retrieval and generation", Side.UNCLEAR: "neither retrieval nor generation alone"}
@@ -134,42 +141,43 @@ _HALVES = {Side.BOTH: "retrieval and generation", Side.UNCLEAR: "neither retriev
 
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its reason."""
-    blocking = [check for check in checks if check.action is Action.BLOCK]
-    by_status = {status: [check for check in blocking if check.status is status] for status in Status}
-    undecided = by_status[Status.INCONCLUSIVE]
-    unanswered = [check for check in by_status[Status.FAIL] if check.kind in SYSTEM]
-    starved = any(check.kind in COMPARING for check in by_status[Status.ERROR])
-    if unanswered and not starved:  # such a system could not be scored because of its answers, not because of the judge
-        others = [check for check in by_status[Status.FAIL] if check.kind not in SYSTEM]
-        status = Status.FAIL
-        reason = _first([*unanswered, *others], "failed")
-    elif by_status[Status.ERROR]:
-        status = Status.ERROR
-        reason = _first(by_status[Status.ERROR], "could not be made")
-    elif by_status[Status.FAIL]:
-        status = Status.FAIL
-        reason = _first(by_status[Status.FAIL], "failed")
-    elif undecided and policy.gate.inconclusive != "pass":
-        status = Status.INCONCLUSIVE
-        reason = (
-            f"{len(undecided)} of {counted(len(blocking), 'blocking check')} can't be decided: {undecided[0].reason}"
-        )
-    else:
-        status = Status.PASS
-        left = f" ({len(undecided)} undecided, which the policy lets pass)" if undecided else ""
-        reason = f"{_all(len(blocking), len(checks))}{left}."
-    warnings = sum(check.status is not Status.PASS for check in checks if check.action is Action.WARN)
+    status, reason = _of_blocking(checks, policy)
+    warnings = [check for check in checks if check.action is Action.WARN and check.status is not Status.PASS]
     if warnings:
-        reason += f" {counted(warnings, 'check that only warns', 'checks that only warn')} did not pass."
+        reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
     return status, reason
 
 
-def _first(checks: Sequence[Check], what: str) -> str:
-    more = len(checks) - 1
-    return checks[0].reason + (f" {counted(more, 'more blocking check')} {what}." if more else "")
+def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
+    blocking = [check for check in checks if check.action is Action.BLOCK]
+    errors = [check for check in blocking if check.status is Status.ERROR]
+    failed = [check for check in blocking if check.status is Status.FAIL]
+    undecided = [check for check in blocking if check.status is Status.INCONCLUSIVE]
+    unanswered = [check for check in failed if check.kind in SYSTEM]
+    is_starved = any(check.kind in COMPARING for check in errors)
+    if unanswered and not is_starved:
+        # Such a system could not be scored because of its answers, not because of the judge.
+        of_scores = [check for check in failed if check.kind not in SYSTEM]
+        return Status.FAIL, _first_reason([*unanswered, *of_scores], "failed")
+    if errors:
+        return Status.ERROR, _first_reason(errors, "could not be made")
+    if failed:
+        return Status.FAIL, _first_reason(failed, "failed")
+    if undecided and policy.gate.inconclusive != "pass":
+        total = counted(len(blocking), "blocking check")
+        return Status.INCONCLUSIVE, f"{len(undecided)} of {total} can't be decided: {undecided[0].reason}"
+    allowed = f" ({len(undecided)} undecided, which the policy lets pass)" if undecided else ""
+    return Status.PASS, f"{_all_passed(len(blocking), len(checks))}{allowed}."
 
 
-def _all(blocking: int, total: int) -> str:
+def _first_reason(checks: Sequence[Check], outcome: str) -> str:
+    reason = checks[0].reason
+    if len(checks) == 1:
+        return reason
+    return f"{reason} {counted(len(checks) - 1, 'more blocking check')} {outcome}."
+
+
+def _all_passed(blocking: int, total: int) -> str:
     if not blocking:
         return f"none of {counted(total, 'check')} blocks"
     if blocking == 1:

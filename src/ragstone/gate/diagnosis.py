@@ -1,4 +1,4 @@
-"""Why samples got worse: the causes of each from its facts, with what to do about them, and the sum of all.
+"""Why samples got worse: the causes of each from what became of it, with what to do about them, and the sum of all.
 
 The cause of a sample is the first that shows from the question to the answer, since what was not retrieved can't be
 used: the system failed; it returns no contexts; the evidence is not among them, or ranks low; the answer is empty, cut
@@ -16,7 +16,7 @@ from enum import StrEnum
 from importlib.resources import files
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.gate.facts import Facts, Said
+from ragstone.gate.sample_change import JudgedAnswer, SampleChange
 from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Interval, Side
 from ragstone.stats.intervals import proportion_interval
 from ragstone.system.response import SystemFailureKind
@@ -46,49 +46,77 @@ def was_asked(record: SampleRecord) -> bool:
     return all(failure is None or failure.kind is not SystemFailureKind.MISSING for failure in failures)
 
 
-def causes_of(found: Facts) -> tuple[Cause, ...]:
-    """Why an answer is bad, or worse than before: all that shows, the cause first. Empty if the facts don't say. Pure.
+def causes_of(change: SampleChange) -> tuple[Cause, ...]:
+    """Why an answer is bad, or worse than before: all that shows, the cause first. Empty if nothing does. Pure.
 
     What was no better in the baseline is no cause of a change.
     """
-    if found.failed:
+    if change.failed:
         return (Cause.CRASHED,)
-    if not found.answerable:
-        is_new = not found.compared or found.before.silent or found.said.unsupported > found.before.unsupported
-        if is_new and not found.said.silent:
-            return (Cause.INVENTED,)
-        return ()
-    causes = [Cause.NOT_RETRIEVED] if found.lost else [Cause.NO_CONTEXTS] if found.bare and not found.compared else []
-    low = [Cause.RANKED_LOW] if found.lower and not found.lost else []
-    of_answer = [] if found.same and not found.lost else list(_of_answer(found))
-    return tuple(causes + low + of_answer if found.unused else causes + of_answer + low)
+    if not change.answerable:
+        return _of_unanswerable(change)
+    contexts: list[Cause] = []
+    if change.evidence_lost:
+        contexts = [Cause.NOT_RETRIEVED]
+    elif change.without_contexts and not change.compared:
+        contexts = [Cause.NO_CONTEXTS]
+    rank: list[Cause] = []
+    if change.evidence_ranks_lower and not change.evidence_lost:
+        rank = [Cause.RANKED_LOW]
+    answer: list[Cause] = []
+    if change.evidence_lost or not change.answer_unchanged:
+        answer = _of_answer(change)
+    if change.low_evidence_unused:
+        return (*contexts, *rank, *answer)
+    return (*contexts, *answer, *rank)
 
 
-def _of_answer(found: Facts) -> list[Cause]:
-    now = found.said
-    then = found.before
-    if now.silent:
-        is_new = not found.compared or not then.silent
-        if not is_new:
+def _of_unanswerable(change: SampleChange) -> tuple[Cause, ...]:
+    """An answer to a question that has none is invented."""
+    answer = change.answer
+    baseline = change.baseline_answer
+    is_new = not change.compared or baseline.silent or answer.unsupported > baseline.unsupported
+    if is_new and not answer.silent:
+        return (Cause.INVENTED,)
+    return ()
+
+
+def _of_answer(change: SampleChange) -> list[Cause]:
+    answer = change.answer
+    baseline = change.baseline_answer
+    if answer.silent:
+        if change.compared and baseline.silent:
             return []
-        return [Cause.EMPTY if now.empty else Cause.EVASIVE]
-    shown = [
-        (Cause.CUT, found.cut),
-        (Cause.LANGUAGE, now.language is not None and then.language is None),
-        (Cause.CONTRADICTED, now.contradicted > then.contradicted),
-        (Cause.IGNORED, now.baseless and not then.baseless and now.ignored > then.ignored),
-        (Cause.INVENTED, now.unsupported > then.unsupported),
-        *_of_reference(now, then),
-    ]
-    return [cause for cause, holds in shown if holds]
+        return [Cause.EMPTY if answer.empty else Cause.EVASIVE]
+    shows = {
+        Cause.CUT: change.answer_truncated,
+        Cause.LANGUAGE: answer.foreign_language is not None and baseline.foreign_language is None,
+        Cause.CONTRADICTED: answer.contradicted > baseline.contradicted,
+        Cause.IGNORED: answer.baseless and not baseline.baseless and answer.ignored > baseline.ignored,
+        Cause.INVENTED: answer.unsupported > baseline.unsupported,
+    }
+    causes = [cause for cause, is_shown in shows.items() if is_shown]
+    return causes + _of_reference(answer, baseline)
 
 
-def _of_reference(now: Said, then: Said) -> list[tuple[Cause, bool]]:
+def _of_reference(answer: JudgedAnswer, baseline: JudgedAnswer) -> list[Cause]:
     """What the comparison with the reference shows."""
-    if now.elsewhere and (now.beside or (now.passes_over and now.ignored)):
-        return [(Cause.WRONG_QUESTION if now.beside else Cause.IGNORED, not then.elsewhere)]
-    less = then.wanted == 0 or now.given / max(1, now.wanted) < then.given / then.wanted
-    return [(Cause.INCOMPLETE, now.given < now.wanted and less)]
+    passes_over_evidence = answer.ignores_useful_contexts and answer.ignored > 0
+    if answer.unlike_reference and (answer.on_another_question or passes_over_evidence):
+        if baseline.unlike_reference:
+            return []
+        return [Cause.WRONG_QUESTION if answer.on_another_question else Cause.IGNORED]
+    if answer.stated < answer.reference_statements and _states_less(answer, baseline):
+        return [Cause.INCOMPLETE]
+    return []
+
+
+def _states_less(answer: JudgedAnswer, baseline: JudgedAnswer) -> bool:
+    """Whether it states a smaller share of the reference than the baseline's answer, if that was judged."""
+    if baseline.reference_statements == 0:
+        return True
+    share = answer.stated / max(1, answer.reference_statements)
+    return share < baseline.stated / baseline.reference_statements
 
 
 def diagnosis_of(
@@ -102,30 +130,41 @@ def diagnosis_of(
     if not causes:
         return None
     samples: dict[Cause, list[str]] = {}
-    for sample_id, found in causes.items():
-        if found:
-            samples.setdefault(found[0], []).append(sample_id)
-    seen = Counter(cause for found in causes.values() for cause in set(found))
+    times_shown: Counter[Cause] = Counter()
+    for sample_id, causes_shown in causes.items():
+        times_shown.update(set(causes_shown))
+        if causes_shown:
+            samples.setdefault(causes_shown[0], []).append(sample_id)
     order = sorted(Cause, key=lambda cause: -len(samples.get(cause, ())))
-    counts = tuple(_count(cause, samples[cause], seen[cause]) for cause in order if cause in samples)
-    retrieval, generation = (
-        sum(cause.count for cause in counts if cause.side is side) for side in (Side.RETRIEVAL, Side.GENERATION)
-    )
+    counts = tuple(_count(cause, samples[cause], times_shown[cause]) for cause in order if cause in samples)
+    retrieval = _samples_of(Side.RETRIEVAL, counts)
+    generation = _samples_of(Side.GENERATION, counts)
     share = None
     if retrieval or generation:
         share = Interval.of(proportion_interval(retrieval, retrieval + generation, confidence=confidence))
     return Diagnosis(counts, len(causes), retrieval, generation, share, enough)
 
 
-def _count(cause: Cause, samples: Sequence[str], seen: int) -> CauseCount:
+def _samples_of(side: Side, counts: Sequence[CauseCount]) -> int:
+    return sum(cause.count for cause in counts if cause.side is side)
+
+
+def _count(cause: Cause, samples: Sequence[str], times_shown: int) -> CauseCount:
     entry = catalogue()[cause]
-    side = Side(entry["side"])
-    samples = tuple(samples)
-    return CauseCount(cause.value, entry["title"], side, entry["action"], entry["source"], samples, seen)
+    return CauseCount(
+        cause=cause.value,
+        title=entry["title"],
+        side=Side(entry["side"]),
+        action=entry["action"],
+        source=entry["source"],
+        samples=tuple(samples),
+        seen=times_shown,
+    )
 
 
 @functools.cache
 def catalogue() -> Mapping[Cause, Mapping[str, str]]:
     """The content of causes.toml."""
-    document = tomllib.loads(files("ragstone.gate").joinpath("causes.toml").read_text("utf-8"))
-    return {Cause(name): {key: str(value) for key, value in table.items()} for name, table in document.items()}
+    text = files("ragstone.gate").joinpath("causes.toml").read_text("utf-8")
+    document: Mapping[str, Mapping[str, str]] = tomllib.loads(text)
+    return {Cause(name): texts for name, texts in document.items()}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ragstone.formatting import counted, some
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.facts import Facts
+from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import MIN_SAMPLES, RetrievalChanges
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.retrieval_change import EvidenceChange
@@ -16,56 +16,66 @@ MIN_LOSS = 0.05
 """A sample's retrieval fell if one of its retrieval scores fell by more; a grade may move a little by itself."""
 
 
-def retrieval_fell(compared: Pairing) -> tuple[str, ...]:
+def retrieval_fell(pairing: Pairing) -> tuple[str, ...]:
     """The samples with a retrieval score that fell by more than MIN_LOSS, sorted."""
-    fell = set()
-    for name in compared.metrics:
+    fell: set[str] = set()
+    for name in pairing.metrics:
         metric = find_metric(name)
-        if metric is not None and metric.info.blames == "retrieval" and not metric.info.lower_is_better:
-            changes = zip(compared.pairs(name), compared.changes(name), strict=True)
-            fell |= {sample_id for sample_id, change in changes if -change > MIN_LOSS}
+        if metric is None or metric.info.blames != "retrieval" or metric.info.lower_is_better:
+            continue
+        for sample_id, change in zip(pairing.pairs(name), pairing.changes(name), strict=True):
+            if -change > MIN_LOSS:
+                fell.add(sample_id)
     return tuple(sorted(fell))
 
 
-def retrieval_changes(facts: Mapping[str, Facts], fell: Collection[str]) -> RetrievalChanges | None:
-    """What became of the evidence of samples whose retrieval `fell`, and of those that lost it; None if there are none.
+def retrieval_changes(changes: Mapping[str, SampleChange], fell: Collection[str]) -> RetrievalChanges | None:
+    """What became of the evidence of samples whose retrieval `fell`, and of those that lost it; None without any.
 
-    The facts of some may be missing.
+    Of some samples, the change may be missing.
     """
-    gone = dict[str, float]()
-    lower = list[str]()
-    rechunked = list[str]()
-    other = list[str]()
-    for name in sorted({*fell, *(name for name, sample in facts.items() if sample.lost)}):
-        sample = facts.get(name, Facts())
-        if sample.lost:
-            gone[name] = sample.left
-        elif sample.lower:
-            lower.append(name)
-        elif sample.change is EvidenceChange.RECHUNKED:
-            rechunked.append(name)
+    lost = {sample_id for sample_id, change in changes.items() if change.evidence_lost}
+    share_of_lost: dict[str, float] = {}
+    lower: list[str] = []
+    rechunked: list[str] = []
+    elsewhere: list[str] = []
+    for sample_id in sorted({*fell, *lost}):
+        change = changes.get(sample_id, SampleChange())
+        if change.evidence_lost:
+            share_of_lost[sample_id] = change.evidence_share
+        elif change.evidence_ranks_lower:
+            lower.append(sample_id)
+        elif change.evidence_change is EvidenceChange.RECHUNKED:
+            rechunked.append(sample_id)
         else:
-            other.append(name)
-    old_ids = tuple(name for name in rechunked if facts[name].old_ids)
-    changes = RetrievalChanges(gone, tuple(lower), tuple(rechunked), tuple(other), old_ids)
-    if changes.fell:
-        return changes
-    return None
+            elsewhere.append(sample_id)
+    retrieval = RetrievalChanges(
+        gone=share_of_lost,
+        lower=tuple(lower),
+        rechunked=tuple(rechunked),
+        other=tuple(elsewhere),
+        old_ids=tuple(sample_id for sample_id in rechunked if changes[sample_id].relevant_ids_lost),
+    )
+    return retrieval if retrieval.fell else None
 
 
 def retrieval_notes(evidence: Evidence) -> Iterator[str]:
-    """A note on the samples whose retrieval fell, if they are enough and something is known of one."""
+    """A note on the samples whose retrieval fell, if they are enough and it is known of one why."""
     changes = evidence.explanation.retrieval
     if changes is None or len(changes.other) == changes.fell or changes.fell < MIN_SAMPLES:
         return
-    became = {
-        "is gone from what the system returns": changes.gone,
-        "ranks lower": changes.lower,
-        "is still returned, in other chunks or under other ids": changes.rechunked,
-        "is where it was, in other words, or not known": changes.other,
+    samples_by_fate = {
+        "is gone from what the system returns": list(changes.gone),
+        "ranks lower": list(changes.lower),
+        "is still returned, in other chunks or under other ids": list(changes.rechunked),
+        "is where it was, in other words, or not known": list(changes.other),
     }
-    parts = "; ".join(f"on {len(ids)}, the evidence {what} ({some(list(ids))})" for what, ids in became.items() if ids)
-    yield f"Retrieval got worse on {counted(changes.fell, 'sample')}: {parts}."
+    parts = [
+        f"on {len(samples)}, the evidence {fate} ({some(samples)})"
+        for fate, samples in samples_by_fate.items()
+        if samples
+    ]
+    yield f"Retrieval got worse on {counted(changes.fell, 'sample')}: {'; '.join(parts)}."
 
 
 def retrieval_warnings(evidence: Evidence) -> Iterator[str]:

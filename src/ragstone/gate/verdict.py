@@ -18,8 +18,8 @@ from ragstone.errors import (
     SystemUnderTestError,
 )
 from ragstone.formatting import clipped
-from ragstone.gate.facts import Facts
 from ragstone.gate.findings import ACCEPT, ORACLE, Finding, Level
+from ragstone.gate.sample_change import SampleChange
 from ragstone.stats.estimate import Estimate
 
 
@@ -398,8 +398,8 @@ class Explanation:
     """The worst samples, the worst first."""
     regressed_left: int = 0
     """The number of samples with a loss that are not in `regressions`."""
-    facts: Mapping[str, Facts] = field(default_factory=dict)
-    """What is known of the samples in `regressions`, by id."""
+    sample_changes: Mapping[str, SampleChange] = field(default_factory=dict)
+    """What became of the samples in `regressions`, by id."""
     lower_is_better: frozenset[str] = frozenset()
     """The metrics of which less is better."""
 

@@ -27,10 +27,11 @@ class EvidenceChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrievalChange:
-    """What became of a sample's evidence: the worst of its texts. `left` is the share of its words still returned."""
+    """What became of a sample's evidence: the worst of its texts."""
 
     change: EvidenceChange
-    left: float = 1.0
+    share_returned: float = 1.0
+    """The share of its words that is still returned, in [0, 1]."""
 
 
 _MIN_RUNS = 5

@@ -21,11 +21,11 @@ from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import renamed_note, same_question, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
-from ragstone.gate.facts import Facts, facts_of
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
 from ragstone.gate.golden_set_change import GoldenSetChange, golden_set_change, golden_set_finding
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
+from ragstone.gate.sample_change import SampleChange, sample_change
 from ragstone.gate.verdict import Changed, GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
@@ -201,7 +201,7 @@ def decide(
         baseline_required=terms.baseline_required,
         seed=terms.seed,
         drift=drift.checks,
-        facts_of=None if run is None else partial(_facts, current, baseline, corpus),
+        changes_of=None if run is None else partial(_sample_changes, current, baseline, corpus),
     )
     ending: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
@@ -309,24 +309,27 @@ def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> t
     return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
 
 
-def _facts(
+def _sample_changes(
     current: ComparedRun,
     baseline: ComparedRun | None,
     corpus: Corpus,
     ids: Sequence[str],
     paired: Collection[str],
-) -> dict[str, Facts]:
-    """The facts of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
-    found: dict[str, Facts] = {}
+) -> dict[str, SampleChange]:
+    """What became of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
+    changes: dict[str, SampleChange] = {}
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
         part = tuple(ids[start : start + _RECORDS_AT_ONCE])
         both = tuple(sample_id for sample_id in part if sample_id in paired)
-        now, then = current.find(part), baseline.find(both) if baseline is not None else {}
-        asked = [sample_id for sample_id in part if sample_id in now and was_asked(now[sample_id])]
-        for sample_id in asked:
-            corpus.add(now[sample_id], then.get(sample_id))
-        found |= {sample_id: facts_of(now[sample_id], then.get(sample_id)) for sample_id in asked}
-    return found
+        records = current.find(part)
+        baseline_records = baseline.find(both) if baseline is not None else {}
+        for sample_id in part:
+            if sample_id in records and was_asked(records[sample_id]):
+                record = records[sample_id]
+                baseline_record = baseline_records.get(sample_id)
+                corpus.add(record, baseline_record)
+                changes[sample_id] = sample_change(record, baseline_record)
+    return changes
 
 
 def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.alignment import ContextsUsed
-from ragstone.gate.facts import Facts
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
+from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
@@ -219,7 +219,7 @@ class SamplePart:
     """The statements of the reference that no context supports."""
     cause: str | None = None
     """Why it is worse, in words."""
-    facts: Facts | None = None
+    facts: SampleChange | None = None
     """What the cause is found from."""
     contexts: int = 0
     """How many contexts were retrieved."""

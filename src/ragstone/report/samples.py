@@ -243,7 +243,7 @@ class RunSamples:
                 ChangePart(loss.metric, loss.current, loss.baseline, notes.get(loss.metric)) for loss in losses
             ),
             cause=self._causes.get(sample_id),
-            facts=self._explanation.facts.get(sample_id),
+            facts=self._explanation.sample_changes.get(sample_id),
         )
         if record is None:
             return part

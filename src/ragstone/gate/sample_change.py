@@ -1,0 +1,433 @@
+"""What became of one sample between the baseline and this run: all that the diagnosis is made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.rewording import missing_statements, unsupported_statements
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import (
+    ContextUse,
+    Judgements,
+    ReferenceMatch,
+    ReverseQuestions,
+    StatementList,
+    SupportTable,
+    Verdict,
+    context_id,
+)
+from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.normal import normalise
+from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
+from ragstone.system.response import Context
+
+SUPPORTED_FROM = 0.5
+"""A share or probability from here on counts as supported, useful or stated."""
+
+_LOW_RANK = 2
+"""Without a baseline, evidence ranks low if more contexts than this come before all of it."""
+
+_MIN_WORDS = 5
+"""The language of a shorter answer is not guessed."""
+
+_NO_USE = ContextUse((), against_reference=False)
+_NO_MATCH = ReferenceMatch((), (), ())
+
+_END = re.compile(r"[.!?…。！？][\W_]*$")
+
+EvidenceSource = Literal["reference_contexts", "relevant_ids", "judge"]
+
+_REPORT_KEYS = {
+    "evidence_retrieved": "held",
+    "evidence_source": "by",
+    "evidence_lost": "lost",
+    "evidence_ranks_lower": "lower",
+    "low_evidence_unused": "unused",
+    "evidence_change": "change",
+    "evidence_share": "left",
+    "relevant_ids_lost": "old_ids",
+    "answer_unchanged": "same",
+    "answer_truncated": "cut",
+    "without_contexts": "bare",
+    "answer": "said",
+    "baseline_answer": "before",
+    "reference_statements": "wanted",
+    "stated": "given",
+    "unlike_reference": "elsewhere",
+    "on_another_question": "beside",
+    "ignores_useful_contexts": "passes_over",
+    "foreign_language": "language",
+}
+"""The keys of report.json, where they are not the names of the fields."""
+
+
+def report_key(name: str) -> str:
+    """The key of report.json for the field `name` of a sample's change or of a judged answer."""
+    return _REPORT_KEYS.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """The first answer to a sample, as far as it was judged."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=report_key)
+
+    empty: bool = False
+    abstains: bool = False
+    statements: int = 0
+    unsupported: int = 0
+    """Its statements that the contexts don't support, contradicted ones included."""
+    contradicted: int = 0
+    reference_statements: int = 0
+    stated: int = 0
+    """The statements of the reference that it states."""
+    ignored: int = 0
+    """The statements of the reference that the contexts support and it lacks."""
+    unlike_reference: bool = False
+    """Nothing in it matches the reference."""
+    on_another_question: bool = False
+    ignores_useful_contexts: bool = False
+    """No statement of it draws on a useful context, although there is one."""
+    foreign_language: str | None = None
+    """Its language, if that is not the question's."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether it says nothing."""
+        return self.empty or self.abstains
+
+    @property
+    def baseless(self) -> bool:
+        """Whether nothing that it says has support."""
+        return self.statements > 0 and self.unsupported == self.statements
+
+    def is_worse_than(self, baseline: JudgedAnswer) -> bool:
+        """Whether it states less of the reference, or more that has no support."""
+        if self.silent and not baseline.silent:
+            return True
+        return self.stated < baseline.stated or self.unsupported > baseline.unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class SampleChange:
+    """What became of one sample between the baseline and this run; without a baseline, what is wrong with it."""
+
+    __pydantic_config__ = ConfigDict(alias_generator=report_key)
+
+    compared: bool = False
+    """The baseline has an answer to it."""
+    answerable: bool = True
+    failed: bool = False
+    """The system failed on it."""
+    evidence_retrieved: bool | None = None
+    """Whether the contexts contain the evidence; None if nothing tells."""
+    evidence_source: EvidenceSource = "judge"
+    """What tells which contexts are evidence."""
+    evidence_lost: bool = False
+    """The contexts lack the evidence that the baseline's had; or its text is gone, and the answer is worse for it,
+    though a judge finds something like it."""
+    evidence_ranks_lower: bool = False
+    """The evidence ranks lower than in the baseline; without a baseline, it ranks low."""
+    low_evidence_unused: bool = False
+    """The evidence ranks lower, and no statement of the answer draws on it there."""
+    evidence_change: EvidenceChange | None = None
+    """What became of the text of the evidence."""
+    evidence_share: float = 1.0
+    """The share of the evidence's words that is still returned, in [0, 1]."""
+    relevant_ids_lost: bool = False
+    """Fewer of its relevant ids are returned than in the baseline."""
+    answer_unchanged: bool = False
+    answer_truncated: bool = False
+    """The answer is the beginning of the baseline's."""
+    without_contexts: bool = False
+    """No contexts were returned, nor in the baseline."""
+    answer: JudgedAnswer = field(default_factory=JudgedAnswer)
+    baseline_answer: JudgedAnswer = field(default_factory=JudgedAnswer)
+
+
+def sample_change(current: SampleRecord, baseline: SampleRecord | None = None) -> SampleChange:
+    """Compare the first answers to a sample in this run and in the baseline. Pure."""
+    answerable = current.sample.answerable
+    if any(response.failure is not None for response in current.responses):
+        return SampleChange(compared=baseline is not None, answerable=answerable, failed=True)
+    if baseline is None or baseline.response.failure is not None:
+        return _uncompared(current)
+    answer = _judged_answer(current)
+    baseline_answer = _judged_answer(baseline)
+    unchanged = baseline.response.answer == current.response.answer
+    is_worse = not unchanged and answer.is_worse_than(baseline_answer)
+    retrieved = _evidence_retrieved(current)
+    evidence = _evidence_now(current, baseline, retrieved=retrieved, answer_is_worse=is_worse)
+    lost = evidence.lost and answerable
+    text_change = evidence.text_change
+    return SampleChange(
+        compared=True,
+        answerable=answerable,
+        evidence_retrieved=retrieved and not lost,
+        evidence_source=_evidence_source(current.sample),
+        evidence_lost=lost,
+        evidence_ranks_lower=evidence.low_rank is not None,
+        low_evidence_unused=evidence.is_unused_in(current),
+        evidence_change=None if text_change is None else text_change.change,
+        evidence_share=1.0 if text_change is None else text_change.share_returned,
+        relevant_ids_lost=_relevant_ids_returned(current) < _relevant_ids_returned(baseline),
+        answer_unchanged=unchanged,
+        answer_truncated=_is_truncated(current.response.answer, baseline.response.answer),
+        without_contexts=not current.response.contexts and not baseline.response.contexts,
+        answer=answer,
+        baseline_answer=baseline_answer,
+    )
+
+
+def _uncompared(current: SampleRecord) -> SampleChange:
+    """A sample to which the baseline has no answer."""
+    retrieved = _evidence_retrieved(current)
+    without_contexts = not current.response.contexts
+    lost = retrieved is False and not without_contexts and current.sample.answerable
+    first_useful = _first_useful(_first_judgements(current))
+    low_rank = None
+    if first_useful is not None and first_useful >= _LOW_RANK:
+        low_rank = first_useful
+    evidence = _Evidence(lost=lost, low_rank=low_rank)
+    return SampleChange(
+        answerable=current.sample.answerable,
+        evidence_retrieved=retrieved and not lost,
+        evidence_source=_evidence_source(current.sample),
+        evidence_lost=lost,
+        evidence_ranks_lower=low_rank is not None,
+        low_evidence_unused=evidence.is_unused_in(current),
+        without_contexts=without_contexts,
+        answer=_judged_answer(current),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What became of the evidence among the contexts."""
+
+    lost: bool
+    low_rank: int | None = None
+    """The rank, from 0, of the first context with the evidence, if it is lower than it was."""
+    text_change: RetrievalChange | None = None
+
+    def is_unused_in(self, record: SampleRecord) -> bool:
+        """Whether it ranks lower, and no statement of the answer is supported by the context there."""
+        if self.low_rank is None:
+            return False
+        support = _first_judgements(record).support
+        if not isinstance(support, SupportTable):
+            return True
+        low_context = context_id(self.low_rank)
+        return not any(low_context in statement.supported_by for statement in support.supports)
+
+
+@dataclass(frozen=True, slots=True)
+class _EvidenceRanks:
+    """The ranks, from 0, of the baseline's contexts that are a text of the evidence, and of the same texts now."""
+
+    baseline: Sequence[int]
+    current: Sequence[int]
+
+
+def _evidence_now(
+    current: SampleRecord, baseline: SampleRecord, *, retrieved: bool | None, answer_is_worse: bool
+) -> _Evidence:
+    """What became of the evidence that the baseline's contexts had."""
+    contexts = current.response.contexts
+    baseline_contexts = baseline.response.contexts
+    if current.response.without_texts or baseline.response.without_texts:
+        return _Evidence(lost=retrieved is False and _relevant_ids_returned(baseline) > 0)
+    judgements = _first_judgements(current)
+    baseline_judgements = _first_judgements(baseline)
+    texts = evidence_of(baseline.sample, baseline_contexts, baseline_judgements)
+    change = retrieval_change(texts, baseline_contexts, contexts)
+    ranks = _evidence_ranks(texts, baseline_contexts, contexts)
+    is_gone = change is not None and change.change is EvidenceChange.GONE
+    lost = is_gone and answer_is_worse
+    if not lost:
+        lost = _is_lost(judgements, baseline_judgements, ranks, is_gone=is_gone)
+    return _Evidence(lost, _lower_rank(judgements, change, ranks), change)
+
+
+def _is_lost(judgements: Judgements, baseline_judgements: Judgements, ranks: _EvidenceRanks, *, is_gone: bool) -> bool:
+    """Whether the contexts lack the evidence that those of the baseline had; `is_gone`: its text is not returned."""
+    supported = _reference_supported(judgements)
+    if is_gone:
+        return supported is not True  # other contexts may say the same
+    # In a corpus of similar texts, others can have all the words of the evidence: then the judge decides.
+    return supported is False and _reference_supported(baseline_judgements) is not False and not ranks.current
+
+
+def _lower_rank(judgements: Judgements, change: RetrievalChange | None, ranks: _EvidenceRanks) -> int | None:
+    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline."""
+    if ranks.baseline and ranks.current:  # the same passage: the judge of texts may take others like it for it
+        first = ranks.current[0]
+        return first if first > ranks.baseline[0] else None
+    if change is not None and change.change is EvidenceChange.LOWER:
+        return _first_useful(judgements)
+    return None
+
+
+def _evidence_ranks(
+    evidence: Collection[str], baseline_contexts: Sequence[Context], contexts: Sequence[Context]
+) -> _EvidenceRanks:
+    baseline_ranks = [rank for rank, context in enumerate(baseline_contexts) if context.text in evidence]
+    texts = {baseline_contexts[rank].text for rank in baseline_ranks}
+    ranks = [rank for rank, context in enumerate(contexts) if context.text in texts]
+    return _EvidenceRanks(baseline_ranks, ranks)
+
+
+def _evidence_source(sample: Sample) -> EvidenceSource:
+    if sample.reference_contexts:
+        return "reference_contexts"
+    if sample.relevant_ids:
+        return "relevant_ids"
+    return "judge"
+
+
+def _evidence_retrieved(record: SampleRecord) -> bool | None:
+    """Whether the contexts have the evidence: by its text or ids, or else by the judge; None if nothing tells."""
+    contexts = record.response.contexts
+    supported = _reference_supported(_first_judgements(record))
+    has_relevant_ids = any(record.sample.relevant_ids.values())
+    returned = _relevant_ids_returned(record)
+    if record.response.without_texts:
+        return returned > 0 if has_relevant_ids else None
+    texts = distinct(record.sample.reference_contexts)
+    if texts:
+        passages = locate(texts, tuple(context.text for context in contexts))
+        return all(passage.held for passage in passages) or supported is True
+    if has_relevant_ids and any(context.id for context in contexts):
+        return supported is not False if returned else supported is True
+    if supported is None and not contexts:
+        return False
+    return supported
+
+
+def _relevant_ids_returned(record: SampleRecord) -> int:
+    """How many of the sample's relevant ids are among its contexts."""
+    relevant = {relevant_id for relevant_id, grade in record.sample.relevant_ids.items() if grade > 0}
+    return len(relevant & {context.id for context in record.response.contexts})
+
+
+def _first_judgements(record: SampleRecord) -> Judgements:
+    if record.judgements:
+        return record.judgements[0]
+    return Judgements()
+
+
+def _context_use(judgements: Judgements) -> ContextUse:
+    """Which contexts are useful; empty if that was not judged."""
+    if isinstance(judgements.context_use, ContextUse):
+        return judgements.context_use
+    return _NO_USE
+
+
+def _reference_supported(judgements: Judgements) -> bool | None:
+    """Whether the contexts support the reference, by the judge; None if that was not judged."""
+    use = _context_use(judgements)
+    if not use.against_reference or not use.attributions:
+        return None
+    supported = sum(support.verdict is Verdict.SUPPORTED for support in use.attributions)
+    return supported >= SUPPORTED_FROM * len(use.attributions)
+
+
+def _statements_in_contexts(judgements: Judgements) -> Set[str]:
+    """The ids of the reference's statements that the contexts support, by the judge."""
+    attributions = _context_use(judgements).attributions
+    return {support.statement_id for support in attributions if support.verdict is Verdict.SUPPORTED}
+
+
+def _first_useful(judgements: Judgements) -> int | None:
+    """The rank, from 0, of the first useful context."""
+    for rank, context in enumerate(_context_use(judgements).contexts):
+        if context.useful:
+            return rank
+    return None
+
+
+def _is_truncated(answer: str, baseline_answer: str) -> bool:
+    """Whether `answer` stops in the middle of what `baseline_answer` says."""
+    text = answer.strip().removesuffix("...").removesuffix("…").rstrip()
+    whole = baseline_answer.strip()
+    if not text or len(text) >= len(whole):
+        return False
+    return whole.startswith(text) and not _END.search(text)
+
+
+def _judged_answer(record: SampleRecord) -> JudgedAnswer:
+    judgements = _first_judgements(record)
+    answer = record.response.answer
+    verdicts = _unsupported_verdicts(record)
+    match = judgements.reference_match
+    if not isinstance(match, ReferenceMatch):
+        match = _NO_MATCH
+    wanted = len(match.reference_supports)
+    missing = missing_statements(record.answers[0], record.sample)
+    matches_reference = any(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
+    language = _language(answer)
+    if language == _language(record.sample.question):
+        language = None
+    return JudgedAnswer(
+        empty=not any(character.isalnum() for character in answer),
+        abstains=isinstance(judgements.statements, StatementList) and judgements.statements.abstains,
+        statements=_statement_count(record),
+        unsupported=len(verdicts),
+        contradicted=verdicts.count(Verdict.CONTRADICTED),
+        reference_statements=wanted,
+        stated=wanted - len(missing),
+        ignored=len(missing & _statements_in_contexts(judgements)),
+        unlike_reference=wanted > 0 and len(missing) == wanted and not matches_reference,
+        on_another_question=_is_on_another_question(judgements),
+        ignores_useful_contexts=_ignores_useful_contexts(judgements),
+        foreign_language=language,
+    )
+
+
+def _statement_count(record: SampleRecord) -> int:
+    """How many statements of the answer were judged; all of an answer without contexts count."""
+    judgements = _first_judgements(record)
+    if isinstance(judgements.support, SupportTable) and judgements.support.supports:
+        return len(judgements.support.supports)
+    if isinstance(judgements.statements, StatementList) and not record.response.contexts:
+        return len(judgements.statements.statements)
+    return 0
+
+
+def _unsupported_verdicts(record: SampleRecord) -> list[Verdict]:
+    """The verdicts on the statements of the answer that its contexts don't support."""
+    support = _first_judgements(record).support
+    if isinstance(support, SupportTable) and support.supports:
+        unsupported = unsupported_statements(record.answers[0], record.sample)
+        return [statement.verdict for statement in unsupported]
+    return [Verdict.UNSUPPORTED] * _statement_count(record)
+
+
+@lru_cache(maxsize=16)
+def _language(text: str) -> str | None:
+    if len(text.split()) < _MIN_WORDS:
+        return None
+    return guess_language(normalise(text)).code
+
+
+def _is_on_another_question(judgements: Judgements) -> bool:
+    """Whether the answer is about another question, as far as that was judged."""
+    reverse = judgements.reverse_questions
+    if not isinstance(reverse, ReverseQuestions):
+        return False
+    return sum(reverse.similarities) < SUPPORTED_FROM * len(reverse.similarities)
+
+
+def _ignores_useful_contexts(judgements: Judgements) -> bool:
+    useful = {context.context_id for context in _context_use(judgements).contexts if context.useful}
+    if not useful or not isinstance(judgements.support, SupportTable):
+        return False
+    return all(useful.isdisjoint(statement.supported_by) for statement in judgements.support.supports)
