@@ -564,7 +564,7 @@ def test_an_archive_is_downloaded_up_to_a_size_whatever_github_says_of_it(
 def test_a_plain_http_storage_host_is_refused_where_the_api_is_https(github: FakeGitHub, api: GitHubApi) -> None:
     api.plain_http = False
     with pytest.raises(GitHubApiError, match="not https"):
-        fetch_without_token(api, f"{github.storage_url}/blob/1", clock=lambda: 0.0, deadline=1.0)
+        fetch_without_token(api, f"{github.storage_url}/blob/1", deadline=1.0)
     assert github.storage_seen == []
 
 

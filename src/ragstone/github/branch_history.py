@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 
 from ragstone.gate.policy import Policy
-from ragstone.github.api.client import ApiReply, Commit, GitHubApi, GitHubApiError
+from ragstone.github.api.client import GitHubApi, GitHubApiError, listed, reading_replies
 
 _MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 _TAG_PAGES = 5
-
-
-class _Tag(ApiReply):
-    name: str
-    commit: Commit
 
 
 def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
@@ -21,10 +16,11 @@ def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
     if policy.drift.anchor != "release":
         return {}
     try:
-        tags = list(api.pages(_Tag, f"{api.base}/tags", max_pages=_TAG_PAGES))
+        with reading_replies():
+            tags = listed(api.repository.get_tags(), max_pages=_TAG_PAGES)
+            return {tag.commit.sha: tag.name for tag in reversed(tags)}
     except GitHubApiError:
         return {}  # the report says that the history has no release
-    return {tag.commit.sha: tag.name for tag in reversed(tags)}
 
 
 def merged_pull_request(message: str | None) -> int | None:

@@ -22,9 +22,8 @@ from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError
-from ragstone.github.api.event import Event, PullRequest
+from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
-from ragstone.github.api.trusted_runs import WorkflowRun
 from ragstone.github.branch_history import tagged_commits
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
@@ -69,10 +68,10 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
     golden = read_golden_set(settings)
     policy, undrawn = policy_for(read_policy(settings), golden)
     try:
-        head, pull = _head_and_pull(api, event)
+        head, pull = head_and_pull(api, event)
         base = base_of_change(api, event, pull.base.ref, pull.base.sha)
         custom = project_metrics(settings).own()
-        run = _read_run(api, head, artifact_name, job.temporary / "untrusted", custom)
+        run = _read_run(api, head.id, artifact_name, job.temporary / "untrusted", custom)
         before, known = None, None
         if job.plan.baseline is BaselineSource.ARTIFACT:
             branch = job.plan.baseline_branch or base.branch
@@ -108,7 +107,7 @@ async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
             ),
             unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
         )
-    except _NothingToPost as nothing:
+    except NothingToPost as nothing:
         return ForkReport(Report(), notices=(nothing.reason,))
     except GitHubApiError as api_error:
         return ForkReport(Report(), notices=(f"The run could not be read: {api_error}",))
@@ -152,49 +151,14 @@ async def _judged_offline(
         await session.close()
 
 
-class _NothingToPost(Exception):  # noqa: N818 - an outcome to report
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-def _head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullRequest]:
-    """The run, from the API, and the one open pull request with its head commit."""
-    upstream = event.upstream
-    if upstream is None:
-        raise _NothingToPost("This workflow_run job does not name the run to report.")
-    head = api.get(WorkflowRun, f"{api.base}/actions/runs/{upstream.run_id}")
-    if head.event != "pull_request" or head.head_sha != upstream.head_sha:
-        raise _NothingToPost("The run that this job follows is not for a pull request.")
-    if upstream.head_owner is None or head.head_branch is None or head.head_repository is None:
-        raise _NothingToPost("The head repository of the pull request no longer exists: nothing to post.")
-    listing = {"state": "open", "head": f"{upstream.head_owner}:{head.head_branch}"}
-    found = [
-        pull
-        for pull in api.pages(PullRequest, f"{api.base}/pulls", listing, max_pages=3)
-        if pull.head.sha == head.head_sha
-        and pull.head.repo is not None
-        and pull.head.repo.id == head.head_repository.id
-        and pull.base.repo is not None
-        and pull.base.repo.id == head.repository.id
-    ]
-    if not found:
-        raise _NothingToPost("No open pull request has this commit as its head: nothing to post.")
-    if len(found) > 1:
-        raise _NothingToPost("Several open pull requests have this commit as their head: nothing to post.")
-    return head, found[0]
-
-
 def _read_run(
-    api: GitHubApi, head: WorkflowRun, artifact_name: str, directory: Path, custom: Sequence[Metric]
+    api: GitHubApi, run_id: int, artifact_name: str, directory: Path, custom: Sequence[Metric]
 ) -> RunDirectory:
     """The run's records, with every score confirmed by its judgements."""
-    artifact = newest_artifact(api, head.id, artifact_name)
+    artifact = newest_artifact(api, run_id, artifact_name)
     if artifact is None:
-        raise _NothingToPost(f"Run {head.id} left no artifact called '{artifact_name}': nothing to post.")
-    if artifact.size_in_bytes > MAX_UNTRUSTED_BYTES:
-        raise ArchiveRefused(f"it is larger than {MAX_UNTRUSTED_BYTES:,} bytes")
-    files = read_artifact(api, artifact, MEMBER_LIMITS)
+        raise NothingToPost(f"Run {run_id} left no artifact called '{artifact_name}': nothing to post.")
+    files = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
     # A cache can't prove that its judgements are true: an untrusted one is never used.
     files.pop(CACHE, None)
     return open_members(files, directory, custom)

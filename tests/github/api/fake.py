@@ -119,6 +119,7 @@ class FakeGitHub:
         comment.update(
             id=identity,
             body=body,
+            url=f"{self.repository_url}/issues/comments/{identity}",
             html_url=f"https://github.com/acme/rag/pull/{number}#issuecomment-{identity}",
             issue_url=f"https://api.github.com/repos/acme/rag/issues/{number}",
         )
@@ -137,7 +138,8 @@ class FakeGitHub:
             title=title,
             body=body,
             state="open",
-            html_url=f"https://github.com/acme/rag/issues/{number}",
+            url=f"{self.repository_url}/issues/{number}",
+            html_url=f"https://github.com/acme/rag/{'pull' if pull else 'issues'}/{number}",
         )
         issue["user"].update(login=login, type=type_)
         if not pull:
@@ -171,6 +173,7 @@ class FakeGitHub:
             conclusion=conclusion,
             head_branch=branch,
             head_sha=sha,
+            url=f"{self.repository_url}/actions/runs/{run_id}",
             html_url=f"https://github.com/acme/rag/actions/runs/{run_id}",
             created_at=created_at or f"2026-11-{1 + run_id % 28:02d}T00:00:00Z",
             run_attempt=attempt,
@@ -244,6 +247,10 @@ class FakeGitHub:
         self._api.stop()
         self._storage.stop()
 
+    @property
+    def repository_url(self) -> str:
+        return f"{self.api_url}/repos/acme/rag"
+
     def _answer(self, seen: Seen) -> Reply:
         with self._lock:
             self.seen.append(seen)
@@ -300,7 +307,8 @@ class FakeGitHub:
 
     def _repository(self, seen: Seen, actor: Actor) -> Reply:
         repository = self.contract.example("full-repository-default-response")
-        repository.update(id=REPOSITORY_ID, full_name="acme/rag", default_branch="main")
+        url = self.repository_url
+        repository.update(id=REPOSITORY_ID, full_name="acme/rag", default_branch="main", url=url)
         for one in (repository, repository["source"], repository["parent"]):
             one.setdefault("language", None)  # required by the schema, left out of the published example
         return Reply(200, repository)
@@ -356,8 +364,11 @@ class FakeGitHub:
     def _workflow(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         if workflow not in self.workflows:
             raise Refusal(404)
-        path = f".github/workflows/{workflow}"
-        return Reply(200, {**self.contract.example("workflow"), "id": self.workflows[workflow], "path": path})
+        found = self.contract.example("workflow")
+        identity = self.workflows[workflow]
+        url = f"{self.repository_url}/actions/workflows/{identity}"
+        found.update(id=identity, path=f".github/workflows/{workflow}", url=url)
+        return Reply(200, found)
 
     def _list_runs(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         wanted = int(workflow)
@@ -502,7 +513,7 @@ class FakeGitHub:
         return Reply(200, _page(self.tags, seen))
 
     def add_tag(self, name: str, sha: str) -> None:
-        base = f"{self.api_url}/repos/o/r"
+        base = self.repository_url
         self.tags.insert(
             0,
             {
@@ -548,8 +559,8 @@ ROUTES = (
     ("GET", "/actions/artifacts", "actions", "_list_artifacts"),
     ("GET", r"/actions/artifacts/(\d+)/zip", "actions", "_download"),
     ("GET", r"/compare/([^/]+)\.\.\.([^/]+)", "contents", "_compare"),
-    ("GET", r"/branches/([^/]+)", "contents", "_branch"),
-    ("GET", r"/contents/([^/]+)", "contents", "_contents"),
+    ("GET", r"/branches/(.+)", "contents", "_branch"),
+    ("GET", r"/contents/(.+)", "contents", "_contents"),
     ("GET", r"/git/blobs/([^/]+)", "contents", "_blob"),
     ("GET", r"/git/trees/([^/]+)", "contents", "_tree"),
     ("GET", r"/git/commits/([^/]+)", "contents", "_git_commit"),

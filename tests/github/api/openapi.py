@@ -117,7 +117,9 @@ def _rooted(node: Any) -> Any:
 
 
 def _pattern(path: str) -> str:
-    return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))
+    """As GitHub matches it: a path of a file and a name of a branch may have slashes."""
+    pattern = re.sub(r"\\\{(path|branch)\\\}", r"(?P<\1>.+)", re.escape(path))
+    return re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", pattern)
 
 
 def _typed(schema: Mapping[str, Any], value: str) -> object:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from github.GitTreeElement import GitTreeElement
 
 from ragstone.github.api import changed_files as module
-from ragstone.github.api.base_files import SUBMODULE, CommitFile
+from ragstone.github.api.base_files import SUBMODULE
 from ragstone.github.api.changed_files import changed_files
 from ragstone.github.api.client import GitHubApi
 from tests.github.api.fake import BASE_SHA, FakeGitHub
@@ -131,7 +132,8 @@ def test_what_can_not_be_known_is_none(
 def test_a_submodule_that_is_checked_out_can_not_be_compared(
     api: GitHubApi, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module_entry = CommitFile(path="library", type="commit", mode=SUBMODULE, sha="d" * 40)
+    entry = {"path": "library", "type": "commit", "mode": SUBMODULE, "sha": "d" * 40}
+    module_entry = GitTreeElement(api.requester, {}, entry)
     monkeypatch.setattr(module, "list_commit_files", lambda *_: (module_entry,))
     (checkout / "library").mkdir()
     assert changed_files(api, BASE_SHA, checkout) == ()

@@ -5,24 +5,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from github.IssueComment import IssueComment
 
-from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy
-from ragstone.github.api.posts import Post
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy, listed, reading_replies
 from tests.github.api.conftest import QUICK
 from tests.github.api.fake import FakeGitHub
 
-COMMENTS = "/repos/acme/rag/issues/7/comments"
+
+def read(api: GitHubApi) -> list[IssueComment]:
+    return listed(api.repository.get_issue(7).get_comments())
 
 
-def read(api: GitHubApi) -> list[Post]:
-    return list(api.pages(Post, COMMENTS))
+def post(api: GitHubApi, body: str) -> IssueComment:
+    return api.repository.get_issue(7).create_comment(body)
 
 
 def test_all_pages_are_read(github: FakeGitHub, api: GitHubApi) -> None:
     for n in range(250):
         github.add_comment(7, f"comment {n}")
     assert len(read(api)) == 250
-    assert [seen.query["page"] for seen in github.seen] == ["1", "2", "3"]
+    assert [seen.query.get("page", "1") for seen in github.seen] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 502}, {"how": "reset"}, {"how": "truncated"}])
@@ -31,7 +33,7 @@ def test_a_read_is_repeated_after_a_passing_fault(
 ) -> None:
     github.add_comment(7, "hello")
     github.fail("GET", "comments", times=2, **fault)
-    assert [post.body for post in read(api)] == ["hello"]
+    assert [comment.body for comment in read(api)] == ["hello"]
     assert len(pauses) == 2
     assert pauses[1] > pauses[0]
 
@@ -127,20 +129,20 @@ def test_all_pauses_together_have_an_end(
 def test_a_post_is_never_repeated_after_a_fault(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:
     github.fail("POST", "comments", times=99, **fault)
     with pytest.raises(GitHubApiError) as caught:
-        api.post(Post, COMMENTS, {"body": "hello"})
+        post(api, "hello")
     assert caught.value.may_have_happened
     assert len(github.sent("POST")) == 1
 
 
 def test_a_post_that_a_rate_limit_turned_away_is_sent_again(github: FakeGitHub, api: GitHubApi) -> None:
     github.fail("POST", "comments", 429, headers={"Retry-After": "1"})
-    assert api.post(Post, COMMENTS, {"body": "hello"}).body == "hello"
+    assert post(api, "hello").body == "hello"
     assert github.bodies() == ["hello"]
 
 
 def test_an_unprocessable_post_is_trouble_that_did_not_happen(github: FakeGitHub, api: GitHubApi) -> None:
     with pytest.raises(GitHubApiError) as caught:
-        api.post(Post, COMMENTS, {"body": "x" * 70_000})
+        post(api, "x" * 70_000)
     assert caught.value.kind is ApiErrorKind.INVALID
     assert not caught.value.may_have_happened
 
@@ -151,3 +153,18 @@ def test_the_token_is_in_no_message(github: FakeGitHub, connect: Callable[..., G
         read(api)
     assert "ghs_wrong" not in str(caught.value)
     assert "ghs_wrong" not in repr(vars(api)).replace("ghs_the", "")
+
+
+@pytest.mark.parametrize("body", [None, 7])
+def test_a_reply_that_is_not_as_described_is_trouble(github: FakeGitHub, api: GitHubApi, body: object) -> None:
+    @reading_replies()
+    def first_line() -> str:
+        return read(api)[0].body.partition("\n")[0]
+
+    comment = github.add_comment(7, "hello")
+    assert first_line() == "hello"
+    comment["body"] = body
+    with pytest.raises(GitHubApiError) as caught:
+        first_line()
+    assert caught.value.kind is ApiErrorKind.BROKEN
+    github.problems.clear()  # as the description says, too

@@ -10,7 +10,7 @@ import pytest
 from tests.github.api.fake import ROUTES
 from tests.github.api.openapi import Contract
 
-SAMPLES = {r"(\d+)": "5", "([^/]+)": "x", r"\.\.\.": "..."}
+SAMPLES = {r"(\d+)": "5", "([^/]+)": "x", "(.+)": "x/y", r"\.\.\.": "..."}
 
 
 def sample_path(pattern: str) -> str:

@@ -13,46 +13,14 @@ import os
 import posixpath
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import quote
 
-from pydantic import RootModel
+from github.GitTreeElement import GitTreeElement
 
-from ragstone.github.api.client import ApiErrorKind, ApiReply, GitHubApi, GitHubApiError
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, if_present, reading_replies
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
-
-
-class _Content(ApiReply):
-    type: str
-    size: int
-    sha: str
-    encoding: str | None = None
-    content: str | None = None
-
-
-class _Answer(RootModel[_Content | list[object]]):
-    """A file, a link or a submodule; a list if the path is a folder."""
-
-
-class _Blob(ApiReply):
-    encoding: str
-    content: str
-
-
-class CommitFile(ApiReply):
-    """A file, link or submodule of a commit; `sha` is Git's name for its content."""
-
-    path: str
-    type: str
-    mode: str
-    sha: str
-
-
-class _Tree(ApiReply):
-    tree: list[CommitFile]
-    truncated: bool
 
 
 def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
@@ -86,14 +54,16 @@ LINKS = frozenset({LINK, SUBMODULE})
 """The modes of entries that lead elsewhere."""
 
 
-def list_commit_files(api: GitHubApi, sha: str) -> tuple[CommitFile, ...]:
-    """All files, links and submodules of commit `sha`. Raises GitHubApiError."""
-    tree = api.get(_Tree, f"{api.base}/git/trees/{quote(sha, safe='')}", {"recursive": "1"})
-    if tree.truncated:
+@reading_replies()
+def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
+    """All files, links and submodules of commit `sha`, each with `path`, `mode` and `sha`. Raises GitHubApiError."""
+    tree = api.repository.get_git_tree(sha, recursive=True)
+    if tree.truncated is not False:
         raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
-    return tuple(entry for entry in tree.tree if entry.type != "tree")
+    return [entry for entry in tree.tree if entry.type != "tree"]
 
 
+@reading_replies()
 def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
     """The modes of all files, links and submodules at commit `sha`, by path. Raises GitHubApiError."""
     return {entry.path: entry.mode for entry in list_commit_files(api, sha)}
@@ -110,17 +80,17 @@ def _inside(path: str) -> str | None:
     return None if out or "\0" in path else inside
 
 
+@reading_replies()
 def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
-    found = api.find(_Answer, f"{api.base}/contents/{quote(path, safe='')}", {"ref": sha})
-    answer = found.root if found is not None else None
-    if not isinstance(answer, _Content) or answer.type != "file":
+    content = if_present(lambda: api.repository.get_contents(path, sha))
+    if content is None or isinstance(content, list) or content.type != "file":
         return None
-    if answer.size > MAX_FILE_BYTES:
+    if content.size > MAX_FILE_BYTES:
         raise GitHubApiError(ApiErrorKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
-    if answer.encoding == "base64" and answer.content is not None:
-        return _decoded(answer.content, path)
+    if content.encoding == "base64":
+        return _decoded(content.content, path)
     # From 1 MB on, GitHub returns no content here.
-    blob = api.get(_Blob, f"{api.base}/git/blobs/{quote(answer.sha, safe='')}")
+    blob = api.repository.get_git_blob(content.sha)
     if blob.encoding != "base64":
         raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'")
     return _decoded(blob.content, path)

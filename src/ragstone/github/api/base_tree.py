@@ -10,16 +10,22 @@ import os
 import re
 import stat
 import tarfile
-import time
 import zlib
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+from github.GitCommit import GitCommit
+
 from ragstone.archive import ArchiveRefused
-from ragstone.github.api.artifacts import MAX_DOWNLOAD_S, fetch_without_token
+from ragstone.github.api.artifacts import download
 from ragstone.github.api.base_files import SUBMODULE, list_base_modes, read_base_files
-from ragstone.github.api.client import ApiErrorKind, ApiReply, Commit, GitHubApi, GitHubApiError
+from ragstone.github.api.client import (
+    ApiErrorKind,
+    GitHubApi,
+    GitHubApiError,
+    if_present,
+    reading_replies,
+)
 from ragstone.github.api.reviewed import ReviewedBase, base_commit
 
 MAX_FILES = 200_000
@@ -29,19 +35,12 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
-class GitCommit(ApiReply):
-    """A commit, its parents, and its tree: Git's name for all its files."""
-
-    sha: str
-    tree: Commit
-    parents: list[Commit]
-
-
 def find_commit(api: GitHubApi, sha: str) -> GitCommit | None:
     """The commit `sha`; None if GitHub has none. Raises GitHubApiError."""
-    return api.find(GitCommit, f"{api.base}/git/commits/{quote(sha, safe='')}")
+    return if_present(lambda: api.repository.get_git_commit(sha))
 
 
+@reading_replies()
 def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     """The commit that what this job checked out is to be compared with; None on the default branch itself.
 
@@ -59,15 +58,14 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head.sha else base
 
 
-def download_tree(api: GitHubApi, sha: str, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
     """Write the files of commit `sha` to `folder`, which must not exist yet and whose parent nobody else writes to.
 
     Files that Git LFS keeps elsewhere, those of submodules, and those that the commit leaves out of archives are not
     included: see `lfs_files`, `submodules`, `add_left_out`. Raises GitHubApiError; ArchiveRefused for more than
     MAX_FILES files, or MAX_TREE_BYTES in total.
     """
-    location = api.redirect(f"{api.base}/tarball/{quote(sha, safe='')}")
-    archive = fetch_without_token(api, location, clock=clock, deadline=clock() + MAX_DOWNLOAD_S)
+    archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as opened:

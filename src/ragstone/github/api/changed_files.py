@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from github.GitTreeElement import GitTreeElement
+
 from ragstone.files import open_regular
-from ragstone.github.api.base_files import LINK, SUBMODULE, CommitFile, list_commit_files
+from ragstone.github.api.base_files import LINK, SUBMODULE, list_commit_files
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 
 MAX_CHECKOUT_BYTES = 8 * 1024**3
@@ -44,7 +46,7 @@ def changed_files(api: GitHubApi, sha: str, checkout: Path) -> tuple[str, ...] |
     return tuple(file.path for file in files if file.mode != SUBMODULE and not _is_same(file, checkout))
 
 
-def _is_same(file: CommitFile, checkout: Path) -> bool:
+def _is_same(file: GitTreeElement, checkout: Path) -> bool:
     path = checkout / file.path
     try:
         if file.mode == LINK:

@@ -1,31 +1,32 @@
-"""GitHub's REST API over PyGithub's transport: retries safe requests within limits, but never a failed POST.
+"""GitHub's REST API by PyGithub's objects: safe requests are repeated within limits, a failed POST never.
 
 Every error is raised as `GitHubApiError`, so that callers can continue: a verdict never depends on GitHub being up.
 
-PyGithub's own retry (`GithubRetry`) is disabled. Its methods can be set, but for 5xx replies and rate limits together:
-a POST is then repeated after a 5xx reply, although it may have succeeded, or not even after a rate limit, which turns
-it away unread. A Retry-After longer than the limit is cut short instead of given up, the waits of a job have no common
-limit, and the sleep can't be passed in. Its pagination, comments, issues and artifacts send requests under that retry
-alone. They also follow the `next` link of a reply without a limit on pages, load missing attributes with further
-requests, and find a value of the wrong type only when it is read; here each reply is validated once, and pages are
-counted.
+All objects of PyGithub send their requests through its `Requester`, so the rules stand there. PyGithub's own retry
+(`GithubRetry`) is disabled: it stands below, where no reply is seen that breaks off or is not JSON; it repeats a POST
+after a 5xx reply, although it may have succeeded, or else not even after a rate limit, which turns it away unread; it
+cuts a Retry-After short that is longer than its limit; and the waits of a job have no common limit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import urlsplit
 
 import requests
-from github import Auth, Github, GithubException
-from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
+from github import Auth, BadAttributeException, GithubException
+from github.GithubObject import GithubObject
+from github.PaginatedList import PaginatedList
+from github.Repository import Repository
+from github.Requester import Requester
+from pydantic import SecretStr
 
 from ragstone._version import __version__
-from ragstone.errors import first_problem
 
 HOSTS = (
     *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
@@ -80,36 +81,117 @@ class RetryPolicy:
     """After a write with unknown outcome, before checking whether it succeeded."""
 
 
-class ApiReply(BaseModel):
-    """Base of reply models: only the fields that are used, each of them validated."""
+class _PatientRequester(Requester):
+    """Sends the requests of all of PyGithub's objects. They load what they lack only when it is read."""
 
-    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
+    def __init__(
+        self,
+        auth: Auth.Auth | None,
+        api_url: str,
+        *,
+        patience: RetryPolicy,
+        sleep: Callable[[float], None],
+        now: Callable[[], float],
+    ) -> None:
+        super().__init__(
+            auth=auth,
+            base_url=api_url,
+            timeout=patience.timeout_s,
+            user_agent=f"ragstone/{__version__}",
+            per_page=PER_PAGE,
+            verify=True,
+            retry=0,
+            pool_size=None,
+            lazy=True,
+        )
+        self._patience = patience
+        self._sleep = sleep
+        self._now = now
+        self._paused_s = 0.0
+
+    def requestJsonAndCheck(  # noqa: N802 - PyGithub's name
+        self,
+        verb: str,
+        url: str,
+        parameters: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        input: Any | None = None,
+        follow_302_redirect: bool = False,
+    ) -> tuple[dict[str, Any], Any]:
+        """Headers and body of the reply. Raises GitHubApiError."""
+        path = urlsplit(url).path
+        attempt = 1
+        while True:
+            pause: float | None = 0.0
+            try:
+                return super().requestJsonAndCheck(verb, url, parameters, headers, input, follow_302_redirect)
+            except GithubException as error:
+                api_error, pause = self._refusal(verb, path, error)
+            except (requests.RequestException, OSError) as error:
+                api_error = _failure(ApiErrorKind.UNREACHABLE, verb, path, error)
+            except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
+                api_error = _failure(ApiErrorKind.BROKEN, verb, path, error)
+            # A rate-limited POST was rejected unread; after any other error it may have succeeded.
+            once = verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED
+            if once or pause is None or not self._pause(pause, attempt):
+                raise api_error from None
+            attempt += 1
+
+    def _refusal(self, verb: str, path: str, error: GithubException) -> tuple[GitHubApiError, float | None]:
+        """The error for a bad status, and how long to wait before a retry (None: don't retry)."""
+        status, data = error.status, error.data
+        reason = str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
+        message = f"{path}: {' '.join(reason.split())[:200] or 'no reason given'}"
+        headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
+        if _is_rate_limit(status, headers, reason):
+            return GitHubApiError(ApiErrorKind.LIMITED, message, status=status), self._limit_pause(headers)
+        if status in (401, 403):
+            return GitHubApiError(ApiErrorKind.REFUSED, message, status=status), None
+        if status in (404, 410):
+            return GitHubApiError(ApiErrorKind.NOT_FOUND, message, status=status), None
+        if status >= 500:
+            return GitHubApiError(ApiErrorKind.UNREACHABLE, message, status=status, wrote=verb != "GET"), 0.0
+        return GitHubApiError(ApiErrorKind.INVALID, message, status=status), None
+
+    def _limit_pause(self, headers: Mapping[str, str]) -> float:
+        after = headers.get("retry-after", "")
+        if after.isdigit():
+            return float(after)
+        reset = headers.get("x-ratelimit-reset", "")
+        if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+            return max(0.0, float(reset) - self._now()) + 1.0
+        return self._patience.max_pause_s
+
+    def _pause(self, at_least_s: float, attempt: int) -> bool:
+        """Wait before the next attempt; False if there is none, or if that would take too long."""
+        patience = self._patience
+        pause = max(at_least_s, patience.first_pause_s * 2 ** (attempt - 1))
+        too_long = pause > patience.max_pause_s or self._paused_s + pause > patience.total_pause_s
+        if too_long or attempt == patience.attempts:
+            return False
+        self._paused_s += pause
+        self._sleep(pause)
+        return True
 
 
-class Commit(ApiReply):
-    """A commit, as branches and tags name it."""
-
-    sha: str
-
-
-class Branch(ApiReply):
-    """A branch and its head. `protected`: by a rule for branches or a ruleset."""
-
-    commit: Commit
-    name: str | None = None
-    protected: bool = False
+def _is_rate_limit(status: int, headers: Mapping[str, str], reason: str) -> bool:
+    if status != 403:
+        return status == 429
+    if "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0":
+        return True
+    return any(word in reason.lower() for word in _LIMIT_WORDS)
 
 
-class Repository(ApiReply):
-    id: int
-    default_branch: str
-
-
-Model = TypeVar("Model")
+def _failure(kind: ApiErrorKind, verb: str, path: str, error: Exception) -> GitHubApiError:
+    return GitHubApiError(kind, f"{path}: {type(error).__name__}", wrote=verb != "GET")
 
 
 class GitHubApi:
-    """The API of one repository, under one token. Not for use from several threads."""
+    """The API of one repository, under one token. Not for use from several threads.
+
+    `repository` is PyGithub's. What is made of it raises GitHubApiError when it sends a request, which many objects do
+    only when an attribute is read.
+    """
 
     def __init__(
         self,
@@ -121,180 +203,72 @@ class GitHubApi:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.repository = repository
         self.plain_http = api_url.startswith("http://")
         self.patience = patience or RetryPolicy()
         self.sleep = sleep
-        self._now = now
-        self._paused_s = 0.0
+        self.path = f"/repos/{repository}"
         secret = token.get_secret_value()
-        self._github = Github(
-            auth=Auth.Token(secret) if secret else None,
-            base_url=api_url,
-            timeout=self.patience.timeout_s,
-            user_agent=f"ragstone/{__version__}",
-            retry=0,
-            seconds_between_requests=None,
-            seconds_between_writes=None,
-        )
-
-    @property
-    def base(self) -> str:
-        return f"/repos/{self.repository}"
-
-    def get(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model:
-        """One object. Raises GitHubApiError."""
-        return self._parse(model, self._json("GET", path, parameters), wrote=False)
-
-    def find(self, model: type[Model], path: str, parameters: Mapping[str, str | int] | None = None) -> Model | None:
-        """One object; None if GitHub has no such thing. Raises GitHubApiError."""
-        try:
-            return self.get(model, path, parameters)
-        except GitHubApiError as api_error:
-            if api_error.kind is ApiErrorKind.NOT_FOUND:
-                return None
-            raise
-
-    def head_of(self, branch: str) -> str:
-        """The newest commit of `branch`. Raises GitHubApiError."""
-        # By its branch name: a tag may have the same name.
-        return self.get(Branch, f"{self.base}/branches/{quote(branch, safe='')}").commit.sha
-
-    def pages(
-        self,
-        model: type[Model],
-        path: str,
-        parameters: Mapping[str, str | int] | None = None,
-        *,
-        key: str | None = None,
-        max_pages: int = MAX_PAGES,
-    ) -> Iterator[Model]:
-        """All objects of a listing, page by page; `key` names the list in a wrapped reply. Raises GitHubApiError."""
-        for page in range(1, max_pages + 1):
-            found = self._json("GET", path, {**(parameters or {}), "per_page": PER_PAGE, "page": page})
-            items = found.get(key) if key is not None and isinstance(found, dict) else found
-            if not isinstance(items, list):
-                raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a list")
-            yield from (self._parse(model, item, wrote=False) for item in items)
-            if len(items) < PER_PAGE:
-                return
-
-    def post(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Create something; retried only if a rate limit rejected it unread. Raises GitHubApiError."""
-        return self._parse(model, self._json("POST", path, body=body), wrote=True)
-
-    def patch(self, model: type[Model], path: str, body: Mapping[str, object]) -> Model:
-        """Change something; retried, because the same change can be sent again. Raises GitHubApiError."""
-        return self._parse(model, self._json("PATCH", path, body=body), wrote=True)
-
-    def delete(self, path: str) -> None:
-        """Delete something. Raises GitHubApiError."""
-        self._json("DELETE", path)
-
-    def redirect(self, path: str) -> str:
-        """The address of a download: the location of a 302, which is not followed here. Raises GitHubApiError."""
-
-        def ask() -> str:
-            status, headers, body = self._github.requester.requestJson("GET", path)
-            location = headers.get("location")
-            if status == 302 and isinstance(location, str):
-                return location
-            if status >= 400:
-                raise self._github.requester.createException(status, headers, {"message": body[:200]})
-            raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a redirect", status=status)
-
-        return self._attempts("GET", path, ask)
+        auth = Auth.Token(secret) if secret else None
+        self.requester: Requester = _PatientRequester(auth, api_url, patience=self.patience, sleep=sleep, now=now)
+        self.repository = Repository(self.requester, url=self.path)
 
     def close(self) -> None:
-        self._github.close()
+        self.requester.close()
 
-    def _json(
-        self,
-        verb: str,
-        path: str,
-        parameters: Mapping[str, str | int] | None = None,
-        body: Mapping[str, object] | None = None,
-    ) -> Any:
-        def ask() -> Any:
-            _, found = self._github.requester.requestJsonAndCheck(
-                verb, path, parameters=dict(parameters or {}) or None, input=dict(body) if body is not None else None
-            )
-            return found
 
-        return self._attempts(verb, path, ask)
+@contextmanager
+def reading_replies() -> Iterator[None]:
+    """Decorates what reads PyGithub's objects: GitHubApiError if a reply lacks what is read, or has another type of it.
 
-    def _attempts(self, verb: str, path: str, ask: Callable[[], Model]) -> Model:
-        attempts = self.patience.attempts
-        for attempt in range(1, attempts + 1):
-            try:
-                return ask()
-            except GitHubApiError as found:
-                api_error, pause = found, None
-            except GithubException as error:
-                api_error, pause = self._api_error(verb, path, error)
-            except (requests.RequestException, OSError) as error:
-                api_error = GitHubApiError(
-                    ApiErrorKind.UNREACHABLE, f"{path}: {type(error).__name__}", wrote=verb != "GET"
-                )
-                pause = 0.0
-            except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
-                api_error = GitHubApiError(ApiErrorKind.BROKEN, f"{path}: {type(error).__name__}", wrote=verb != "GET")
-                pause = 0.0
-            # A rate-limited POST was rejected unread; after any other error it may have succeeded.
-            final = (
-                pause is None or attempt == attempts or (verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED)
-            )
-            if final or not self._pause(pause or 0.0, attempt):
-                raise api_error from None
-        raise AssertionError("unreachable")
+    Works as a block, too.
+    """
+    try:
+        yield
+    except (BadAttributeException, GithubException, AttributeError, KeyError, TypeError, ValueError) as error:
+        message = f"a reply is not as GitHub describes it ({type(error).__name__})"
+        raise GitHubApiError(ApiErrorKind.BROKEN, message) from None
 
-    def _api_error(self, verb: str, path: str, error: GithubException) -> tuple[GitHubApiError, float | None]:
-        """The error for a bad status, and how long to wait before a retry (None: don't retry)."""
-        status = error.status
-        data = error.data
-        said = str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
-        message = f"{path}: {' '.join(said.split())[:200] or 'no reason given'}"
-        headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
-        wrote = verb != "GET"
-        limited = status == 429 or (
-            status == 403
-            and (
-                "retry-after" in headers
-                or headers.get("x-ratelimit-remaining") == "0"
-                or any(word in said.lower() for word in _LIMIT_WORDS)
-            )
-        )
-        if limited:
-            return GitHubApiError(ApiErrorKind.LIMITED, message, status=status), self._limit_pause(headers)
-        if status in (401, 403):
-            return GitHubApiError(ApiErrorKind.REFUSED, message, status=status), None
-        if status in (404, 410):
-            return GitHubApiError(ApiErrorKind.NOT_FOUND, message, status=status), None
-        if status >= 500:
-            return GitHubApiError(ApiErrorKind.UNREACHABLE, message, status=status, wrote=wrote), 0.0
-        return GitHubApiError(ApiErrorKind.INVALID, message, status=status), None
 
-    def _limit_pause(self, headers: Mapping[str, str]) -> float:
-        after = headers.get("retry-after", "")
-        if after.isdigit():
-            return float(after)
-        reset = headers.get("x-ratelimit-reset", "")
-        if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
-            return max(0.0, float(reset) - self._now()) + 1.0
-        return self.patience.max_pause_s
+Result = TypeVar("Result")
+Item = TypeVar("Item", bound=GithubObject)
 
-    def _pause(self, at_least_s: float, attempt: int) -> bool:
-        """Wait before the next attempt; False if that would take too long."""
-        pause = max(at_least_s, self.patience.first_pause_s * 2 ** (attempt - 1))
-        if pause > self.patience.max_pause_s or self._paused_s + pause > self.patience.total_pause_s:
-            return False
-        self._paused_s += pause
-        self.sleep(pause)
-        return True
 
-    @staticmethod
-    def _parse(model: type[Model], found: object, *, wrote: bool) -> Model:
-        try:
-            return TypeAdapter(model).validate_python(found)
-        except ValidationError as error:
-            raise GitHubApiError(ApiErrorKind.BROKEN, first_problem(error), wrote=wrote) from None
+def listed(listing: PaginatedList[Item], *, max_pages: int = MAX_PAGES) -> list[Item]:
+    """All objects of a listing, or those of its first pages. Raises GitHubApiError.
+
+    By numbers: the `next` links of replies could go on for ever.
+    """
+    items: list[Item] = []
+    for number in range(max_pages):
+        page = listing.get_page(number)
+        items += page
+        if len(page) < PER_PAGE:
+            break
+    return items
+
+
+def if_present(ask: Callable[[], Result]) -> Result | None:
+    """What `ask` returns; None if GitHub has no such thing. Raises GitHubApiError."""
+    try:
+        return ask()
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.NOT_FOUND:
+            return None
+        raise
+
+
+@reading_replies()
+def head_of(api: GitHubApi, branch: str) -> str:
+    """The newest commit of `branch`. Raises GitHubApiError."""
+    # By its branch name: a tag may have the same name.
+    return api.repository.get_branch(branch).commit.sha
+
+
+@reading_replies()
+def download_address(api: GitHubApi, path: str) -> str:
+    """Where a redirect, which is not followed here, leads. Raises GitHubApiError."""
+    headers, _ = api.requester.requestJsonAndCheck("GET", f"{api.path}/{path}")
+    location = headers["location"]
+    if not isinstance(location, str):
+        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a redirect")
+    return location

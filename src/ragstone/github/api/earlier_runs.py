@@ -7,17 +7,20 @@ answers there can do so here as well. A fork's runs never count, nor those of ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+
+from github.Artifact import Artifact
+from github.WorkflowRun import WorkflowRun
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.archive_members import MEMBER_LIMITS, manifest_of, open_members
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.earlier import lack_of
-from ragstone.github.api.artifacts import Artifact, artifacts_of, read_artifact
-from ragstone.github.api.client import GitHubApi, GitHubApiError
-from ragstone.github.api.trusted_runs import WorkflowRun
+from ragstone.github.api.artifacts import artifacts_of, read_artifact
+from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
+from ragstone.github.api.trusted_runs import newest_runs
 
 MAX_RUNS = 10
 """Of more runs of the same files, the artifacts of the newest are looked for."""
@@ -50,41 +53,33 @@ def find_earlier_run(
     return None
 
 
-def _same_runs(api: GitHubApi, own_run: int) -> Iterator[WorkflowRun]:
+@reading_replies()
+def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
     """The finished runs for the pull request of run `own_run` whose commit has the same files, the newest first.
 
     The first is run `own_run` itself, if it was tried before.
     """
-    own = api.get(WorkflowRun, f"{api.base}/actions/runs/{own_run}")
-    if own.head_branch is None or not _is_same(own, own):
-        return
-    if own.run_attempt > 1:
-        yield own
-    path = f"{api.base}/actions/workflows/{own.workflow_id}/runs"
-    wanted: dict[str, str | int] = {
-        "event": _EVENT,
-        "branch": own.head_branch,
-        "status": "completed",
-        "exclude_pull_requests": "true",
-    }
-    listed = api.pages(WorkflowRun, path, wanted, key="workflow_runs", max_pages=1)
-    found = [run for run in listed if run.id != own.id and run.status == "completed" and _is_same(run, own)]
-    found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
-    yield from found[:MAX_RUNS]
+    own = api.repository.get_workflow_run(own_run)
+    if not own.head_branch or not _is_same(own, own):
+        return []
+    listed = newest_runs(api, own.workflow_id, _EVENT, own.head_branch)
+    same = [run for run in listed if run.id != own.id and run.status == "completed" and _is_same(run, own)]
+    same.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+    tried_before = [own] if own.run_attempt > 1 else []
+    return tried_before + same[:MAX_RUNS]
 
 
 def _is_same(run: WorkflowRun, own: WorkflowRun) -> bool:
     """Whether `run` is of the same workflow, branch and files as `own`, and of no fork. The server's filters are
     verified."""
+    tree = getattr(run.head_commit, "tree_id", None)
     return (
         run.event == _EVENT
         and run.workflow_id == own.workflow_id
         and run.head_branch == own.head_branch
-        and run.head_repository is not None
-        and run.head_repository.id == run.repository.id == own.repository.id
-        and run.head_commit is not None
-        and own.head_commit is not None
-        and run.head_commit.tree_id == own.head_commit.tree_id
+        and getattr(run.head_repository, "id", None) == run.repository.id == own.repository.id
+        and tree is not None
+        and tree == getattr(own.head_commit, "tree_id", None)
     )
 
 

@@ -7,10 +7,9 @@ Only the default branch counts, and a branch that GitHub reports as protected.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from ragstone.formatting import clipped
-from ragstone.github.api.client import Branch, GitHubApi, GitHubApiError, Repository
+from ragstone.github.api.client import GitHubApi, GitHubApiError, head_of, if_present, reading_replies
 from ragstone.github.api.event import Event, EventKind
 
 
@@ -75,17 +74,23 @@ def why_unreviewed(api: GitHubApi | None, event: Event, branch: str | None) -> s
     if api is None:
         return "is not the default branch, and without a GitHub token it can't be asked whether it is protected"
     try:
-        if event.default_branch is None and branch == api.get(Repository, api.base).default_branch:
-            return None
-        found = api.find(Branch, f"{api.base}/branches/{quote(branch, safe='', errors='replace')}")
+        counts = _is_default_or_protected(api, event, branch)
     except GitHubApiError as api_error:
         return f"is not the default branch, and GitHub doesn't say whether it is protected ({api_error})"
+    return None if counts else "is neither the default branch nor protected"
+
+
+@reading_replies()
+def _is_default_or_protected(api: GitHubApi, event: Event, name: str) -> bool:
+    if event.default_branch is None and name == api.repository.default_branch:
+        return True
+    encodable = name.encode(errors="replace").decode()
+    branch = if_present(lambda: api.repository.get_branch(encodable))
     # Asked for a branch that was renamed, GitHub answers with the new one.
-    if found is not None and found.protected and found.name == branch:
-        return None
-    return "is neither the default branch nor protected"
+    return branch is not None and branch.protected is True and branch.name == name
 
 
+@reading_replies()
 def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     """The commit whose files are trusted; None: it is the one that is checked out.
 
@@ -94,11 +99,7 @@ def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     """
     if base.proposed is not None:
         return base.proposed
-    if base.unreviewed is not None:
-        return _default_head(api, base.event)
-    branch = base.event.default_branch or api.get(Repository, api.base).default_branch
-    return None if base.event.branch == branch else api.head_of(branch)
-
-
-def _default_head(api: GitHubApi, event: Event) -> str:
-    return api.head_of(event.default_branch or api.get(Repository, api.base).default_branch)
+    branch = base.event.default_branch or api.repository.default_branch
+    if base.unreviewed is None and base.event.branch == branch:
+        return None
+    return head_of(api, branch)

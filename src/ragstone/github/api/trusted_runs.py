@@ -13,52 +13,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from urllib.parse import quote
+from datetime import UTC
 
-from ragstone.github.api.artifacts import Artifact, artifacts_called, newest_artifact, read_artifact
-from ragstone.github.api.client import ApiReply, GitHubApi, GitHubApiError, Repository
+from github.Artifact import Artifact
+from github.GithubObject import NotSet
+from github.WorkflowRun import WorkflowRun
+
+from ragstone.github.api.artifacts import artifacts_called, newest_artifact, read_artifact
+from ragstone.github.api.client import GitHubApi, GitHubApiError, head_of, if_present, listed, reading_replies
 from ragstone.pipeline.baseline_search import BaselineStore, StoredRun, StoreFailed
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 """Events that only people with write access can trigger, and that run the branch's own code."""
 
 
-class _Owner(ApiReply):
-    id: int
-
-
-class _HeadCommit(ApiReply):
-    tree_id: str
-
-
-class WorkflowRun(ApiReply):
-    """A run in GitHub's list. `head_commit` is the commit `head_sha`; its tree is Git's name for all its files."""
-
-    id: int
-    workflow_id: int
-    event: str
-    status: str | None = None
-    head_branch: str | None = None
-    head_sha: str
-    head_commit: _HeadCommit | None = None
-    created_at: str
-    run_attempt: int = 1
-    html_url: str = ""
-    repository: _Owner
-    head_repository: _Owner | None = None
-
-
-class _Workflow(ApiReply):
-    id: int
-
-
-class _Comparison(ApiReply):
-    status: str
-
-
+@reading_replies()
 def workflow_id(api: GitHubApi, file: str) -> int:
     """GitHub's id of the workflow in `file` of .github/workflows. Raises GitHubApiError."""
-    return api.get(_Workflow, f"{api.base}/actions/workflows/{quote(file, safe='')}").id
+    return api.repository.get_workflow(file).id
+
+
+def newest_runs(api: GitHubApi, workflow: int, event: str, branch: str | None) -> list[WorkflowRun]:
+    """The newest 100 finished runs of `workflow` for `event`, by GitHub's filters. Raises GitHubApiError."""
+    runs = api.repository.get_workflow(workflow).get_runs(
+        event=event, branch=branch or NotSet, status="completed", exclude_pull_requests=True
+    )
+    return listed(runs, max_pages=1)
 
 
 class TrustedRuns:
@@ -68,12 +48,12 @@ class TrustedRuns:
     verified. All of it raises GitHubApiError.
     """
 
+    @reading_replies()
     def __init__(
         self, api: GitHubApi, own_run: int, workflow: str | None, branch: str | None, named: str | None = None
     ) -> None:
-        repository = api.get(Repository, api.base)
-        self.repository_id = repository.id
-        self.branch = branch or repository.default_branch
+        self.repository_id = api.repository.id
+        self.branch = branch or api.repository.default_branch
         self._api = api
         own = self._own = _own_run(api, own_run, named or workflow)
         if own is not None and named is None:
@@ -82,26 +62,26 @@ class TrustedRuns:
             self._workflow_id = workflow_id(api, named or workflow or "")
         self._own_run = own_run
         self._head: str | None = None
-        self._held: dict[str, bool] = {}
+        self._on_branch: dict[str, bool] = {}
 
+    @reading_replies()
     def newest(self) -> list[WorkflowRun]:
         """The newest runs, at most 100 per event, newest first."""
-        path = f"{self._api.base}/actions/workflows/{self._workflow_id}/runs"
-        found: list[WorkflowRun] = []
+        trusted: list[WorkflowRun] = []
         # Listed event by event, so that pull requests and forks can't push the wanted runs out of the list.
         for event in TRUSTED_EVENTS:
-            wanted: dict[str, str | int] = {"event": event, "status": "completed", "exclude_pull_requests": "true"}
-            if event != "merge_group":
-                wanted["branch"] = self.branch
-            runs = self._api.pages(WorkflowRun, path, wanted, key="workflow_runs", max_pages=1)
-            found += [run for run in runs if run.event == event and self._is_trusted(run)]
-        return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)
+            branch = None if event == "merge_group" else self.branch
+            runs = newest_runs(self._api, self._workflow_id, event, branch)
+            trusted += [run for run in runs if run.event == event and self._is_trusted(run)]
+        return sorted(trusted, key=lambda run: (run.created_at, run.id), reverse=True)
 
+    @reading_replies()
     def get(self, run_id: int) -> WorkflowRun | None:
         """Run `run_id`, None if it is gone or not one of these."""
-        run = self._api.find(WorkflowRun, f"{self._api.base}/actions/runs/{run_id}")
+        run = if_present(self._api.repository.get_workflow_run(run_id).complete)
         return run if run is not None and self._is_trusted(run) else None
 
+    @reading_replies()
     def earlier_attempt(self) -> WorkflowRun | None:
         """The own run, if it could be one of these once it is completed, and was started before."""
         own = self._own
@@ -111,14 +91,14 @@ class TrustedRuns:
         """Whether a run with that head branch could be one of these."""
         return head_branch == self.branch or (head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
 
+    @reading_replies()
     def branch_holds(self, sha: str) -> bool:
         """Whether the branch contains the commit: a tag may have the branch's name, and a queue may drop a commit."""
-        if sha not in self._held:
-            self._head = self._head or self._api.head_of(self.branch)
-            path = f"{self._api.base}/compare/{quote(sha, safe='')}...{quote(self._head, safe='')}"
-            compared = self._api.find(_Comparison, path)
-            self._held[sha] = compared is not None and compared.status in ("ahead", "identical")
-        return self._held[sha]
+        if sha not in self._on_branch:
+            self._head = self._head or head_of(self._api, self.branch)
+            compared = if_present(self._api.repository.compare(sha, self._head).complete)
+            self._on_branch[sha] = compared is not None and compared.status in ("ahead", "identical")
+        return self._on_branch[sha]
 
     def _is_trusted(self, run: WorkflowRun) -> bool:
         return run.status == "completed" and run.id != self._own_run and self._is_of_branch(run)
@@ -133,8 +113,7 @@ class TrustedRuns:
             run.event in TRUSTED_EVENTS
             and (queued if run.event == "merge_group" else run.head_branch == self.branch)
             and run.repository.id == self.repository_id
-            and run.head_repository is not None
-            and run.head_repository.id == self.repository_id
+            and getattr(run.head_repository, "id", None) == self.repository_id
             and run.workflow_id == self._workflow_id
         )
 
@@ -142,7 +121,7 @@ class TrustedRuns:
 def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | None:
     """GitHub's data on the run; None if it can't be read, and there is the file of a `workflow` to go by."""
     try:
-        return api.get(WorkflowRun, f"{api.base}/actions/runs/{run_id}")
+        return api.repository.get_workflow_run(run_id).complete()
     except GitHubApiError as api_error:
         if workflow is None or api_error.lacks_permission:
             raise
@@ -179,24 +158,26 @@ class GitHubArtifacts(BaselineStore):
 
     def newest(self) -> Iterator[StoredRun]:
         with _store_failures():
-            listed = self._runs().newest()
-            self._has_runs = bool(listed)
+            runs = self._runs().newest()
+            self._has_runs = bool(runs)
             again = self._runs().earlier_attempt()
-            if again is not None and (artifact := newest_artifact(self.api, again.id, self.artifact_name)) is not None:
-                yield replace(self._stored(again, artifact), history_only=True)
-            for run in listed[:MAX_NEAR]:
+            if again is not None:
+                artifact = newest_artifact(self.api, again.id, self.artifact_name)
+                if artifact is not None:
+                    yield replace(self._stored(again, artifact), history_only=True)
+            for run in runs[:MAX_NEAR]:
                 artifact = newest_artifact(self.api, run.id, self.artifact_name)
                 if artifact is not None and run.id not in self._seen:
                     yield self._stored(run, artifact)
-            yield from self._by_artifacts({run.id: run for run in listed})
+            yield from self._by_artifacts({run.id: run for run in runs})
 
     def of_run(self, run_id: int) -> StoredRun | None:
         if run_id in self._seen:
             return None
         with _store_failures():
             run = self._runs().get(run_id)
-            artifact = newest_artifact(self.api, run.id, self.artifact_name) if run is not None else None
-            return self._stored(run, artifact) if run is not None and artifact is not None else None
+            artifact = None if run is None else newest_artifact(self.api, run_id, self.artifact_name)
+            return None if run is None or artifact is None else self._stored(run, artifact)
 
     def why_empty(self) -> str:
         first, which = ("First run", "this workflow") if self.named is None else ("No baseline", self.named)
@@ -211,19 +192,21 @@ class GitHubArtifacts(BaselineStore):
             self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
         return self._found
 
-    def _by_artifacts(self, known: Mapping[int, WorkflowRun]) -> Iterator[StoredRun]:
+    def _by_artifacts(self, listed_runs: Mapping[int, WorkflowRun]) -> Iterator[StoredRun]:
         """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
         newest: dict[int, Artifact] = {}
         runs = self._runs()
         for artifact in artifacts_called(self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES):
-            source = artifact.workflow_run
             # Only to save requests: GitHub's data about the run itself decides.
-            if source is None or source.id is None or not runs.names_branch(source.head_branch):
+            source = artifact.raw_data.get("workflow_run") or {}
+            repositories = {source.get("repository_id"), source.get("head_repository_id")}
+            if repositories != {runs.repository_id} or not runs.names_branch(source.get("head_branch")):
                 continue
-            if source.repository_id == source.head_repository_id == runs.repository_id and source.id not in self._seen:
-                newest.setdefault(source.id, artifact)
+            run_id = artifact.workflow_run.id
+            if run_id not in self._seen:
+                newest.setdefault(run_id, artifact)
         for run_id, artifact in list(newest.items())[:MAX_FAR]:
-            run = known.get(run_id) or runs.get(run_id)
+            run = listed_runs.get(run_id) or runs.get(run_id)
             if run is not None and run_id not in self._seen:
                 yield self._stored(run, artifact)
 
@@ -253,7 +236,7 @@ class GitHubArtifacts(BaselineStore):
             run_id=run.id,
             url=run.html_url,
             branch=runs.branch,
-            created_at=run.created_at,
+            created_at=f"{run.created_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
         )
 
 
@@ -261,7 +244,8 @@ class GitHubArtifacts(BaselineStore):
 def _store_failures() -> Iterator[None]:
     """Turn a refusal of GitHub into StoreFailed."""
     try:
-        yield
+        with reading_replies():
+            yield
     except GitHubApiError as refused:
         hint = "Give the job `permissions: actions: read` (and `contents: read`)." if refused.lacks_permission else ""
         raise StoreFailed(str(refused), hint) from None

@@ -1,0 +1,42 @@
+"""The run that a workflow_run job reports, and its pull request: by GitHub's word, never by the run's artifacts."""
+
+from __future__ import annotations
+
+from github.PullRequest import PullRequest
+from github.WorkflowRun import WorkflowRun
+
+from ragstone.github.api.client import GitHubApi, listed, reading_replies
+from ragstone.github.api.event import Event
+
+
+class NothingToPost(Exception):  # noqa: N818 - an outcome to report
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@reading_replies()
+def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullRequest]:
+    """The run, from the API, and the one open pull request with its head commit."""
+    upstream = event.upstream
+    if upstream is None:
+        raise NothingToPost("This workflow_run job does not name the run to report.")
+    head = api.repository.get_workflow_run(upstream.run_id)
+    if head.event != "pull_request" or head.head_sha != upstream.head_sha:
+        raise NothingToPost("The run that this job follows is not for a pull request.")
+    repository_id = getattr(head.head_repository, "id", None)
+    if upstream.head_owner is None or not head.head_branch or repository_id is None:
+        raise NothingToPost("The head repository of the pull request no longer exists: nothing to post.")
+    listing = api.repository.get_pulls(state="open", head=f"{upstream.head_owner}:{head.head_branch}")
+    pulls = [
+        pull
+        for pull in listed(listing, max_pages=3)
+        if pull.head.sha == head.head_sha
+        and getattr(pull.head.repo, "id", None) == repository_id
+        and getattr(pull.base.repo, "id", None) == head.repository.id
+    ]
+    if not pulls:
+        raise NothingToPost("No open pull request has this commit as its head: nothing to post.")
+    if len(pulls) > 1:
+        raise NothingToPost("Several open pull requests have this commit as their head: nothing to post.")
+    return head, pulls[0]
