@@ -76,7 +76,7 @@ def test_accepting_a_drop_below_a_floor_says_that_the_run_fails_still(project: P
     regress(project)
     failed = gated(project, "out", **COMPARED)
     assert failed.verdict.accept == ()
-    assert "faithfulness is below its floor" in (accepted(project, "out").left or "")
+    assert "faithfulness is below its floor" in (accepted(project, "out").still_failing or "")
     (note,) = [note for note in failed.verdict.notes if "Accepting the drop of faithfulness" in note]
     assert "below its floor" in note
     assert note in (project / "out" / "report.md").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_floor_of_another_metric_is_said_and_one_that_only_warns_is_not(
     floor = f'[metrics.answer_correctness]\nmin = 1.0\naction = "{action}"\n'
     (project / "thresholds.toml").write_text(f"{POLICY}\n{floor}", encoding="utf-8")
     gated(project, "out", **COMPARED, run__metrics=both)
-    assert ("answer_correctness is below its floor" in (accepted(project, "out").left or "")) is left
+    assert ("answer_correctness is below its floor" in (accepted(project, "out").still_failing or "")) is left
 
 
 @pytest.mark.heavy

@@ -72,7 +72,7 @@ def command(
                 "--drop, --of-run and --of-baseline must be used together.", hint="Give all three, or a RUN."
             )
         shown = Shown(drop, of_run, of_baseline, of_edit)
-    done = accept(
+    accepted = accept(
         read_policy(settings),
         settings.root,
         shown,
@@ -83,9 +83,9 @@ def command(
         today=datetime.datetime.now(datetime.UTC).date(),
         custom=settings.metrics,
     )
-    entry = done.entry
-    say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(done.file))}.")
-    if done.left is not None:
-        say(f"But {done.left}")
+    entry = accepted.entry
+    say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(accepted.file))}.")
+    if accepted.still_failing is not None:
+        say(f"But {accepted.still_failing}")
     say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
     return 0

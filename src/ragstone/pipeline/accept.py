@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,14 +40,17 @@ _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The drop of a run: its size, the run, its baseline, the edit of the golden set (all three as fingerprints)."""
+    """The drop of a run that is to be accepted."""
 
     drop: float
     run: str
+    """The fingerprint of the run."""
     baseline: str
+    """The fingerprint of the run's baseline."""
     edit: str | None = None
+    """The fingerprint of the edit of the golden set, if that is what is accepted."""
     commit: str | None = None
-    left: str | None = None
+    still_failing: str | None = None
     """What fails the run anyway, if anything does: a sentence."""
 
 
@@ -60,9 +63,11 @@ class _Report(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
+    """The entry that was written, and to which file."""
+
     entry: AcceptedEntry
     file: Path
-    left: str | None = None
+    still_failing: str | None = None
 
 
 def accept(
@@ -83,31 +88,27 @@ def accept(
     `shown` is the drop, or the directory of the run with it; `custom` are the project's own metrics. Raises ConfigError
     if there is no such drop, or the entry can't be written.
     """
-    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
-        what = f"an edit of the {GOLDEN_SET}" if metric == GOLDEN_SET else metric
-        raise ConfigError(f"{what} has no slice.", where="--slice", hint="Remove --slice.")
-    known = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *(name for _, name, _ in policy.table.rules())}
-    if metric not in known and find_metric(metric) is None and isinstance(shown, Path):
-        known |= {check.metric for check in _checks(shown) if check.metric is not None}
-    if metric not in known and find_metric(metric) is None:
-        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, known))
+    _require_metric(policy, shown, metric, slice_, custom)
     if expires is not None and expires < today:
         raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
-    found = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
-    if (metric == GOLDEN_SET) != (found.edit is not None):
-        needed = f"is needed for the metric '{GOLDEN_SET}', and for no other."
-        raise ConfigError(needed, where="--of-edit", hint="Use the command in the report as it is.")
+    drop = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
+    if (metric == GOLDEN_SET) != (drop.edit is not None):
+        raise ConfigError(
+            f"is needed for the metric '{GOLDEN_SET}', and for no other.",
+            where="--of-edit",
+            hint="Use the command in the report as it is.",
+        )
     try:
         entry = AcceptedEntry(
-            id=entry_id(metric, slice_, found.run, found.baseline),
+            id=entry_id(metric, slice_, drop.run, drop.baseline),
             metric=metric,
             slice=slice_,
-            drop=found.drop,
+            drop=drop.drop,
             reason=reason,
-            run=found.run,
-            baseline=found.baseline,
-            edit=found.edit,
-            commit=found.commit,
+            run=drop.run,
+            baseline=drop.baseline,
+            edit=drop.edit,
+            commit=drop.commit,
             date=today,
             expires=expires,
         )
@@ -116,13 +117,35 @@ def accept(
         raise ConfigError(f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}.") from None
     folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
-    if any(entry.id == other.id for other in policy.accepted):
+    _append(entry, policy, file)
+    return Accepted(entry, file, drop.still_failing)
+
+
+def _require_metric(
+    policy: Policy, shown: Shown | Path, metric: str, slice_: str | None, custom: Collection[str]
+) -> None:
+    """Raise ConfigError unless a drop of `metric` can be accepted."""
+    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
+        subject = f"an edit of the {GOLDEN_SET}" if metric == GOLDEN_SET else metric
+        raise ConfigError(f"{subject} has no slice.", where="--slice", hint="Remove --slice.")
+    if find_metric(metric) is not None:
+        return
+    with_rules = {name for _, name, _ in policy.table.rules()}
+    metrics = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
+    if metric not in metrics and isinstance(shown, Path):
+        metrics |= {check.metric for check in _checks(shown) if check.metric is not None}
+    if metric not in metrics:
+        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, metrics))
+
+
+def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
+    """Add `entry` to the end of `file`. Raises ConfigError if it is there already."""
+    if any(entry.id == accepted.id for accepted in policy.accepted):
         raise ConfigError(f"this {entry.what} is already accepted ({entry.id}).", where=str(file))
     before = read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEAD
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)
-    return Accepted(entry, file, found.left)
 
 
 def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
@@ -136,39 +159,66 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
     checks = _checks(path)
-    target = (metric, slice_)
-    of = [
-        one
-        for one in checks
-        if (one.metric, one.slice) == target
-        or (metric, one.kind) == (GOLDEN_SET, CheckKind.GOLDEN_SET)
-        or (metric, one.kind) == (one.name, CheckKind.SHARE)
-    ]
-    floors = [one for one in checks if (one.status, one.action) == (Status.FAIL, Action.BLOCK) and one.kind in LEVELS]
-    floor = next((one for one in floors if one in of), floors[0] if floors else None)
-    left = None
-    offer = next((found for one in of if (found := offer_for(one, policy.gate.decision)) is not None), None)
-    if floor is not None:
-        bound, what = ("max", "above its ceiling") if floor.kind == "ceiling" else ("min", "below its floor")
-        title = title_of(floor.metric, floor.slice)
-        said = f"{title} is {what}, and `ragstone accept` does not apply to {floor.kind}s."
-        hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
-        if offer is None and floor in of:
-            key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
-            raise ConfigError(said, where=policy.where(*key), hint=hint)
-        left = f"{said} So the run fails still. {hint}"
+    of_metric = [check for check in checks if _is_about(check, metric, slice_)]
+    offers = [offer_for(check, policy.gate.decision) for check in of_metric]
+    offer = next((offer for offer in offers if offer is not None), None)
+    still_failing = _failing_floor(checks, of_metric, policy, metric, slice_, is_offered=offer is not None)
     if offer is None:
-        change = next((one for one in of if one.kind in {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}), None)
-        if metric == GOLDEN_SET:
-            said = "no more questions of the baseline were edited than may be." if change is None else change.reason
-        elif metric in GUARDS:
-            said = f"{metric} is no check of this run." if change is None else change.reason
-        elif change is None:
-            said = f"{title_of(*target)} has no {change_word(metric)} check in this run"
-        else:
-            said = f"{title_of(*target)} did not fail its {change.kind} check: {change.reason}"
-        raise ConfigError(f"there is nothing to accept: {said}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, offer.edit, run.manifest.system.commit, left)
+        why = _why_nothing(of_metric, metric, slice_)
+        raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
+    return Shown(offer.drop, run.fingerprint, used.fingerprint, offer.edit, run.manifest.system.commit, still_failing)
+
+
+def _is_about(check: Check, metric: str, slice_: str | None) -> bool:
+    """Whether `check` is one of `metric`, of the golden set's edit, or of the guard of this name."""
+    if metric == GOLDEN_SET:
+        return check.kind is CheckKind.GOLDEN_SET
+    if check.kind is CheckKind.SHARE and check.name == metric:
+        return True
+    return check.place == (metric, slice_)
+
+
+def _failing_floor(
+    checks: Sequence[Check],
+    of_metric: Sequence[Check],
+    policy: Policy,
+    metric: str,
+    slice_: str | None,
+    *,
+    is_offered: bool,
+) -> str | None:
+    """A sentence on a floor (or ceiling) that fails the run whatever is accepted.
+
+    Raises ConfigError if it is that of `metric`, and nothing of it is offered.
+    """
+    failed = [check for check in checks if check.status is Status.FAIL and check.action is Action.BLOCK]
+    levels = [check for check in failed if check.kind in LEVELS]
+    own = [check for check in levels if check in of_metric]
+    if not levels:
+        return None
+    level = own[0] if own else levels[0]
+    bound, side = ("max", "above its ceiling") if level.kind is CheckKind.CEILING else ("min", "below its floor")
+    title = title_of(level.metric, level.slice)
+    sentence = f"{title} is {side}, and `ragstone accept` does not apply to {level.kind}s."
+    hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
+    if own and not is_offered:
+        key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
+        raise ConfigError(sentence, where=policy.where(*key), hint=hint)
+    return f"{sentence} So the run fails still. {hint}"
+
+
+def _why_nothing(of_metric: Sequence[Check], metric: str, slice_: str | None) -> str:
+    """Why no drop, rise or edit can be accepted, as the end of a sentence."""
+    kinds = {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}
+    change = next((check for check in of_metric if check.kind in kinds), None)
+    if metric == GOLDEN_SET:
+        return "no more questions of the baseline were edited than may be." if change is None else change.reason
+    if metric in GUARDS:
+        return f"{metric} is no check of this run." if change is None else change.reason
+    title = title_of(metric, slice_)
+    if change is None:
+        return f"{title} has no {change_word(metric)} check in this run"
+    return f"{title} did not fail its {change.kind} check: {change.reason}"
 
 
 def _checks(path: Path) -> tuple[Check, ...]:

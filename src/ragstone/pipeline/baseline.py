@@ -18,13 +18,13 @@ def open_baseline(path: Path) -> RunDirectory:
     """
     try:
         run = RunDirectory.open(path)
-        found = eligible_run(run)
+        baseline = eligible_run(run)
     except RunDirectoryError as error:
         raise BaselineError(
             f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
         ) from None
-    if found is not None:
-        return found
+    if baseline is not None:
+        return baseline
     if run.manifest.state != "finished":
         raise BaselineError(
             f"the baseline run was {run.manifest.state}, not finished.",
@@ -61,8 +61,9 @@ class NamedBaseline:
 
 def refuse_nested(path: Path, out: Path) -> None:
     """Raise ConfigError if the baseline in `path` and the run directory `out` are inside each other."""
-    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
-    if theirs != ours and theirs != ours / CARRIED and (theirs.is_relative_to(ours) or ours.is_relative_to(theirs)):
+    baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    is_inside = baseline.is_relative_to(own) or own.is_relative_to(baseline)
+    if is_inside and baseline not in (own, own / CARRIED):
         raise ConfigError(
             f"the run directory ({out}) and its baseline ({path}) must not contain each other.",
             hint="Use a separate directory for --out.",
@@ -76,14 +77,14 @@ def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
     BaselineError if there is none, ConfigError if one is inside the other.
     """
     refuse_nested(path, out)
-    theirs, ours = Path(os.path.realpath(path)), Path(os.path.realpath(out))
-    found = open_baseline(path)
-    itself = found.path == path
-    if theirs != ours:
-        return NamedBaseline(found, is_kept=theirs == ours / CARRIED, stands_in=not itself)
-    if itself and resume:
+    baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    run = open_baseline(path)
+    is_itself = run.path == path
+    if baseline != own:
+        return NamedBaseline(run, is_kept=baseline == own / CARRIED, stands_in=not is_itself)
+    if is_itself and resume:
         # The existing run is the one being resumed: only the baseline it carries is older.
-        carried = carried_run(found)
+        carried = carried_run(run)
         if carried is None:
             raise BaselineError(
                 "a resumed run can't be its own baseline.",
@@ -91,4 +92,4 @@ def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
                 hint="Use another --baseline, or start over without --resume.",
             )
         return NamedBaseline(carried, is_kept=True)
-    return NamedBaseline(carry(found, out), is_kept=True, stands_in=not itself)
+    return NamedBaseline(carry(run, out), is_kept=True, stands_in=not is_itself)

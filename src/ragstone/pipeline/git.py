@@ -41,7 +41,7 @@ class Git:
         """What git prints, without surrounding space. Raises GitFailed; ConfigError if there is no git."""
         environ = child_environment((), self.environ)
         try:
-            found = subprocess.run(  # noqa: S603
+            done = subprocess.run(  # noqa: S603
                 ["git", "-c", f"core.hooksPath={os.devnull}", *arguments],  # noqa: S607 - git is where PATH says
                 cwd=self.folder,
                 env={**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
@@ -51,14 +51,14 @@ class Git:
                 check=False,
             )
         except FileNotFoundError:
-            raise ConfigError("git was not found on PATH.", where=self.setting) from None
+            raise ConfigError("git was not done on PATH.", where=self.setting) from None
         except subprocess.TimeoutExpired:
             raise GitFailed(arguments, f"it took more than {self.timeout_s:g} s") from None
-        if found.returncode != 0:
-            lines = found.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {found.returncode}"]
+        if done.returncode != 0:
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {done.returncode}"]
             line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
             raise GitFailed(arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300])
-        return found.stdout.decode("utf-8", "replace").strip()
+        return done.stdout.decode("utf-8", "replace").strip()
 
     def text_or(self, default: str, *arguments: str) -> str:
         """What git prints, as `text`; `default` if it refuses."""

@@ -41,8 +41,12 @@ def invocation_of(
     Git configuration can name programs to run; files outside of it are copies that Ragstone made.
     """
     top = _top(settings, environ) if trusts_checkout else settings.within
-    start = top if top is not None and settings.file is not None else settings.root if top is not None else Path()
-    changed, untracked = _uncommitted(settings, environ) if trusts_checkout and top is not None else (None, None)
+    start = Path()
+    if top is not None:
+        start = top if settings.file is not None else settings.root
+    changed, untracked = None, None
+    if trusts_checkout and top is not None:
+        changed, untracked = _uncommitted(settings, environ)
     shared = None if trusts_checkout else settings.within
     return Invocation(
         command=command,
@@ -79,18 +83,19 @@ def _options(
     """The options that differ from the config file, as text. Paths are relative to `start`; with `shared`, those
     outside of it are left out."""
     reference = settings.of_file or Settings(root=settings.root)
-    found: dict[str, str | tuple[str, ...]] = {}
+    options: dict[str, str | tuple[str, ...]] = {}
     for option in OPTIONS:
         value = _value(settings, option.key)
-        skipped = option.secret or option.key in _NOT_REPRODUCED or (command == "run" and option.of_gate)
-        if skipped or value in (None, ()) or value == _value(reference, option.key):
+        is_skipped = option.secret or option.key in _NOT_REPRODUCED or (command == "run" and option.of_gate)
+        if is_skipped or value in (None, ()) or value == _value(reference, option.key):
             continue
-        values = [_text(option, one, settings.root, start) for one in (value if isinstance(value, tuple) else (value,))]
-        if shared is not None and option.is_path and any(_is_outside(start / one, shared) for one in values):
+        items = value if isinstance(value, tuple) else (value,)
+        texts = [_text(option, item, settings.root, start) for item in items]
+        if shared is not None and option.is_path and any(_is_outside(start / text, shared) for text in texts):
             continue
-        values = [redact(one) for one in values]
-        found[option.key] = tuple(values) if isinstance(value, tuple) else values[0]
-    return found
+        texts = [redact(text) for text in texts]
+        options[option.key] = tuple(texts) if isinstance(value, tuple) else texts[0]
+    return options
 
 
 def _text(option: Option, value: object, root: Path, start: Path) -> str:
@@ -115,8 +120,8 @@ def _path(path: Path, base: Path, start: Path) -> str:
     """`path`, which is relative to `base`, as given in `start`. A bare name means a file next to the config file."""
     if path.is_absolute() and _is_outside(path, start):
         return str(path)
-    found = _relative(base / path, start)
-    return found if "/" in found or _same(base, start) else f"./{found}"
+    relative = _relative(base / path, start)
+    return relative if "/" in relative or _same(base, start) else f"./{relative}"
 
 
 def _relative(path: Path, start: Path) -> str:
@@ -125,8 +130,8 @@ def _relative(path: Path, start: Path) -> str:
     return Path(os.path.relpath(real, os.path.realpath(start))).as_posix()
 
 
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _same(first: Path, second: Path) -> bool:
+    return os.path.realpath(first) == os.path.realpath(second)
 
 
 def _is_outside(path: Path, folder: Path) -> bool:
@@ -143,27 +148,26 @@ def _without_credentials(url: str) -> str:
 
 def _value(settings: Settings, key: str) -> object:
     table, _, name = key.partition(".")
-    found: object = getattr(getattr(settings, table), name)
-    return found.get_secret_value() if isinstance(found, SecretStr) else found
+    value: object = getattr(getattr(settings, table), name)
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 # -- git ---------------------------------------------------------------------------------------------------------------
 
 
 def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    found = _git(settings.root, environ, "rev-parse", "--show-toplevel")
-    return Path(found) if found else None
+    folder = _git(settings.root, environ, "rev-parse", "--show-toplevel")
+    return Path(folder) if folder else None
 
 
 def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | None, int | None]:
     """The number of changed and of untracked files, without caches and what Ragstone itself reads and writes."""
-    own = [str(value) for key in _OWN_OUTPUT if (value := _value(settings, key)) is not None]
-    excluded = [f":(exclude){os.path.realpath(settings.path(one))}" for one in own]
     top = _top(settings, environ)
-    inside = [one for one in excluded if top is not None and not _is_outside(Path(one.partition(")")[2]), top)]
-    status = _git(
-        settings.root, environ, "status", "--porcelain", "--", ":/", ":(top,exclude,glob)**/__pycache__/**", *inside
-    )
+    values = [_value(settings, key) for key in _OWN_OUTPUT]
+    own = [os.path.realpath(settings.path(str(value))) for value in values if value is not None]
+    excluded = [f":(exclude){path}" for path in own if top is not None and not _is_outside(Path(path), top)]
+    caches = ":(top,exclude,glob)**/__pycache__/**"
+    status = _git(settings.root, environ, "status", "--porcelain", "--", ":/", caches, *excluded)
     hidden = None if top is None else _hidden_changes(top, environ)
     if status is None or hidden is None:
         return None, None
@@ -187,13 +191,13 @@ def _hidden_changes(top: Path, environ: Mapping[str, str]) -> int | None:
         if (tag.islower() or tag == _SKIPPED) and not is_left_out:
             expected[name] = sha
     names = [name for name in expected if (top / name).is_file()]
-    found: list[str] = []
+    hashes: list[str] = []
     for start in range(0, len(names), _HASHED_AT_ONCE):
-        hashed = _git(top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE])
-        if hashed is None:
+        printed = _git(top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE])
+        if printed is None:
             return None
-        found += hashed.split()
-    same = sum(expected[name] == sha for name, sha in zip(names, found, strict=True))
+        hashes += printed.split()
+    same = sum(expected[name] == sha for name, sha in zip(names, hashes, strict=True))
     return len(expected) - same
 
 

@@ -33,12 +33,6 @@ def _words(value: object) -> object:
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
-def _distinct_words(value: object) -> object:
-    found = _words(value)
-    texts = isinstance(found, (list, tuple)) and all(isinstance(one, str) for one in found)
-    return tuple(dict.fromkeys(found)) if texts else found  # type: ignore[call-overload]
-
-
 def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:
     if not all(map(_DIGEST.fullmatch, values)):
         raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
@@ -127,9 +121,9 @@ class SystemSettings(_Table):
 
     def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSettings:
         """The settings of a worker that calls `functions` in the system's interpreter and environment."""
-        found = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0, "part": None})
-        found._functions = dict(functions)
-        return found
+        settings = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0, "part": None})
+        settings._functions = dict(functions)
+        return settings
 
 
 class Price(SystemPrice):
@@ -166,8 +160,8 @@ class JudgeSettings(_Table):
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
     @classmethod
     def _blank_is_absent(cls, value: SecretStr | None) -> SecretStr | None:
-        found = value.get_secret_value().strip() if value is not None else ""
-        return SecretStr(found) if found else None
+        secret = value.get_secret_value().strip() if value is not None else ""
+        return SecretStr(secret) if secret else None
 
     def secrets(self) -> tuple[str, ...]:
         """Keys and header values, which must never be shown."""
@@ -253,9 +247,10 @@ class CustomMetric(_Table):
     def calling(cls, function: Callable[..., object], *, timeout_s: float = 10.0) -> CustomMetric:
         """A metric that calls `function` in this process."""
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        found = cls(python=f"{getattr(function, '__module__', None) or 'callable'}:{name}", timeout_s=timeout_s)
-        found._function = function
-        return found
+        module = getattr(function, "__module__", None) or "callable"
+        metric = cls(python=f"{module}:{name}", timeout_s=timeout_s)
+        metric._function = function
+        return metric
 
 
 class Settings(_Table):
