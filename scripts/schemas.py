@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from ragstone.gate.policy_file import policy_schema
-from ragstone.gate.sample_change import report_key
 from ragstone.report.parts import Document
 from ragstone.report.report_json import SCHEMA, document_adapter
 
@@ -26,7 +25,7 @@ def report_schema() -> dict[str, Any]:
     for kind in dataclasses_in(Document):
         part = described if kind is Document else schema["$defs"][kind.__name__]
         for name, text in field_docs(kind).items():
-            part["properties"][report_key(name)]["description"] = text
+            part["properties"][name]["description"] = text
     return described
 
 

@@ -305,8 +305,8 @@ def test_every_report_says_why_samples_got_worse(tmp_path: Path) -> None:
     assert {sample["cause"] for sample in report["samples"]["worst"]} == {"retrieved but ignored"}
     for sample in report["samples"]["worst"]:
         facts = sample["facts"]
-        assert (facts["lost"], facts["same"]) == (False, False)
-        assert facts["said"]["unsupported"] == facts["said"]["statements"]
+        assert (facts["evidence_lost"], facts["answer_unchanged"]) == (False, False)
+        assert facts["answer"]["unsupported"] == facts["answer"]["statements"]
     assert report["explanation"]["attribution"]["side"] == "generation"
     for name in ("report.md", "report.html", "junit.xml"):
         assert "retrieved but ignored" in (out / name).read_text(encoding="utf-8"), name

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.rewording import missing_statements, unsupported_statements
 from ragstone.golden.sample import Sample
@@ -45,40 +43,10 @@ _END = re.compile(r"[.!?…。！？][\W_]*$")
 
 EvidenceSource = Literal["reference_contexts", "relevant_ids", "judge"]
 
-_REPORT_KEYS = {
-    "evidence_retrieved": "held",
-    "evidence_source": "by",
-    "evidence_lost": "lost",
-    "evidence_ranks_lower": "lower",
-    "low_evidence_unused": "unused",
-    "evidence_change": "change",
-    "evidence_share": "left",
-    "relevant_ids_lost": "old_ids",
-    "answer_unchanged": "same",
-    "answer_truncated": "cut",
-    "without_contexts": "bare",
-    "answer": "said",
-    "baseline_answer": "before",
-    "reference_statements": "wanted",
-    "stated": "given",
-    "unlike_reference": "elsewhere",
-    "on_another_question": "beside",
-    "ignores_useful_contexts": "passes_over",
-    "foreign_language": "language",
-}
-"""The keys of report.json, where they are not the names of the fields."""
-
-
-def report_key(name: str) -> str:
-    """The key of report.json for the field `name` of a sample's change or of a judged answer."""
-    return _REPORT_KEYS.get(name, name)
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
     """The first answer to a sample, as far as it was judged."""
-
-    __pydantic_config__ = ConfigDict(alias_generator=report_key)
 
     empty: bool = False
     abstains: bool = False
@@ -119,8 +87,6 @@ class JudgedAnswer:
 @dataclass(frozen=True, slots=True)
 class SampleChange:
     """What became of one sample between the baseline and this run; without a baseline, what is wrong with it."""
-
-    __pydantic_config__ = ConfigDict(alias_generator=report_key)
 
     compared: bool = False
     """The baseline has an answer to it."""

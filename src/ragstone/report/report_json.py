@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from ragstone.report.escape import encodable
 from ragstone.report.parts import Document
@@ -33,6 +34,6 @@ def render_json(document: Document) -> str:
 
     Nothing in it is a command to a runner that prints it.
     """
-    body = encodable(document_adapter().dump_python(document, mode="json", by_alias=True))
+    body = encodable(to_jsonable_python(document))
     text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
     return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
