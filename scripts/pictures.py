@@ -2,7 +2,7 @@
 
 The regressed example is gated for real. Headless Chromium takes one picture of its comment on a pull request, in a
 frame like GitHub's, and one of its HTML report. What they say is written to docs/images/pictures.txt, which a test
-compares with what the example says today. Needs Chromium, the DejaVu fonts and the Noto emoji font.
+compares with what the example says today. Needs Chromium and FONTS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ from tests.report.comments import framed  # noqa: E402 - from the root of the re
 
 EXAMPLE = Path("examples") / "docs-qa"
 IMAGES = ROOT / "docs" / "images"
+FONTS = ("DejaVu Sans", "Noto Color Emoji")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def require_fonts() -> None:
+    """End with a message if a font is missing: the marks of a verdict would be empty boxes."""
+    program = shutil.which("fc-list") or sys.exit("pictures need fontconfig: fc-list was not found")
+    listing = subprocess.run([program, ":", "family"], capture_output=True, text=True, check=True).stdout
+    missing = [font for font in FONTS if font not in listing]
+    if missing:
+        sys.exit(f"pictures need the fonts {', '.join(missing)}: install fonts-dejavu-core and fonts-noto-color-emoji")
 
 
 def gate(out: Path) -> None:
@@ -50,6 +60,7 @@ def shown(comment: str) -> str:
 
 def draw(folder: Path) -> None:
     """Write both pictures, and what they say, to `folder`."""
+    require_fonts()
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "ragstone-run"
         gate(out)
