@@ -9,8 +9,8 @@ import pytest
 
 from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
+from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
-from ragstone.github.publish import Report
 from ragstone.report.parts import Document, SamplesPart
 from tests.report.conftest import helpdesk_report
 from tests.report.runs import one_check
@@ -53,7 +53,7 @@ def test_a_pass_is_unchanged_without_anything_of_interest(report: Document | Non
 
 
 def outputs(report: Document | None) -> dict[str, str]:
-    return output_values(Report(report), baseline_run_id=None, run_directory="", files={}, comment_url="")
+    return output_values(Report(report))
 
 
 def test_coverage_is_that_of_the_metric_that_covers_least_of_the_whole_run() -> None:

@@ -23,6 +23,7 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"
+NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
 OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
 """Settings with which a config file could choose what it is compared with."""
 
@@ -41,12 +42,9 @@ def find_base_commit(job: Job) -> str | None:
             hint="Leave `github-token` as it is, and give the job `permissions: contents: read`.",
         )
     try:
-        found = compared_commit(job.api, job.base)
+        return compared_commit(job.api, job.base)
     except GitHubApiError as api_error:
         raise _not_downloaded(str(api_error)) from None
-    if found is None:
-        job.notes.append("This run has no base commit, so it is compared with the newest good run, as with `artifact`.")
-    return found
 
 
 def prepare_base(

@@ -19,13 +19,14 @@ from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.files import read_regular
 from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy
-from ragstone.github.api.base_tree import find_commit
+from ragstone.github.annotations import Places
+from ragstone.github.api.base_tree import tree_of
 from ragstone.github.api.changed_files import changed_files
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
-from ragstone.github.base_commit import OWN_SETTINGS, find_base_commit, prepare_base
+from ragstone.github.base_commit import NO_BASE_COMMIT, OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.github.branch_history import merged_pull_request, tagged_commits
 from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
@@ -45,6 +46,7 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import read_golden_set, run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
+from ragstone.report.parts import Links
 from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
@@ -53,24 +55,39 @@ _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATC
 _LOG_TAIL = 64 * 1024
 
 
+Write = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The settings that the base branch allows, and the commit to ask beside the change, None if there is none.
+
+    `changes` are what the checkout's config has otherwise: taken back for this run, but in force once it is merged.
+    """
+
+    settings: Trusted[Settings]
+    base_commit: str | None
+    changes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Checkout:
     """What a job evaluates and decides by, read once before any code of the checkout runs.
 
-    Later changes by user code have no effect. `settings` are those that the base branch allows; `base_commit` is the
-    commit to ask beside the change, None if there is none.
+    Later changes by user code have no effect.
     """
 
     settings: Trusted[Settings]
     policy: Policy
     golden: GoldenSet
     templates: Templates | None
-    base_commit: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How a job judges: its `settings`, with what is left of them if there is no key for the judge.
+    """How a job judges: its `settings`, with what remains of them if there is no key for the judge.
 
     `unproven` says what is left out, so that the run can't pass. `outcome` is the verdict if nothing can be judged.
     """
@@ -78,9 +95,39 @@ class Judged:
     settings: Trusted[Settings]
     unproven: str | None = None
     outcome: GateOutcome | None = None
+    notes: tuple[str, ...] = ()
 
 
-async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has it.
+
+    `history` is that of the branch. `unproven` says why the run can't pass without the baseline.
+    """
+
+    run: RunDirectory | None = None
+    trusted: TrustedBaseline | None = None
+    history: bytes | None = None
+    unproven: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The `outcome` of the gate, or the `error` in its place, with what is known by then.
+
+    `changes` are what a pull request changes about the gate.
+    """
+
+    outcome: GateOutcome | None
+    error: RagstoneError | None
+    checkout: Checkout | None
+    changes: tuple[str, ...]
+    notes: tuple[str, ...]
+    baseline_run_id: int | None
+
+
+async def evaluate(job: Job, write: Write) -> Evaluation:
     """The verdict. What can be checked without running user code is checked first."""
     context = RunContext(
         environ=job.environ,
@@ -90,16 +137,70 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
         now=job.now,
         trusts_checkout=False,
     )
-    checkout = read_checkout(job)
-    judged = choose_judge(job, checkout)
-    if judged.outcome is not None:
-        return judged.outcome
-    request = gate_request(job, checkout, judged, context, write)
+    unreviewed = () if job.base.sentence is None else (job.base.sentence,)
+    notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    checkout: Checkout | None = None
+    baseline_run_id: int | None = None
+    outcome: GateOutcome | None = None
+    error: RagstoneError | None = None
+    try:
+        allowed = allow_settings(job)
+        changes, notes = allowed.changes, allowed.notes
+        checkout = read_checkout(job, allowed.settings)
+        notes += checkout.notes
+        judged = choose_judge(job, checkout)
+        notes += judged.notes
+        outcome = judged.outcome
+        if outcome is None:
+            plan = _run_plan(checkout, judged, context)
+            plan, file_notes = _comparing_files(plan, job)
+            notes += file_notes
+            comparison = find_comparison(job, checkout.settings.value, allowed.base_commit, write)
+            notes += comparison.notes
+            if comparison.trusted is not None and allowed.base_commit is None:
+                baseline_run_id = comparison.trusted.run_id
+            changed = changes_to_the_gate(
+                job, checkout.settings.value, checkout.policy, checkout.golden, comparison.run
+            )
+            changes += changed.sentences
+            notes = changed.sentences + notes
+            past, history_notes = _past(job, checkout, comparison)
+            notes += history_notes
+            request = GateRequest(
+                run=plan if job.container is None else job.container.staged(plan),
+                policy=checkout.policy,
+                fail_on=judged.settings.value.gate.fail_on,
+                baseline=comparison.run,
+                baseline_required=judged.settings.value.gate.baseline is not None,
+                earlier=_earlier_run(job, checkout.settings.value, plan, write),
+                past=past,
+                templates=checkout.templates,
+                links=_links(job, allowed.base_commit, comparison.trusted),
+                role=_role(job, comparison.trusted),
+                warnings=unreviewed + notes,
+                folder=_policy_folder(checkout.policy, checkout.settings.value.root, job.places),
+                unproven=judged.unproven or comparison.unproven or changed.unproven,
+            )
+            outcome = await _run(job, request, allowed.base_commit, judged.settings, context, write)
+    except RagstoneError as caught:
+        error = caught
+    return Evaluation(outcome, error, checkout, changes, unreviewed + notes, baseline_run_id)
+
+
+async def _run(
+    job: Job,
+    request: GateRequest,
+    base_commit: str | None,
+    settings: Trusted[Settings],
+    context: RunContext,
+    write: Write,
+) -> GateOutcome:
+    """Set up the systems, that of the base commit first, before any code of the checkout runs; then ask the gate."""
     log = job.temporary / SYSTEM_LOG
-    if checkout.base_commit is not None:
-        # Before any code of the checkout runs, the container's or another.
-        known = lineage(request.baseline) if isinstance(request.baseline, RunDirectory) else ()
-        plan, base = prepare_base(job, checkout.base_commit, judged.settings, request, known, write)
+    if base_commit is not None:
+        fingerprints = lineage(request.baseline) if isinstance(request.baseline, RunDirectory) else ()
+        plan, base = prepare_base(job, base_commit, settings, request, fingerprints, write)
         request = replace(request, run=plan, base=base)
     if job.container is not None:
         plan, context = job.container.prepare(request.run, context, log, write)
@@ -118,11 +219,11 @@ async def evaluate(job: Job, write: Callable[[str], None]) -> GateOutcome:
 # -- read --------------------------------------------------------------------------------------------------------------
 
 
-def read_checkout(job: Job) -> Checkout:
-    """Everything in the checkout that affects the verdict. Raises ConfigError, GitHubError, and what reading raises."""
+def allow_settings(job: Job) -> Allowed:
+    """The settings of the checkout that its base branch allows. Raises ConfigError, GitHubError."""
     _refuse_configured_baseline(job)
     job.check_baseline_inputs()
-    commit = job.base_commit = find_base_commit(job)
+    commit = find_base_commit(job)
     allowed = restrict_to_base(
         job.settings,
         reviewed=job.base,
@@ -131,27 +232,30 @@ def read_checkout(job: Job) -> Checkout:
         workspace=job.places.workspace,
         folder=job.temporary / "base",
     )
-    settings = job.settings = _blocking(job, allowed.settings.value)
-    job.gate_changes = allowed.notes  # taken back for this run, but in force once they are merged
-    job.notes += allowed.notes
-    policy = job.policy = gate_policy(settings)
+    settings = Trusted(_blocking(job, allowed.settings.value))
+    notes = allowed.notes
+    if commit is None and job.plan.baseline is BaselineSource.COMMIT:
+        notes = (NO_BASE_COMMIT, *notes)
+    return Allowed(settings, commit, changes=allowed.notes, notes=notes)
+
+
+def read_checkout(job: Job, settings: Trusted[Settings]) -> Checkout:
+    """Everything in the checkout that affects the verdict. Raises ConfigError, and what reading raises."""
+    policy = gate_policy(settings.value)
     reviewed = reviewed_templates(
-        settings,
+        settings.value,
         reviewed=job.base,
         api=job.api,
         workspace=job.places.workspace,
         folder=job.temporary / "templates",
     )
-    job.templates = reviewed.templates
-    job.notes += reviewed.notes
-    if settings.golden.only or settings.golden.tags:
+    if settings.value.golden.only or settings.value.golden.tags:
         raise ConfigError(
             "a job on GitHub evaluates the whole golden set.",
             where="RAGSTONE_ONLY or RAGSTONE_TAG",
             hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
         )
-    golden = read_golden_set(settings)
-    return Checkout(Trusted(settings), policy, golden, reviewed.templates, commit)
+    return Checkout(settings, policy, read_golden_set(settings.value), reviewed.templates, tuple(reviewed.notes))
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Judged:
@@ -161,87 +265,61 @@ def choose_judge(job: Job, checkout: Checkout) -> Judged:
     lacks_key = job.plan.without_secrets and needs_key(settings.value.judge, job.environ)
     if unproven is not None:
         lacks_key = asks_a_server(settings.value.judge)
+    notes: tuple[str, ...] = ()
     if lacks_key:
         why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
         narrowed = without_key(settings.value, checkout.golden, checkout.policy, why)
-        job.notes += narrowed.notes
+        notes = narrowed.notes
         if narrowed.outcome is not None:
             document = job.redact.tree(narrowed.outcome.document)
-            return Judged(settings, outcome=replace(narrowed.outcome, document=document))
-        settings, unproven = Trusted(narrowed.settings), unproven or narrowed.unproven
-    return Judged(_with_canaries(settings, job.event.kind), unproven)
+            return Judged(settings, outcome=replace(narrowed.outcome, document=document), notes=notes)
+        settings = Trusted(narrowed.settings)
+        unproven = unproven or narrowed.unproven
+    return Judged(_with_canaries(settings, job.event.kind), unproven, notes=notes)
 
 
-def gate_request(
-    job: Job, checkout: Checkout, judged: Judged, context: RunContext, write: Callable[[str], None]
-) -> GateRequest:
-    """What to ask the gate for: the run, and what it is compared with. Raises ConfigError, BaselineError."""
-    settings = judged.settings.value
-    plan = run_plan(settings, context, golden=checkout.golden, command="gate").requiring(checkout.policy.named_metrics)
-    plan = _comparing_files(plan, job)
-    baseline = _baseline(job, write)
-    changes = changes_to_the_gate(job, checkout.policy, checkout.golden, baseline)
-    job.gate_changes = (*job.gate_changes, *changes)
-    first = 0 if job.base.sentence is None else 1
-    job.notes[first:first] = changes
-    role = _role(job)
-    return GateRequest(
-        run=plan if job.container is None else job.container.staged(plan),
-        policy=checkout.policy,
-        fail_on=settings.gate.fail_on,
-        baseline=baseline,
-        baseline_required=settings.gate.baseline is not None,
-        earlier=_earlier_run(job, plan, write),
-        past=_past(job, checkout.policy, role),
-        templates=checkout.templates,
-        links=job.links(),
-        role=role,
-        warnings=tuple(job.notes),
-        folder=_policy_folder(job),
-        unproven=judged.unproven or job.unread_baseline or job.moved_must_pass,
-    )
+def _run_plan(checkout: Checkout, judged: Judged, context: RunContext) -> RunPlan:
+    plan = run_plan(judged.settings.value, context, golden=checkout.golden, command="gate")
+    return plan.requiring(checkout.policy.named_metrics)
 
 
-def _comparing_files(plan: RunPlan, job: Job) -> RunPlan:
+def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
     """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs.
 
     Which ones differ is a note: a step before the gate may have edited them.
     """
     if job.api is None or plan.invocation is None:
-        return plan
+        return plan, ()
     changed = changed_files(job.api, job.event.sha, job.places.workspace)
-    job.notes += _file_notes(changed, f"commit {job.event.sha[:12]}")
     try:
-        commit = find_commit(job.api, job.event.sha)
+        tree = tree_of(job.api, job.event.sha)
     except GitHubApiError:
-        commit = None
-    facts = {
-        "changed": None if changed is None else len(changed),
-        "tree": None if commit is None else commit.tree.sha,
-    }
-    return replace(plan, invocation=plan.invocation.model_copy(update=facts))
+        tree = None
+    facts = {"changed": None if changed is None else len(changed), "tree": tree}
+    plan = replace(plan, invocation=plan.invocation.model_copy(update=facts))
+    return plan, _file_notes(changed, f"commit {job.event.sha[:12]}")
 
 
-def _file_notes(changed: Sequence[str] | None, commit: str) -> list[str]:
+def _file_notes(changed: Sequence[str] | None, commit: str) -> tuple[str, ...]:
     """What a reader must know about the files of a checkout that differ from its commit."""
     if changed is None:
-        return [f"It is not known whether files of this checkout differ from {commit}."]
+        return (f"It is not known whether files of this checkout differ from {commit}.",)
     if not changed:
-        return []
+        return ()
     names = some([shown_name(name) for name in changed])
     verb = "differs" if len(changed) == 1 else "differ"
-    return [f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}."]
+    return (f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}.",)
 
 
-def _earlier_run(job: Job, plan: RunPlan, write: Callable[[str], None]) -> RunDirectory | None:
+def _earlier_run(job: Job, settings: Settings, plan: RunPlan, write: Write) -> RunDirectory | None:
     """A run that this pull request had before of the same files, if they tell which system answers."""
-    pull, tree = job.event.pull_request, None if plan.invocation is None else plan.invocation.tree
+    pull = job.event.pull_request
+    tree = None if plan.invocation is None else plan.invocation.tree
     if job.api is None or tree is None or pull is None or pull.is_fork:
         return None
-    system = job.settings.system
-    entrypoint = recognised(system.entrypoint)
+    entrypoint = recognised(settings.system.entrypoint)
     if entrypoint is not None:
-        is_in_files = entrypoint.kind.runs_users_code or system.version is not None
+        is_in_files = entrypoint.kind.runs_users_code or settings.system.version is not None
         if not (entrypoint.can_be_asked_again and is_in_files):
             return None
     folder = job.temporary / "earlier"
@@ -291,51 +369,51 @@ def _with_canaries(settings: Trusted[Settings], kind: EventKind) -> Trusted[Sett
     return Trusted(settings.value.having("judge.canaries", CANARIES))
 
 
-def _baseline(job: Job, write: Callable[[str], None]) -> RunDirectory | None:
-    """The baseline to compare with, or None and a note with the reason."""
+def find_comparison(job: Job, settings: Settings, base_commit: str | None, write: Write) -> Comparison:
+    """The baseline to compare with, or none and a note with the reason. Raises BaselineError.
+
+    With a `base_commit`, the run is compared with that, and the baseline only gives judgements and lineage.
+    """
     if job.plan.baseline is BaselineSource.PATH:
-        return _baseline_at(job)
-    if job.plan.baseline not in (BaselineSource.ARTIFACT, BaselineSource.COMMIT):
-        return None
+        return Comparison(_baseline_at(settings, job.temporary / "baseline"))
+    if job.plan.baseline is BaselineSource.NONE:
+        return Comparison()
     if job.api is None:
-        job.notes.append("No baseline: there is no GitHub token to find earlier runs.")
-        return None
+        return Comparison(notes=("No baseline: there is no GitHub token to find earlier runs.",))
     found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
-    job.history = found.history
     if not isinstance(found, TrustedBaseline):
-        if job.base_commit is None:
-            job.notes.append(found.reason)
-            job.unread_baseline = found.unproven
-        return None
+        if base_commit is not None:
+            return Comparison(history=found.history)
+        return Comparison(history=found.history, unproven=found.unproven, notes=(found.reason,))
     try:
         run = found.materialise(job.temporary / "baseline")
     except RagstoneError as error:
         reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
-        job.notes.append(reason)
-        if job.base_commit is None:
-            job.unread_baseline = f"Not proven. {reason}"
-        return None
-    job.baseline = found
+        unproven = f"Not proven. {reason}" if base_commit is None else None
+        return Comparison(history=found.history, unproven=unproven, notes=(reason,))
     carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
     write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
-    return run
+    return Comparison(run, found, found.history)
 
 
-def _policy_folder(job: Job) -> str | None:
+def _links(job: Job, base_commit: str | None, baseline: TrustedBaseline | None) -> Links:
+    event = job.event
+    compared = baseline.url if baseline is not None else None
+    if base_commit is not None:
+        compared = f"{event.server_url}/{event.repository}/commit/{base_commit}"
+    return job.links(event.report_sha, event.run_url, compared)
+
+
+def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:
     """The policy's path for readers of the comment, relative to the root of the repository."""
-    file = job.policy.file if job.policy is not None else None
-    folder = job.settings.root if file is None else Path(file).parent
-    return job.places.within(str(folder.absolute()))
+    folder = root if policy.file is None else Path(policy.file).parent
+    return places.within(str(folder.absolute()))
 
 
-def _role(job: Job) -> Role:
+def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     """The role of this run for later ones: a baseline of its branch, if nobody else can start such a run."""
     event = job.event
     branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
-    run_id, artifact = None, None
-    if job.baseline is not None:
-        run_id = job.baseline.run_id
-        artifact = (job.baseline.carried_by or run_id, job.inputs.artifact_name)
     refusal = None
     if job.base.unreviewed is not None:
         refusal = f"its base, '{job.base.named}', {job.base.unreviewed}"
@@ -343,15 +421,16 @@ def _role(job: Job) -> Role:
         refusal = f"a run for a {event.name} event can't be one"
     elif branch is None:
         refusal = "it ran on a tag, not on a branch"
-    carries = refusal is None and job.baseline is not None and job.baseline.branch == branch
-    return Role(refusal, carries, run_id, artifact)
+    if baseline is None:
+        return Role(refusal)
+    carries = refusal is None and baseline.branch == branch
+    return Role(refusal, carries, baseline.run_id, (baseline.carried_by or baseline.run_id, job.inputs.artifact_name))
 
 
-def _baseline_at(job: Job) -> RunDirectory:
+def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
     """The baseline in the folder named by the workflow, copied out of reach of user code, with recomputed scores."""
-    settings = job.settings
     named = str(settings.gate.baseline)
-    source, target = settings.path(named), job.temporary / "baseline"
+    source = settings.path(named)
     try:
         write_members(_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
@@ -371,24 +450,26 @@ def _members(run: Path, within: Path | None) -> dict[str, bytes]:
     return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
 
 
-def _past(job: Job, policy: Policy, role: Role) -> RunHistory:
-    """The history of the baseline's branch, which only a run that can be its baseline extends."""
-    if job.settings.run.history is not None:
-        job.notes.append("`[run] history` is ignored: on GitHub the history comes with the baseline.")
-    history, damage = history_from(job.history)
+def _past(job: Job, checkout: Checkout, comparison: Comparison) -> tuple[RunHistory, tuple[str, ...]]:
+    """The history of the baseline's branch, which only a run that can be its baseline extends; and notes on it."""
+    notes: list[str] = []
+    if checkout.settings.value.run.history is not None:
+        notes.append("`[run] history` is ignored: on GitHub the history comes with the baseline.")
+    history, damage = history_from(comparison.history)
     if damage is not None:
-        job.notes.append(damage)
-    return RunHistory(
+        notes.append(damage)
+    past = RunHistory(
         history,
-        main=role.refusal is None,
+        main=_role(job, comparison.trusted).refusal is None,
         pull_request=merged_pull_request(job.event.message),
         github_run=job.event.run_id or None,
         event=job.event.kind.value,
-        releases=tagged_commits(job.api, policy) if job.api is not None else {},
+        releases=tagged_commits(job.api, checkout.policy) if job.api is not None else {},
     )
+    return past, tuple(notes)
 
 
-def _show_log(log: Path, write: Callable[[str], None], of: str = "") -> None:
+def _show_log(log: Path, write: Write, of: str = "") -> None:
     try:
         size = log.stat().st_size
         with log.open("rb") as stream:

@@ -7,7 +7,7 @@ is found from the run's head commit, which comes from GitHub.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
@@ -26,9 +26,9 @@ from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.branch_history import tagged_commits
 from ragstone.github.job import Job
+from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
-from ragstone.github.publish import Report
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
 from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline, history_from
@@ -37,7 +37,6 @@ from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.rejudge import Rejudged, rejudge
 from ragstone.pipeline.run_plan import project_metrics, read_golden_set
-from ragstone.report.parts import Links
 from ragstone.settings.settings import JudgeSettings
 
 PREFACE = (
@@ -49,81 +48,79 @@ UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ForkReport:
-    """What to post where. `number` None: nowhere, and `notices` say why; they are not redacted yet."""
-
-    report: Report
-    number: int | None = None
-    baseline_run_id: int | None = None
-    notices: tuple[str, ...] = ()
-
-
-async def fork_report(job: Job, api: GitHubApi) -> ForkReport:
+async def fork_report(job: Job, api: GitHubApi) -> Report:
     """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
 
-    Data missing from GitHub or the run results in a notice. Raises RagstoneError for errors in this checkout's config.
+    Data missing from GitHub or the run results in an empty report, with a note. Raises RagstoneError for errors in this
+    checkout's config.
     """
-    event, settings, artifact_name = job.event, job.settings, job.inputs.artifact_name
-    golden = read_golden_set(settings)
-    policy, undrawn = policy_for(read_policy(settings), golden)
+    golden = read_golden_set(job.settings)
+    policy, undrawn = policy_for(read_policy(job.settings), golden)
     try:
-        head, pull = head_and_pull(api, event)
-        base = base_of_change(api, event, pull.base.ref, pull.base.sha)
-        custom = project_metrics(settings).own()
-        run = _read_run(api, head.id, artifact_name, job.temporary / "untrusted", custom)
-        before, known = None, None
-        if job.plan.baseline is BaselineSource.ARTIFACT:
-            branch = job.plan.baseline_branch or base.branch
-            known = find_baseline(job.artifacts(api, branch))
-            before = known.materialise(job.temporary / "baseline") if isinstance(known, TrustedBaseline) else None
-        vouched = vouch(run, golden, custom)
-        # From this checkout, not the fork's: drops accepted by a fork don't count here.
-        terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
-        history, damage = history_from(known.history if known is not None else None)
-        past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
-        changes = job.gate_changes = changes_by_a_fork(
-            api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
-        )
-        unreviewed = (base.sentence,) if base.sentence is not None else ()
-        none = (known.reason,) if isinstance(known, NoBaseline) else ()
-        unread = known.unproven if isinstance(known, NoBaseline) else None
-        current = ComparedRun(vouched.scores, run)
-        rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
-        terms = replace(terms, baseline=rejudged.baseline)
-        verdict = decide(
-            current,
-            terms,
-            past=past,
-            notes=rejudged.notes,
-            warnings=(
-                *unreviewed,
-                *undrawn,
-                *vouched.doubts,
-                *changes,
-                *none,
-                *((damage,) if damage else ()),
-                *rejudged.warnings,
-            ),
-            unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
-        )
+        return await _decided(job, api, golden, policy, undrawn)
     except NothingToPost as nothing:
-        return ForkReport(Report(), notices=(nothing.reason,))
+        note = nothing.reason
     except GitHubApiError as api_error:
-        return ForkReport(Report(), notices=(f"The run could not be read: {api_error}",))
+        note = f"The run could not be read: {api_error}"
     except ArchiveRefused as refused:
-        return ForkReport(Report(), notices=(f"The run's artifact was refused: {refused.reason}.",))
+        note = f"The run's artifact was refused: {refused.reason}."
     except RagstoneError as error:
-        return ForkReport(Report(), notices=(f"The run's data was refused: {error.message}",))
-    blob = f"{event.server_url}/{event.repository}/blob/{head.head_sha}"
-    links = Links(
-        origin=lambda origin: job.places.link(origin, blob),
-        run=head.html_url,
-        baseline=known.url if isinstance(known, TrustedBaseline) else None,
+        note = f"The run's data was refused: {error.message}"
+    return Report(notes=(note,))
+
+
+async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, undrawn: Sequence[str]) -> Report:
+    settings = job.settings
+    head, pull = head_and_pull(api, job.event)
+    base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
+    custom = project_metrics(settings).own()
+    run = _read_run(api, head.id, job.inputs.artifact_name, job.temporary / "untrusted", custom)
+    known: TrustedBaseline | NoBaseline | None = None
+    if job.plan.baseline is BaselineSource.ARTIFACT:
+        known = find_baseline(job.artifacts(api, job.plan.baseline_branch or base.branch))
+    trusted = known if isinstance(known, TrustedBaseline) else None
+    missing = known if isinstance(known, NoBaseline) else None
+    before = trusted.materialise(job.temporary / "baseline") if trusted is not None else None
+    vouched = vouch(run, golden, custom)
+    # From this checkout, not the fork's: drops accepted by a fork don't count here.
+    terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
+    history, damage = history_from(known.history if known is not None else None)
+    past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
+    changes = changes_by_a_fork(
+        api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
     )
+    current = ComparedRun(vouched.scores, run)
+    rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
+    terms = replace(terms, baseline=rejudged.baseline)
+    unreviewed = (base.sentence,) if base.sentence is not None else ()
+    reasons = (missing.reason,) if missing is not None else ()
+    damages = (damage,) if damage else ()
+    unread = missing.unproven if missing is not None else None
+    verdict = decide(
+        current,
+        terms,
+        past=past,
+        notes=rejudged.notes,
+        warnings=(
+            *unreviewed,
+            *undrawn,
+            *vouched.doubts,
+            *changes,
+            *reasons,
+            *damages,
+            *rejudged.warnings,
+        ),
+        unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
+    )
+    links = job.links(head.head_sha, head.html_url, trusted.url if trusted is not None else None)
     document = job.redact.tree(run_document(current, verdict.without(ACCEPT), terms.baseline, links))
-    baseline_id = known.run_id if isinstance(known, TrustedBaseline) else None
-    return ForkReport(Report(document, preface=PREFACE), pull.number, baseline_id)
+    return Report(
+        document,
+        preface=PREFACE,
+        changes=changes,
+        pull_request=pull.number,
+        baseline_run_id=trusted.run_id if trusted is not None else None,
+    )
 
 
 async def _judged_offline(

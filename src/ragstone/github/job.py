@@ -1,16 +1,15 @@
-"""The state of one job on GitHub."""
+"""One job on GitHub, as its event and its plan have it: all that follows is made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.redact import Redactor
-from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.event import Event
@@ -19,20 +18,18 @@ from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
 from ragstone.github.container.container import Container
 from ragstone.github.inputs import ActionInputs
 from ragstone.github.plan import JobPlan
-from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.report.parts import Links
-from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Job:
-    """The state of one job, filled in as it runs, so that it is available if an error occurs.
+    """What a job is asked to do, and what it works with.
 
-    `base` is what the job trusts. If that is not what its change is proposed for, neither `settings` nor `environ` has
-    credentials of a judge. `unread_baseline` and `moved_must_pass` say why the run can't pass. With a `base_commit`,
-    the run is compared with that commit, and `baseline` only provides judgements and lineage.
+    `settings` are those of the checkout, which a pull request may have written. `base` is what the job trusts. If that
+    is not what its change is proposed for, neither `settings` nor `environ` has credentials of a judge. `temporary` is
+    a folder of the job's own.
     """
 
     settings: Settings
@@ -48,16 +45,6 @@ class Job:
     api: GitHubApi | None
     temporary: Path
     now: Callable[[], datetime]
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    gate_changes: Sequence[str] = ()
-    baseline: TrustedBaseline | None = None
-    unread_baseline: str | None = None
-    moved_must_pass: str | None = None
-    base_commit: str | None = None
-    history: bytes | None = None
-    policy: Policy | None = None
-    templates: Templates | None = None
 
     @property
     def runs_users_code(self) -> bool:
@@ -69,9 +56,10 @@ class Job:
     def check_baseline_inputs(self) -> None:
         """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
         branch, workflow = self.inputs.baseline_branch, self.inputs.baseline_workflow
-        if branch is not None and (why := why_unreviewed(self.api, self.event, branch)) is not None:
+        unreviewed = None if branch is None else why_unreviewed(self.api, self.event, branch)
+        if unreviewed is not None:
             raise ConfigError(
-                f"'{branch}' {why}, so its runs can't be baselines.",
+                f"'{branch}' {unreviewed}, so its runs can't be baselines.",
                 where="input 'baseline-branch'",
                 hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
             )
@@ -100,15 +88,8 @@ class Job:
             named=self.inputs.baseline_workflow,
         )
 
-    def links(self) -> Links:
+    def links(self, sha: str, run: str, baseline: str | None) -> Links:
+        """The addresses in a report: of the files at commit `sha`, of the `run`, of what it is compared with."""
         event = self.event
-        repository = f"{event.server_url}/{event.repository}"
-        blob = f"{repository}/blob/{event.report_sha}"
-        compared = self.baseline.url if self.baseline is not None else None
-        if self.base_commit is not None:
-            compared = f"{repository}/commit/{self.base_commit}"
-        return Links(
-            origin=lambda origin: self.places.link(origin, blob),
-            run=event.run_url,
-            baseline=compared,
-        )
+        blob = f"{event.server_url}/{event.repository}/blob/{sha}"
+        return Links(origin=lambda origin: self.places.link(origin, blob), run=run, baseline=baseline)

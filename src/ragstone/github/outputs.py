@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.github.api.commands import is_output_name
-from ragstone.github.publish import Report
+from ragstone.github.job_report import Report
 from ragstone.metrics.registry import METRICS
 
 
@@ -40,23 +39,16 @@ OUTPUTS: tuple[Output, ...] = (
 """The outputs in action.yml. A metric with a parameter (``recall@5``) is an output if the run has it."""
 
 
-def output_values(
-    report: Report,
-    *,
-    baseline_run_id: int | None,
-    run_directory: str,
-    files: Mapping[str, str],
-    comment_url: str,
-) -> dict[str, str]:
+def output_values(report: Report, comment_url: str = "") -> dict[str, str]:
     """All outputs as strings; unknown ones are empty."""
     values = {
         **{output.name: "" for output in OUTPUTS},
         "verdict": str(report.status),
         "passed": "true" if report.passed else "false",
-        "baseline-run-id": str(baseline_run_id or ""),
-        "run-directory": run_directory,
-        "report-json": files.get("json", ""),
-        "report-markdown": files.get("md", ""),
+        "baseline-run-id": str(report.baseline_run_id or ""),
+        "run-directory": report.directory,
+        "report-json": report.files.get("json", ""),
+        "report-markdown": report.files.get("md", ""),
         "comment-url": comment_url,
     }
     document = report.document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import zip_longest
 from pathlib import Path
@@ -33,7 +34,7 @@ from ragstone.github.api.reviewed import base_commit
 from ragstone.github.job import Job
 from ragstone.github.trusted_config import read_base_config
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import Bound, GoldenSet
 from ragstone.report.summary import SUBJECTS
 from ragstone.settings.settings import METRICS, TABLES, JudgeSettings, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
@@ -52,40 +53,52 @@ _SAID_ELSEWHERE = (
 """Settings whose change is another sentence, or changes nothing that is measured or required."""
 
 
-def changes_to_the_gate(job: Job, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None) -> list[str]:
-    """Sentences on what a pull request changes about policy, golden set and judge, from the files of its base.
+@dataclass(frozen=True, slots=True)
+class GateChanges:
+    """Sentences on what a change changes about its gate; `unproven` says which of it keeps the run from passing."""
 
-    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events.
+    sentences: tuple[str, ...] = ()
+    unproven: str | None = None
+
+
+def changes_to_the_gate(
+    job: Job, settings: Settings, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None
+) -> GateChanges:
+    """What a pull request changes about policy, golden set and judge, from the files of its base.
+
+    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events. `settings` are
+    those of the checkout that its base allows.
     """
     if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
-        return []
+        return GateChanges()
     subject = SUBJECTS[0 if job.event.kind is EventKind.PULL_REQUEST else 1]
+    unproven = None
     try:
         sha = base_commit(job.api, job.base) if job.api is not None else None
         if job.api is None or sha is None:
             return _from_baseline(policy, golden, baseline, "there is no GitHub token")
-        commit = Commit(job.api, sha, job.settings, job.places.workspace, job.temporary / "changes")
+        commit = Commit(job.api, sha, settings, job.places.workspace, job.temporary / "changes")
         base = commit.settings()
         rules = policy_changes(commit.policy(base), policy)
         before = commit.samples(base)
-        if moved := moved_must_pass(policy, before, golden):
-            job.moved_must_pass = f"Not proven: another question has the id of a must-pass one ({some(moved)})."
+        moved = moved_must_pass(policy, before, golden)
+        if moved:
+            unproven = f"Not proven: another question has the id of a must-pass one ({some(moved)})."
         then, now = _hashes(before), _hashes(golden)
-        floors = [{one.id: one.bounds for one in side} for side in (before, golden)]
-        found = in_turns(
-            [one for one in rules if one.startswith("accepts ")],
-            setting_changes(base, _own(job.settings, base), in_force=job.settings),
-            [one for one in rules if not one.startswith("accepts ")],
-            _judge_change(base, job.settings),
-            loosened_bounds(floors[0], floors[1], new_ids(now, then)),
-            sample_changes(then, now, drafts={one.id for one in golden if one.draft}),
-            commit.metric_changes(base, job.settings),
-            _price_change(base, job.settings),
+        phrases = in_turns(
+            [rule for rule in rules if rule.startswith("accepts ")],
+            setting_changes(base, _own(settings, base), in_force=settings),
+            [rule for rule in rules if not rule.startswith("accepts ")],
+            _judge_change(base, settings),
+            loosened_bounds(_bounds(before), _bounds(golden), new_ids(now, then)),
+            sample_changes(then, now, drafts={sample.id for sample in golden if sample.draft}),
+            commit.metric_changes(base, settings),
+            _price_change(base, settings),
         )
     except (GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
-        return _from_baseline(policy, golden, baseline, why)
-    return [f"{subject}{phrase}." for phrase in found]
+        return replace(_from_baseline(policy, golden, baseline, why), unproven=unproven)
+    return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
 
 
 def in_turns(*kinds: Sequence[str]) -> list[str]:
@@ -95,21 +108,19 @@ def in_turns(*kinds: Sequence[str]) -> list[str]:
 
 def changes_by_a_fork(
     api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
-) -> list[str]:
+) -> tuple[str, ...]:
     """Sentences on what a fork's commit `sha` changes, compared with the `policy` of this checkout, which decides."""
     try:
         list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(api, sha, settings, workspace, folder)
         theirs = commit.settings()
-        found = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
+        decided = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
         measured = setting_changes(_own(settings, theirs), theirs)
     except (GitHubApiError, RagstoneError) as error:
-        return [f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')})."]
+        return (f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')}).",)
     # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
-    return in_turns(
-        [f"{SUBJECTS[0]}{phrase}." for phrase in measured],
-        [f"{SUBJECTS[0]}{phrase} (not counted in this report)." for phrase in found],
-    )
+    uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
+    return tuple(f"{SUBJECTS[0]}{phrase}." for phrase in in_turns(measured, uncounted))
 
 
 class Commit:
@@ -257,23 +268,29 @@ def _shown(value: object) -> str:
     return clipped(", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value), _MAX_SHOWN)
 
 
-def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> list[str]:
+def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> GateChanges:
     start = f"Can't compare the gate's files with the base branch ({why.rstrip('.')})"
     if baseline is None:
-        return [f"{start}."]
-    found = []
+        return GateChanges((f"{start}.",))
+    differences = []
     if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
-        found.append("the policy differs from that of the baseline's run")
-    before = baseline.scores().samples
-    then, now = {name: facts.content_hash for name, facts in before.items()}, _hashes(golden)
-    given = new_ids(now, then)
-    gone = len((then.keys() - now.keys() | set(given.values()) & then.keys()) - given.keys())
+        differences.append("the policy differs from that of the baseline's run")
+    then = {name: facts.content_hash for name, facts in baseline.scores().samples.items()}
+    now = _hashes(golden)
+    renamed = new_ids(now, then)
+    gone = len((then.keys() - now.keys() | set(renamed.values()) & then.keys()) - renamed.keys())
     if gone:
-        found.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
+        differences.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
     if policy.accepted:
-        found.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
-    return [f"{start}; {', and '.join(found)}." if found else f"{start}."]
+        differences.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
+    if not differences:
+        return GateChanges((f"{start}.",))
+    return GateChanges((f"{start}; {', and '.join(differences)}.",))
 
 
-def _hashes(golden: Iterable[Sample]) -> dict[str, str]:
+def _hashes(golden: GoldenSet) -> dict[str, str]:
     return {sample.id: sample.content_hash() for sample in golden}
+
+
+def _bounds(golden: GoldenSet) -> dict[str, tuple[Bound, ...]]:
+    return {sample.id: sample.bounds for sample in golden}

@@ -32,14 +32,14 @@ from ragstone.github.api.event import Event, load_event
 from ragstone.github.api.reviewed import reviewed_base
 from ragstone.github.container.container import Container
 from ragstone.github.credentials import without_credentials
-from ragstone.github.evaluate import evaluate
+from ragstone.github.evaluate import Evaluation, evaluate
 from ragstone.github.forks import fork_report
 from ragstone.github.inputs import ActionInputs, read_variables
 from ragstone.github.job import Job
-from ragstone.github.outputs import output_values
+from ragstone.github.job_report import Report, warning_of
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
-from ragstone.github.publish import Publisher, Report, close_quietly, warning_of
-from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.github.publish import close_quietly, finish, publish
+from ragstone.pipeline.gate import REPORT_FILES
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
@@ -123,12 +123,13 @@ async def run_on_github(
         api=api,
         temporary=temporary,
         now=now,
-        notes=[base.sentence] if base.sentence is not None else [],
     )
     try:
-        return await (_report(job) if plan.task is JobTask.REPORT else _gate(job))
+        report = await (_report_of_pull(job) if plan.task is JobTask.REPORT else _gate(job))
+        finish(job, report, publish(job, report))
+        return report.exit_code
     finally:
-        close_quietly(job.api)
+        close_quietly(api)
         shutil.rmtree(temporary, ignore_errors=True)
 
 
@@ -153,37 +154,53 @@ def _connect(event: Event, inputs: ActionInputs, patience: RetryPolicy | None) -
 # -- evaluating --------------------------------------------------------------------------------------------------------
 
 
-async def _gate(job: Job) -> int:
+async def _gate(job: Job) -> Report:
     started = job.now()
-    if job.runs_users_code and (warning := warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))):
-        job.warnings.append(warning)
-    outcome: GateOutcome | None = None
-    report = Report()
+    # Before any code of the checkout runs, which could hide it.
+    warning = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP")) if job.runs_users_code else None
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
-            try:
-                outcome = await evaluate(job, lambda text: write(job.redact(text)))
-            except RagstoneError as error:
-                report = Report(error=error, said=job.redact(str(error)), preface=warning_of(job.base))
-                write(f"error: {report.said}\n")
-            else:
-                preface = "" if job.base.sentence in outcome.document.warnings else warning_of(job.base)
-                report = Report(outcome.document, templates=job.templates, preface=preface)
-                write(render(outcome.document, "text"))
+            evaluation = await evaluate(job, lambda text: write(job.redact(text)))
+            report = _report_of(job, evaluation, () if warning is None else (warning,))
+            text = f"error: {report.error_text}\n" if report.document is None else render(report.document, "text")
+            write(text)
     finally:
         job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
-    directory, files = "", dict[str, str]()
+    outcome = evaluation.outcome
     run = outcome.run if outcome is not None else _stopped_run(job, started)
-    if run is not None:
-        try:
-            directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
-        except ConfigError as error:
-            job.notes.append(str(error))
-    _publish(job, report, directory, files)
-    return outcome.exit_code if outcome is not None else report.exit_code
+    if run is None:
+        return report
+    try:
+        directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
+    except ConfigError as error:
+        return replace(report, notes=(*report.notes, str(error)))
+    return replace(report, directory=directory, files=files)
+
+
+def _report_of(job: Job, evaluation: Evaluation, warnings: tuple[str, ...]) -> Report:
+    """What `evaluation` has to say. Its notes are in the document, if there is one."""
+    outcome, error, checkout = evaluation.outcome, evaluation.error, evaluation.checkout
+    notices = (*job.plan.notices, *(job.container.confinement.notices if job.container is not None else ()))
+    report = Report(
+        error=error,
+        error_text="" if error is None else job.redact(str(error)),
+        exit_code=EXIT_PASS if error is None else error.exit_code,
+        preface=warning_of(job.base),
+        policy=None if checkout is None else checkout.policy,
+        templates=None if checkout is None else checkout.templates,
+        notes=notices + evaluation.notes,
+        warnings=warnings,
+        changes=evaluation.changes,
+        pull_request=job.plan.pull_request,
+        baseline_run_id=evaluation.baseline_run_id,
+    )
+    if outcome is None:
+        return report
+    preface = "" if job.base.sentence in outcome.document.warnings else report.preface
+    return replace(report, document=outcome.document, exit_code=outcome.exit_code, preface=preface)
 
 
 def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
@@ -207,51 +224,16 @@ def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
     return run if run.manifest.state == "stopped" and created >= started.replace(microsecond=0) else None
 
 
-# -- publishing --------------------------------------------------------------------------------------------------------
-
-
-def _publish(job: Job, report: Report, directory: str, files: Mapping[str, str]) -> None:
-    publisher = Publisher(job, report, _notices(job))
-    publisher.write_summary()
-    publisher.comment(job.plan.pull_request)
-    publisher.follow_up_issue()
-    baseline_id = job.baseline.run_id if job.baseline is not None and job.base_commit is None else None
-    values = output_values(
-        report,
-        baseline_run_id=baseline_id,
-        run_directory=directory,
-        files=files,
-        comment_url=publisher.comment_url,
-    )
-    publisher.finish(values)
-
-
-def _notices(job: Job) -> tuple[str, ...]:
-    return (*job.plan.notices, *(job.container.confinement.notices if job.container else ()))
-
-
 # -- reporting for a fork ----------------------------------------------------------------------------------------------
 
 
-async def _report(job: Job) -> int:
-    """Post the result of a pull request's own run. The exit code is 0: that run already has its own."""
+async def _report_of_pull(job: Job) -> Report:
+    """The result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
     job.check_baseline_inputs()
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
-        found = await fork_report(job, job.api)
-        if found.report.document is not None:
-            write(render(found.report.document, "text"))
-    publisher = Publisher(job, found.report, found.notices)
-    if found.number is not None:
-        publisher.write_summary()
-        publisher.comment(found.number)
-    values = output_values(
-        found.report,
-        baseline_run_id=found.baseline_run_id,
-        run_directory="",
-        files={},
-        comment_url=publisher.comment_url,
-    )
-    publisher.finish(values)
-    return EXIT_PASS
+        report = await fork_report(job, job.api)
+        if report.document is not None:
+            write(render(report.document, "text"))
+    return report

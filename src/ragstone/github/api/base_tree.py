@@ -14,8 +14,6 @@ import zlib
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from github.GitCommit import GitCommit
-
 from ragstone.archive import ArchiveRefused
 from ragstone.github.api.artifacts import download
 from ragstone.github.api.base_files import SUBMODULE, list_base_modes, read_base_files
@@ -35,9 +33,11 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
-def find_commit(api: GitHubApi, sha: str) -> GitCommit | None:
-    """The commit `sha`; None if GitHub has none. Raises GitHubApiError."""
-    return if_present(lambda: api.repository.get_git_commit(sha))
+@reading_replies()
+def tree_of(api: GitHubApi, sha: str) -> str | None:
+    """Git's name for all files of commit `sha`; None if GitHub has no such commit. Raises GitHubApiError."""
+    commit = if_present(lambda: api.repository.get_git_commit(sha))
+    return None if commit is None else commit.tree.sha
 
 
 @reading_replies()
@@ -51,7 +51,7 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     event, base = reviewed.event, base_commit(api, reviewed)
     if event.pull_request is None or base is None or reviewed.unreviewed is not None:
         return base
-    merge = find_commit(api, event.sha)
+    merge = if_present(lambda: api.repository.get_git_commit(event.sha))
     if merge is None:
         return base
     parents = [parent.sha for parent in merge.parents]

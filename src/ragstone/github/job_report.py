@@ -1,0 +1,93 @@
+"""What a job has to say: made once by evaluating, then published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ragstone.errors import ConfigError, RagstoneError
+from ragstone.gate.findings import Level
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import Action, Status
+from ragstone.github.api.reviewed import ReviewedBase
+from ragstone.report.escape import line, markdown_fence, markdown_inline
+from ragstone.report.parts import Document
+from ragstone.report.render import render
+from ragstone.report.templates import Templates
+
+_NOTABLE = 0.005
+"""A change in a mean that is visible at two digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The document of a verdict, or the error instead of one; neither if there is nothing to post.
+
+    `document`, and `error_text`, are already redacted. `policy` is what the document was decided by. `notes` and
+    `warnings` become annotations, and are not redacted yet; `changes` are what a pull request changes about the gate.
+    """
+
+    document: Document | None = None
+    error: RagstoneError | None = None
+    error_text: str = ""
+    exit_code: int = 0
+    preface: str = ""
+    templates: Templates | None = None
+    policy: Policy | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    pull_request: int | None = None
+    """The number of the pull request to comment on."""
+    baseline_run_id: int | None = None
+    directory: str = ""
+    """The run directory, relative to the workspace."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The reports in it by format, relative to the workspace."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.document is None and self.error is None
+
+    @property
+    def passed(self) -> bool:
+        return self.document is not None and self.document.verdict.passed
+
+    @property
+    def status(self) -> Status:
+        return self.document.verdict.status if self.document is not None else Status.ERROR
+
+    @property
+    def title(self) -> str:
+        if self.document is None:
+            return line(f"No verdict. {self.error_text}", 200)
+        return line(self.document.verdict.headline, 200)
+
+    @property
+    def unchanged_pass(self) -> bool:
+        """Passed, with nothing of interest to a reader."""
+        document = self.document
+        if document is None or document.verdict.status is not Status.PASS:
+            return False
+        if document.samples.worst or document.samples.failures or document.texts(Level.ALERT):
+            return False
+        if any(row.change is not None and abs(row.change) >= _NOTABLE for row in document.metrics):
+            return False
+        return all(check.status is Status.PASS for check in document.checks if check.action is Action.BLOCK)
+
+    def markdown(self, limit: int) -> str:
+        """At most `limit` characters, with the user's template if there is a working one."""
+        if self.document is None:
+            return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{markdown_fence(self.error_text[:4_000])}\n"
+        room = limit - len(self.preface)
+        try:
+            text = render(self.document, "md", limit=room, templates=self.templates)
+        except ConfigError:
+            # The run has already reported it when the template was first used; the comment is still posted.
+            text = render(self.document, "md", limit=room)
+        return self.preface + text
+
+
+def warning_of(base: ReviewedBase) -> str:
+    """The first lines of a report that shows no notes, if the base of its change doesn't count as reviewed."""
+    return "" if base.sentence is None else f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"
