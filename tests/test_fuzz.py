@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import AsyncIterator
 from io import BytesIO
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,15 +16,16 @@ from hypothesis import strategies as st
 from ragstone.archive import ArchiveRefused, read_members
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.history.file import parse_history
-from ragstone.system import worker
+from ragstone.system.http_reply import EVENTS, Reply, ReportedError, read_reply
 from ragstone.system.payload import read
-from ragstone.system.streams import EVENTS, ReportedError, read_reply
+from ragstone.system.worker import returns
 from tests.evaluation.builders import record, samples
 
 pytestmark = pytest.mark.heavy
 
-FIELDS = worker.Fields()
+FIELDS = returns.Fields()
 EXAMPLES = settings(max_examples=500, deadline=None)
 
 json_values = st.recursive(
@@ -47,7 +49,7 @@ def damaged(draw: st.DrawFn, good: bytes, tokens: tuple[bytes, ...] = ()) -> byt
 
 # -- replies of services -----------------------------------------------------------------------------------------------
 
-NAMES = (*worker.ANSWER_NAMES, *worker.CONTEXTS_NAMES, *worker.TEXT_NAMES, "delta", "choices", "type", "error", "usage")
+NAMES = (*(name for names in SYSTEM_NAMES.values() for name in names), "delta", "choices", "type", "error")
 replies = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
@@ -60,16 +62,22 @@ STREAM_TOKENS = (
     b"\r\n",
     b"event: error\n",
     b"[DONE]",
-    b'{"token": "x"}',
-    b"0:",
-    b'2:[{"',
+    b'{"answer": "x"}',
     b"\xff",
 )
 
 
-async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), size):
-        yield body[start : start + size]
+def _read(body: bytes, kind: str, size: int) -> Reply:
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), size):
+            yield body[start : start + size]
+
+    async def reply() -> Reply:
+        request = httpx2.Request("POST", "http://127.0.0.1/ask")
+        response = httpx2.Response(200, headers={"Content-Type": kind}, content=pieces(), request=request)
+        return await read_reply(response, FIELDS)
+
+    return asyncio.run(reply())
 
 
 @EXAMPLES
@@ -86,10 +94,10 @@ def test_any_reply_of_a_service_is_a_value_or_a_named_failure(
     good = "".join(f"{prefix}{json.dumps(value)}\n\n" for value in values).encode()
     body = data.draw(damaged(good, STREAM_TOKENS))
     try:
-        reply = asyncio.run(read_reply(_pieces(body, size), kind, FIELDS))
-    except (worker.BadReturn, ReportedError):
+        reply = _read(body, kind, size)
+    except (returns.BadReturn, ReportedError):
         return
-    again = asyncio.run(read_reply(_pieces(body, len(body) or 1), kind, FIELDS))
+    again = _read(body, kind, len(body) or 1)
     assert again.value == reply.value, "it does not depend on the pieces in which it arrives"
     read("q", reply.value, 0.1, None, FIELDS)
 

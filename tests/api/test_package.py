@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ragstone
+from ragstone.system.worker.join import worker_source
 
 ROOT = Path(__file__).parents[2]
 NAMES = [name for name in ragstone.__all__ if not name.startswith("__")]
@@ -51,7 +52,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 @pytest.mark.usefixtures("processes")
-def test_the_wheel_holds_the_marker_of_its_types(tmp_path: Path) -> None:
+def test_the_wheel_holds_the_marker_of_its_types_and_the_whole_worker(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     done = subprocess.run(
         [*command, "--wheel-dir", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False
@@ -60,5 +61,11 @@ def test_the_wheel_holds_the_marker_of_its_types(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        archive.extractall(tmp_path)
     assert "ragstone/py.typed" in names
     assert not [name for name in names if name.startswith(("tests", "docs", "bench"))]
+    source = python(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import ragstone; from ragstone.system.worker import join; "
+        "print(ragstone.__file__); print(join.worker_source(), end='')"
+    )
+    assert source == f"{tmp_path / 'ragstone' / '__init__.py'}\n{worker_source()}"

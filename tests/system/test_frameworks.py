@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ragstone.golden.sample import Sample
-from ragstone.system import worker
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Response
+from ragstone.system.worker import returns
 
 pytestmark = [
     pytest.mark.integrations,
@@ -94,12 +94,12 @@ class TestLangChain:
 
         usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
         message = AIMessage(content=[{"type": "text", "text": "hello"}], usage_metadata=usage)
-        found = worker.normalise(message)
+        found = returns.normalise(message)
         assert found["answer"] == "hello"
         assert found["usage"] == {"input_tokens": 3, "output_tokens": 4}
 
     def test_documents_with_scores(self, documents: list[Any]) -> None:
-        found = worker.normalise({"answer": "a", "documents": [(documents[0], 0.25)]})
+        found = returns.normalise({"answer": "a", "documents": [(documents[0], 0.25)]})
         assert found["contexts"] == [{"text": "one", "id": "a.md", "score": 0.25}]
 
 
@@ -148,5 +148,5 @@ class TestLlamaIndex:
 
         node = NodeWithScore(node=TextNode(text="node text", id_="n1"), score=0.5)
         expected = [{"text": "node text", "id": "n1", "score": 0.5}]
-        assert worker.normalise(LlamaResponse(response="a", source_nodes=[node]))["contexts"] == expected
-        assert worker.normalise({"response": "a", "source_nodes": [node.to_dict()]})["contexts"] == expected
+        assert returns.normalise(LlamaResponse(response="a", source_nodes=[node]))["contexts"] == expected
+        assert returns.normalise({"response": "a", "source_nodes": [node.to_dict()]})["contexts"] == expected

@@ -13,12 +13,12 @@ import pytest
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.entrypoint import of_part
 from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.payload import read
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
+from ragstone.system.worker import returns
 from tests.system.service import Server, failure
 
 GIVEN = ("It opens at nine.", "It closes at six.")
@@ -171,7 +171,7 @@ RETURNS = [
     iter(("one", "two")),
     [({"text": "one"}, 0.5), ({"text": "two"}, 0.25)],
 ]
-ONLY_RETRIEVES = worker.Fields(contexts_only=True)
+ONLY_RETRIEVES = returns.Fields(contexts_only=True)
 
 
 @pytest.mark.parametrize("returned", RETURNS)

@@ -19,8 +19,10 @@ import pytest
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system import child, pool, worker
+from ragstone.system import child, pool
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
+from ragstone.system.worker import protocol
+from ragstone.system.worker.join import MODULES, worker_source
 from tests.processes import all_end, is_alive
 from tests.system.service import failure
 
@@ -71,7 +73,8 @@ def test_ragstones_own_folder_is_not_on_the_path(room: Any) -> None:
     room.app("import sys\ndef answer(q): return '\\n'.join(sys.path)\n")
     paths = room.ask("app:answer", "q")[0].answer.split("\n")
     assert paths[0] == str(room.folder.resolve())
-    assert str(Path(worker.__file__).parent) not in paths
+    folder = Path(protocol.__file__).parent
+    assert not {str(folder), str(folder.parent)} & set(paths)
 
 
 def test_prints_raw_writes_and_programs_go_to_the_log_and_not_into_the_answers(room: Any) -> None:
@@ -500,9 +503,8 @@ def test_user_code_may_use_processes_and_threads_of_its_own(room: Any) -> None:
     assert [r.answer for r in room.ask("app:answer", *methods, concurrency=1)] == ["9"] * len(methods)
 
 
-def test_the_worker_is_one_file_for_python_3_8_with_nothing_but_the_standard_library() -> None:
-    source = Path(worker.__file__).read_text(encoding="utf-8")
-    tree = ast.parse(source, feature_version=(3, 8))
+def test_the_worker_is_one_source_for_python_3_8_with_nothing_but_the_standard_library() -> None:
+    tree = ast.parse(worker_source(), feature_version=(3, 8))
     imported = {
         (node.module if isinstance(node, ast.ImportFrom) else alias.name) or ""
         for node in ast.walk(tree)
@@ -510,6 +512,25 @@ def test_the_worker_is_one_file_for_python_3_8_with_nothing_but_the_standard_lib
         for alias in node.names
     }
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+def test_the_worker_s_source_has_all_that_its_modules_define_and_nothing_twice() -> None:
+    defined = _defined_names(ast.parse(worker_source()))
+    assert len(defined) == len(set(defined)), "the modules share one namespace"
+    folder = Path(protocol.__file__).parent
+    modules = [ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
+    assert sorted(defined) == sorted(["SYSTEM_NAMES", *(name for tree in modules for name in _defined_names(tree))])
+    assert {path.stem for path in folder.glob("*.py")} == {*MODULES, "join", "__init__"}
+
+
+def _defined_names(tree: ast.Module) -> list[str]:
+    names = []
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.append(statement.name)
+        elif isinstance(statement, ast.Assign):
+            names += [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return names
 
 
 @pytest.mark.heavy

@@ -17,19 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from ragstone.system import worker
+from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.payload import Payload, read
 from ragstone.system.response import Context
-from ragstone.system.worker import at_path
+from ragstone.system.worker import returns, streams, wording
+from ragstone.system.worker.returns import at_path
 from tests.system.service import failure
 
 
 def texts(value: object) -> list[str]:
-    return [context["text"] for context in worker.normalise(value)["contexts"]]
+    return [context["text"] for context in returns.normalise(value)["contexts"]]
 
 
 def test_a_string_is_an_answer_without_contexts() -> None:
-    assert worker.normalise("yes") == {"answer": "yes", "contexts": [], "usage": None, "contexts_returned": False}
+    assert returns.normalise("yes") == {"answer": "yes", "contexts": [], "usage": None, "contexts_returned": False}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,8 @@ def test_no_contexts_are_not_an_empty_list_of_them(value: object, returned: bool
 
 @pytest.mark.parametrize("name", ["answer", "response", "output", "result", "text"])
 def test_the_answer_stands_under_any_of_its_names(name: str) -> None:
-    assert worker.normalise({name: "yes"})["answer"] == "yes"
-    assert worker.normalise(SimpleNamespace(**{name: "yes"}))["answer"] == "yes"
+    assert returns.normalise({name: "yes"})["answer"] == "yes"
+    assert returns.normalise(SimpleNamespace(**{name: "yes"}))["answer"] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ BY_ID = {"30": {"id": 30, "text": "one"}, "80": {"text": "two"}}
 
 @pytest.mark.parametrize("contexts", [BY_ID, json.dumps(BY_ID)], ids=["an object", "its text"])
 def test_contexts_may_stand_by_their_ids(contexts: object) -> None:
-    found = worker.normalise({"answer": "a [30]", "context": contexts})["contexts"]
+    found = returns.normalise({"answer": "a [30]", "context": contexts})["contexts"]
     assert [(context["text"], context["id"]) for context in found] == [("one", "30"), ("two", "80")]
 
 
@@ -88,7 +89,7 @@ def test_one_context_may_be_any_other_json(text: str) -> None:
 
 def test_a_node_holds_its_text_inside() -> None:
     node = SimpleNamespace(get_content=lambda: "inside", node_id="n1", metadata={})
-    found = worker.normalise({"answer": "a", "source_nodes": [SimpleNamespace(node=node, score=0.5)]})
+    found = returns.normalise({"answer": "a", "source_nodes": [SimpleNamespace(node=node, score=0.5)]})
     assert found["contexts"] == [{"text": "inside", "id": "n1", "score": 0.5}]
 
 
@@ -108,7 +109,7 @@ def test_a_property_that_raises_is_a_field_that_is_not_there() -> None:
 
 
 def test_a_document_with_a_score_beside_it_is_a_context() -> None:
-    found = worker.normalise({"answer": "a", "documents": [(SimpleNamespace(page_content="one"), 0.25), ("two", 1)]})
+    found = returns.normalise({"answer": "a", "documents": [(SimpleNamespace(page_content="one"), 0.25), ("two", 1)]})
     assert [(c["text"], c["score"]) for c in found["contexts"]] == [("one", 0.25), ("two", 1.0)]
 
 
@@ -125,13 +126,13 @@ def test_a_document_with_a_score_beside_it_is_a_context() -> None:
     ],
 )
 def test_a_context_may_name_its_document(context: dict[str, object], identity: str | None) -> None:
-    assert worker.normalise({"answer": "a", "contexts": [context]})["contexts"][0]["id"] == identity
+    assert returns.normalise({"answer": "a", "contexts": [context]})["contexts"][0]["id"] == identity
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, "high", True, None, object()])
 def test_a_score_that_is_no_number_is_left_out(score: object) -> None:
     assert (
-        worker.normalise({"answer": "a", "contexts": [{"text": "t", "score": score}]})["contexts"][0]["score"] is None
+        returns.normalise({"answer": "a", "contexts": [{"text": "t", "score": score}]})["contexts"][0]["score"] is None
     )
 
 
@@ -145,13 +146,13 @@ def test_pydantic_objects_are_read_by_attribute() -> None:
         result: str
         documents: list[dict[str, str]]
 
-    assert worker.normalise(Result(result="r", documents=[{"content": "d"}]))["contexts"][0]["text"] == "d"
+    assert returns.normalise(Result(result="r", documents=[{"content": "d"}]))["contexts"][0]["text"] == "d"
 
 
 def test_a_chat_message_is_an_answer() -> None:
-    assert worker.normalise(SimpleNamespace(content="hello"))["answer"] == "hello"
+    assert returns.normalise(SimpleNamespace(content="hello"))["answer"] == "hello"
     blocks = [{"type": "text", "text": "hel"}, {"type": "image"}, "lo"]
-    assert worker.normalise({"answer": SimpleNamespace(content=blocks)})["answer"] == "hello"
+    assert returns.normalise({"answer": SimpleNamespace(content=blocks)})["answer"] == "hello"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_a_chat_message_is_an_answer() -> None:
     ],
 )
 def test_token_usage_is_read_under_either_pair_of_names(usage: object) -> None:
-    found = worker.normalise({"answer": "a", "usage": usage})
+    found = returns.normalise({"answer": "a", "usage": usage})
     assert found["usage"] == {"input_tokens": 3, "output_tokens": 4}
 
 
@@ -178,7 +179,7 @@ def test_token_usage_is_read_under_either_pair_of_names(usage: object) -> None:
     ],
 )
 def test_a_usage_that_makes_no_sense_is_left_out(usage: object) -> None:
-    assert worker.normalise({"answer": "a", "usage": usage})["usage"] is None
+    assert returns.normalise({"answer": "a", "usage": usage})["usage"] is None
 
 
 class Frame:
@@ -211,16 +212,16 @@ class Frame:
     ],
 )
 def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value: object, says: str) -> None:
-    with pytest.raises(worker.BadReturn) as caught:
-        worker.normalise(value)
+    with pytest.raises(returns.BadReturn) as caught:
+        returns.normalise(value)
     assert says in str(caught.value)
     assert "Expected a string" in str(caught.value)
     assert len(str(caught.value)) < 1_000
 
 
 def test_endless_contexts_are_refused() -> None:
-    with pytest.raises(worker.BadReturn, match="More than 10,000"):
-        worker.normalise({"answer": "a", "contexts": itertools.repeat("again")})
+    with pytest.raises(returns.BadReturn, match="More than 10,000"):
+        returns.normalise({"answer": "a", "contexts": itertools.repeat("again")})
 
 
 def test_a_value_that_can_not_be_shown_is_still_named() -> None:
@@ -228,11 +229,11 @@ def test_a_value_that_can_not_be_shown_is_still_named() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    assert worker.shown(Broken()).endswith("(Broken)")
-    assert worker.shown(object()) == "<object object> (object)"  # without its address, so that equals read equal
+    assert wording.shown(Broken()).endswith("(Broken)")
+    assert wording.shown(object()) == "<object object> (object)"  # without its address, so that equals read equal
     loop: list[object] = []
     loop.append(loop)
-    assert worker.shown(loop).endswith("(list)")
+    assert wording.shown(loop).endswith("(list)")
 
 
 json_values = st.recursive(
@@ -240,7 +241,7 @@ json_values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from((*worker.ANSWER_NAMES, *worker.CONTEXTS_NAMES, *worker.TEXT_NAMES, "node", "id", "usage")),
+            st.sampled_from([*(name for names in SYSTEM_NAMES.values() for name in names), "node"]),
             inner,
             max_size=4,
         )
@@ -254,8 +255,8 @@ json_values = st.recursive(
 @given(json_values)
 def test_any_json_is_an_answer_that_utf8_can_hold_or_a_bad_return(value: object) -> None:
     try:
-        found = worker.normalise(value)
-    except worker.BadReturn:
+        found = returns.normalise(value)
+    except returns.BadReturn:
         return
     json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
     Payload.model_validate(found)
@@ -278,12 +279,12 @@ NAMED = {"said": "30 days.", "answer": "no", "documents": [{"body": "one", "key"
 
 
 def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
-    fields = worker.Fields(answer="said", context_text="body", context_id="key")
-    streamed = worker.finish(iter([NAMED, {"said": " Or more."}]), None, fields)
+    fields = returns.Fields(answer="said", context_text="body", context_id="key")
+    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), lambda: None, fields)
     for value, answer in ((NAMED, "30 days."), (streamed, "30 days. Or more.")):
         found = read("s", value, None, fields=fields)
         assert (found.answer, found.contexts) == (answer, (Context("one", "7", 0.5),))
-    nothing = read("s", NAMED, None, fields=worker.Fields(contexts="hits")).failure
+    nothing = read("s", NAMED, None, fields=returns.Fields(contexts="hits")).failure
     assert nothing is not None
     assert "Nothing at contexts_field 'hits' in {" in nothing.message
 
@@ -301,12 +302,12 @@ def chunk(text: str | None) -> SimpleNamespace:
     return SimpleNamespace(choices=[SimpleNamespace(delta=SimpleNamespace(content=text))])
 
 
-def whole(value: object, heard: Callable[[], None] | None = None) -> dict[str, Any]:
+def whole(value: object, on_text: Callable[[], None] = lambda: None) -> dict[str, Any]:
     async def awaited(pending: Any) -> Any:
         return await pending
 
-    found = worker.finish(value, heard)
-    return worker.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
+    found = streams.finish(value, on_text, returns.Fields())
+    return returns.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
 
 
 @pytest.mark.parametrize(
@@ -350,44 +351,44 @@ def test_the_first_text_of_a_stream_is_noticed_once_and_when_it_comes() -> None:
 
 
 def test_a_stream_of_nothing_of_something_else_or_without_end_is_refused() -> None:
-    with pytest.raises(worker.BadReturn, match="ended without a piece"):
+    with pytest.raises(returns.BadReturn, match="ended without a piece"):
         whole(iter(()))
-    with pytest.raises(worker.BadReturn, match=r"Piece 2 of the stream is 7 \(int\)"):
+    with pytest.raises(returns.BadReturn, match=r"Piece 2 of the stream is 7 \(int\)"):
         whole(iter(["a", 7]))
-    with pytest.raises(worker.BadReturn, match="more than 1,000,000 characters"):
+    with pytest.raises(returns.BadReturn, match="more than 1,000,000 characters"):
         whole(itertools.repeat("x" * 10_000))
 
 
 @pytest.mark.parametrize("contexts", [["one", {"text": "two"}], ("one", "two"), [("one", 0.5), "two"]])
 def test_an_answer_and_its_contexts_may_be_a_pair(contexts: object) -> None:
-    assert worker.normalise(("yes", contexts))["answer"] == "yes"
+    assert returns.normalise(("yes", contexts))["answer"] == "yes"
     assert texts(("yes", contexts)) == ["one", "two"]
     assert texts(("yes", None)) == []
 
 
 @pytest.mark.parametrize("value", [("yes", 0.5), ("yes", ["c"], 1), (1, ["c"]), ("a", {"text": "b"}.items())])
 def test_other_tuples_are_refused(value: object) -> None:
-    with pytest.raises(worker.BadReturn):
-        worker.normalise(value)
+    with pytest.raises(returns.BadReturn):
+        returns.normalise(value)
 
 
 TRACE = {"trace_id": "a" * 32, "index_digest": "i1"}
 
 
 def test_what_an_answer_says_of_its_trace_is_kept() -> None:
-    assert worker.normalise({"answer": "yes", **TRACE})["trace"] == TRACE
-    assert worker.normalise(SimpleNamespace(answer="yes", trace_id="a" * 32))["trace"] == {"trace_id": "a" * 32}
+    assert returns.normalise({"answer": "yes", **TRACE})["trace"] == TRACE
+    assert returns.normalise(SimpleNamespace(answer="yes", trace_id="a" * 32))["trace"] == {"trace_id": "a" * 32}
     assert read("q", {"answer": "yes", **TRACE}, None).extra == TRACE
 
 
 @pytest.mark.parametrize("value", ["yes", {"answer": "yes"}, ("yes", ["c"]), MagicMock(answer="yes", contexts=[])])
 def test_an_answer_that_says_nothing_of_its_trace_has_none(value: object) -> None:
-    assert "trace" not in worker.normalise(value)
+    assert "trace" not in returns.normalise(value)
 
 
 @pytest.mark.parametrize("odd", [7, "", "x" * 257, ["a"], None, b"a"])
 def test_odd_ids_of_a_trace_are_left_out(odd: object) -> None:
-    found = worker.normalise({"answer": "yes", "trace_id": odd, "index_digest": "i\ud800"})
+    found = returns.normalise({"answer": "yes", "trace_id": odd, "index_digest": "i\ud800"})
     assert found["trace"] == {"index_digest": "i\ufffd"}
 
 
@@ -407,12 +408,12 @@ def test_a_worker_that_was_tampered_with_is_not_believed(more: dict[str, Any]) -
 
 
 def test_a_stream_and_named_fields_keep_the_trace() -> None:
-    pieces = worker.Pieces({})
+    pieces = streams.Pieces({}, lambda: None, returns.Fields())
     for piece in ("y", {"text": "es", "trace_id": "a" * 32}, {"index_digest": "i1"}):
         pieces.add(piece)
     expected = {"trace_id": "a" * 32, "index_digest": "i1"}
-    assert worker.normalise(pieces.whole())["trace"] == expected
-    found = worker.normalise({"data": {"said": "yes"}, **expected}, worker.Fields(answer="data.said"))
+    assert returns.normalise(pieces.whole())["trace"] == expected
+    found = returns.normalise({"data": {"said": "yes"}, **expected}, returns.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", expected)
 
 
@@ -452,8 +453,8 @@ def test_ids_beside_the_contexts_are_theirs() -> None:
     ],
 )
 def test_a_context_with_something_that_could_be_its_text_is_not_read_as_an_id(context: object) -> None:
-    with pytest.raises(worker.BadReturn, match="Context 1 is"):
-        worker.normalise({"answer": "a", "contexts": [context]})
+    with pytest.raises(returns.BadReturn, match="Context 1 is"):
+        returns.normalise({"answer": "a", "contexts": [context]})
 
 
 def test_one_passage_among_names_makes_all_of_them_texts() -> None:
@@ -501,8 +502,8 @@ def test_code_that_fails_in_what_was_returned_is_a_bad_return(value: object, say
 def test_a_node_in_a_node_that_never_ends_has_no_text() -> None:
     outer, inner = SimpleNamespace(), SimpleNamespace()
     outer.node, inner.node = inner, outer
-    with pytest.raises(worker.BadReturn, match="no text was found"):
-        worker.normalise({"answer": "a", "contexts": [outer]})
+    with pytest.raises(returns.BadReturn, match="no text was found"):
+        returns.normalise({"answer": "a", "contexts": [outer]})
 
 
 def test_a_passage_too_many_is_refused_before_the_others_are_read() -> None:
@@ -513,8 +514,8 @@ def test_a_passage_too_many_is_refused_before_the_others_are_read() -> None:
             read_so_far.append(number)
             yield "x" * 2_000_000
 
-    with pytest.raises(worker.BadReturn, match="at most 10,000,000 are read"):
-        worker.normalise({"answer": "a", "contexts": passages()})
+    with pytest.raises(returns.BadReturn, match="at most 10,000,000 are read"):
+        returns.normalise({"answer": "a", "contexts": passages()})
     assert len(read_so_far) == 6
 
 
@@ -531,12 +532,12 @@ def test_a_passage_too_many_is_refused_before_the_others_are_read() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_shown_in_no_message(text: str) -> None:
-    secret = worker._SECRET.search(text)
+    secret = wording._SECRET.search(text)
     assert secret is not None
     try:
         raise ValueError(text)
     except ValueError as error:
-        said = [worker.shown(text), worker.summary(error), worker.formatted(error).rpartition("\nValueError")[2]]
+        said = [wording.shown(text), wording.summary(error), wording.formatted(error).rpartition("\nValueError")[2]]
     assert not [one for one in said if secret["value"] in one]
     assert all("***" in one for one in said)
 
@@ -551,9 +552,9 @@ def test_paths_to_texts_name_what_the_setting_can_have_and_no_secrets() -> None:
             raise OSError
 
     value = {"a.b": "dotted", 'quo"te': "text", "items": [{"reply": "yes"}], "object": Reply(), "api_key": "k" * 20}
-    assert worker.text_paths(value) == ["items.0.reply", "object.said"]
-    assert all(worker.at_path(value, path) for path in worker.text_paths(value))
-    assert worker.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"
+    assert returns.text_paths(value) == ["items.0.reply", "object.said"]
+    assert all(returns.at_path(value, path) for path in returns.text_paths(value))
+    assert returns.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"
 
 
 def test_an_error_with_an_endless_message_is_shown_in_part_and_soon() -> None:
@@ -561,7 +562,7 @@ def test_an_error_with_an_endless_message_is_shown_in_part_and_soon() -> None:
     try:
         raise ValueError(f"password=correct-horse {long} at the end")
     except ValueError as error:
-        said, detail = worker.summary(error), worker.formatted(error)
+        said, detail = wording.summary(error), wording.formatted(error)
     assert said.startswith("ValueError: password=*** xxx")
     assert (len(said), detail[-12:]) == (300, " at the end\n")
     assert len(detail) <= 8_000
@@ -573,5 +574,5 @@ def test_the_length_that_a_text_claims_is_not_believed() -> None:
         def __len__(self) -> int:
             return 1
 
-    with pytest.raises(worker.BadReturn, match="at most 1,000,000 are read"):
-        worker.normalise(Short("x" * 1_000_001))
+    with pytest.raises(returns.BadReturn, match="at most 1,000,000 are read"):
+        returns.normalise(Short("x" * 1_000_001))

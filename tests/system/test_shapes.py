@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.system import worker
+from ragstone.system.worker import adapters, returns, streams
 
 
 def function(question: str) -> str:
@@ -162,10 +162,10 @@ def test_every_shape_gives_its_answer_each_time(target: object, loop: asyncio.Ab
     def resolve(value: Any) -> Any:
         return loop.run_until_complete(value) if inspect.isawaitable(value) else value
 
-    asker = worker.adapt(target, resolve)
+    asker = adapters.adapt(target, resolve)
     for question in ("a", "b"):
-        value = resolve(worker.finish(resolve(asker.begin(question))))
-        assert worker.normalise(value)["answer"] == "got " + question
+        value = resolve(streams.finish(resolve(asker.begin(question)), lambda: None, returns.Fields()))
+        assert returns.normalise(value)["answer"] == "got " + question
 
 
 def test_a_type_error_of_the_users_own_is_not_taken_for_a_missing_method() -> None:
@@ -174,7 +174,7 @@ def test_a_type_error_of_the_users_own_is_not_taken_for_a_missing_method() -> No
             return question + 1  # type: ignore[operator]
 
     with pytest.raises(TypeError, match="concatenate"):
-        worker.adapt(Faulty(), lambda made: made).begin("a")
+        adapters.adapt(Faulty(), lambda made: made).begin("a")
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,6 @@ def test_a_type_error_of_the_users_own_is_not_taken_for_a_missing_method() -> No
     ],
 )
 def test_what_can_not_be_asked_is_refused_in_words(target: object, says: str) -> None:
-    with pytest.raises(worker.EntrypointError) as caught:
-        worker.adapt(target, lambda made: made)
+    with pytest.raises(adapters.EntrypointError) as caught:
+        adapters.adapt(target, lambda made: made)
     assert says in str(caught.value)

@@ -21,22 +21,22 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.serialise import record_from_line
 from ragstone.files import open_regular
 from ragstone.formatting import counted
-from ragstone.golden.aliases import RECORDED, normal
+from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.columns import ColumnPlan, plan_columns
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
-from ragstone.system import worker
 from ragstone.system.given import Wrapped
 from ragstone.system.json_records import record_at
 from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.worker.returns import Fields
 
-_ANSWER_COLUMNS = frozenset({*worker.ANSWER_NAMES, *RECORDED["answer"].strong, *RECORDED["answer"].weak})
-_CONTEXT_COLUMNS = frozenset({*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong})
-_RESPONSE_COLUMNS = frozenset({*worker.ANSWER_NAMES, *worker.CONTEXTS_NAMES, "latency_s", "error", "usage"})
+_ANSWER_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak})
+_CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong})
+_RESPONSE_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"], "latency_s", "error", "usage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class StoredAnswers:
         self._given: dict[str, Response] = {}
         self._asked: dict[str, int] = {}
         self._mappings: list[ColumnMapping] = []
-        self._fields = worker.Fields()
+        self._fields = Fields()
         self._open = ExitStack()
 
     @classmethod
@@ -120,7 +120,7 @@ class StoredAnswers:
         path: Path,
         *,
         columns: Mapping[str, str] | None = None,
-        fields: worker.Fields | None = None,
+        fields: Fields | None = None,
     ) -> RunDirectory | None:
         """Add the answers in `path`: a run directory, its samples.jsonl, or a file of recorded interactions.
 
@@ -175,7 +175,7 @@ class StoredAnswers:
             if reader is None:
                 plan = _without_responses(plan_columns(source, profile, columns))
                 reader = SampleReader(source, plan)
-                taken = (*(name for paths in plan.fields.values() for name in paths), *self._fields.paths().values())
+                taken = (*(name for paths in plan.fields.values() for name in paths), *self._fields.paths())
                 used = _RESPONSE_COLUMNS | {name.partition(".")[0] for name in taken}
                 names = {name: paths[0] for name, paths in plan.fields.items()}
                 self._mappings.append(ColumnMapping(source.name, "interactions", names))

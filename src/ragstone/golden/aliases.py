@@ -39,6 +39,11 @@ FIELDS: Final = _by_field(_TABLE["fields"])
 RECORDED: Final = _by_field(_TABLE["recorded"])
 """Output of a system under test, stored in the same file by tools that evaluate recorded answers."""
 
+SYSTEM_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {part: tuple(names) for part, names in _TABLE["system"].items()}
+)
+"""Names of what a system under test takes and returns, best first."""
+
 CONTAINERS: Final = frozenset[str](_TABLE["containers"])
 OUTPUTS: Final = frozenset[str](_TABLE["outputs"])
 PATHS: Final = frozenset[str](_TABLE["paths"])

@@ -19,12 +19,13 @@ from time import perf_counter
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt, Peer, Pool, lost
 from ragstone.system.response import Response, System, SystemFailureKind, beside_question
+from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.wording import shown
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
@@ -90,7 +91,7 @@ class CommandPeer:
         except ValueError as error:
             return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child)
         if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
-            message = f"Answered with id {worker.shown(value['id'], 80)}; expected {sample.id!r}, or no id."
+            message = f"Answered with id {shown(value['id'], 80)}; expected {sample.id!r}, or no id."
             return lost(sample, SystemFailureKind.BAD_RETURN, message, child)
         self._answers += 1
         return Attempt(_response(sample, value, latency_s, child, self._fields), reusable=True)
@@ -125,7 +126,7 @@ class CommandPeer:
                 value = json.loads(line)
             except (ValueError, RecursionError):
                 raise ValueError(
-                    f"Wrote a line that is not JSON: {worker.shown(line.decode('utf-8', 'replace').strip())}. "
+                    f"Wrote a line that is not JSON: {shown(line.decode('utf-8', 'replace').strip())}. "
                     "Expected one JSON object per line on stdout; logs go to stderr."
                 ) from None
             if isinstance(value, dict) and value.get("ready") is True and self._answers == 0:
@@ -254,7 +255,7 @@ def _json_object(text: str, *, lists: bool) -> dict[str, object] | list[object] 
     return value if isinstance(value, dict) or (lists and isinstance(value, list)) else None
 
 
-def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: worker.Fields | None) -> Response:
+def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: Fields | None) -> Response:
     """The response in a reply: an answer, or the error it reports."""
     if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
         return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)

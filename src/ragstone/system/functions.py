@@ -7,16 +7,20 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ragstone.errors import ConfigError, SystemUnderTestError, disk_errors
 from ragstone.files import read_regular
 from ragstone.golden.sample import Sample
-from ragstone.system import worker
 from ragstone.system.in_process import in_thread
 from ragstone.system.python_worker import check_function
 from ragstone.system.response import Response, System
+from ragstone.system.worker.adapters import EntrypointError
+from ragstone.system.worker.metric_functions import Functions, grade
+from ragstone.system.worker.returns import BadReturn
+from ragstone.system.worker.wording import summary
 
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
 
@@ -25,8 +29,8 @@ class FunctionFailed(Exception):  # noqa: N818 - an outcome of one call
     """A metric's function gave no grade; the message says why in one line."""
 
 
-def given(sample: Sample, response: Response) -> dict[str, Any]:
-    """What a metric's function can ask for."""
+def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
+    """What a metric's function can ask for, by the names of `metric_functions.ARGUMENTS`."""
     return {
         "question": sample.question,
         "answer": response.answer,
@@ -50,7 +54,7 @@ class WorkerFunctions:
 
     async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
         """The grade of one answer in [0, 1], None if the metric does not apply to it. Raises FunctionFailed."""
-        body = json.dumps({"metric": metric, "given": given(sample, response)})
+        body = json.dumps({"metric": metric, "arguments": _arguments(sample, response)})
         reply = await self._system.ask(Sample(sample.id, body))
         if reply.failure is not None:
             raise FunctionFailed(f"{reply.failure.kind}: {reply.failure.message}")
@@ -73,37 +77,37 @@ class LocalFunctions:
     """Functions in this process, by metric, each with its timeout in seconds. A hanging call keeps its thread."""
 
     def __init__(self, functions: Mapping[str, tuple[Callable[..., object], float]]) -> None:
-        self._given = functions
-        self._functions: worker.Functions | None = None
-        self._room = asyncio.Semaphore(4)
+        self._targets = {metric: function for metric, (function, _) in functions.items()}
+        self._timeouts_s = {metric: timeout_s for metric, (_, timeout_s) in functions.items()}
+        self._functions: Functions | None = None
+        self._slots = asyncio.Semaphore(4)
 
     async def start(self) -> None:
+        """Raises SystemUnderTestError if a function can't be called."""
         try:
-            self._functions = worker.Functions({name: function for name, (function, _) in self._given.items()})
-        except worker.EntrypointError as error:
+            self._functions = Functions(self._targets)
+        except EntrypointError as error:
             raise SystemUnderTestError(str(error), where="metrics") from None
 
     async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
+        """The grade of one answer in [0, 1], None if the metric does not apply to it. Raises FunctionFailed."""
         functions = self._functions
         if functions is None:
             raise FunctionFailed("the functions have not been started")
-        timeout_s = self._given[metric][1]
+        timeout_s = self._timeouts_s[metric]
+        call = partial(functions.call, metric, _arguments(sample, response))
         try:
-            async with self._room, asyncio.timeout(timeout_s):
-                found = given(sample, response)
-                if functions.is_async(metric):
-                    value = functions.call(metric, found)
-                else:
-                    value, _ = await in_thread(lambda: functions.call(metric, found))
+            async with self._slots, asyncio.timeout(timeout_s):
+                value = call() if functions.is_async(metric) else await in_thread(call)
                 if inspect.isawaitable(value):
                     value = await value
-            return worker.grade(value)
-        except worker.BadReturn as error:
+            return grade(value)
+        except BadReturn as error:
             raise FunctionFailed(f"bad_return: {error}") from None
         except TimeoutError:
             raise FunctionFailed(f"timeout: No answer within {timeout_s:g} s.") from None
         except Exception as error:
-            raise FunctionFailed(f"raised: {worker.summary(error)}") from None
+            raise FunctionFailed(f"raised: {summary(error)}") from None
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -10,32 +10,33 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.request import QUESTION, refusal, refuse_misplaced, request_address, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.streams import EVENTS, Reply, ReportedError, read_reply
+from ragstone.system.worker.returns import BadReturn
+from ragstone.system.worker.wording import shown
 
 if TYPE_CHECKING:
     import httpx2
+
+    from ragstone.system.http_reply import Reply
 
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 10.0
 """How long to wait for the port by default: a service is started by someone else."""
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER_S = 30.0
+_MAX_PAUSE_S = 8.0
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHOWN_BODY = 1_000
-_ACCEPT = f"application/json, {EVENTS};q=0.9, application/x-ndjson;q=0.8, text/plain;q=0.7"
-
 _MIN_SECRET = 6
 _REFUSING_STATUS = frozenset({400, 422})
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -73,7 +74,7 @@ class HttpService:
         self._proxied = proxied
         self._fields = answer_fields(settings)
         self._sleep = sleep
-        self._room = asyncio.Semaphore(settings.concurrency)
+        self._slots = asyncio.Semaphore(settings.concurrency)
         self._client: httpx2.AsyncClient | None = None
 
     async def start(self) -> None:
@@ -88,34 +89,40 @@ class HttpService:
         self._client = httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=False, headers=ACCEPTED)
 
     async def ask(self, sample: Sample) -> Response:
-        async with self._room:
-            for attempt in range(self._settings.retries + 1):
+        retries = self._settings.retries
+        async with self._slots:
+            for attempt in range(retries + 1):
                 started = perf_counter()
                 try:
                     async with asyncio.timeout(self._settings.timeout_s):
                         reply = await self._post(sample)
-                    first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
-                    response = read(sample.id, reply.value, reply.whole_at - started, first_text_s, self._fields)
-                    found = response.failure
-                    if found is None:
-                        return response
-                    message = self._hidden(found.message)
-                    return failed(sample.id, found.kind, message, latency_s=response.latency_s)
+                    return self._response(sample, reply, started)
                 except TimeoutError:
                     message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(SystemFailureKind.TIMEOUT, message, retry_in_s=0.0)
                 except _Refused as error:
                     refused = error
-                if refused.retry_in_s is None or attempt == self._settings.retries:
+                if refused.retry_in_s is None or attempt == retries:
                     break
-                await self._sleep(max(refused.retry_in_s, min(0.5 * 2**attempt, 8.0)))
-        return failed(sample.id, refused.kind, self._hidden(refused.message), self._hidden(refused.detail))
+                await self._sleep(max(refused.retry_in_s, min(0.5 * 2**attempt, _MAX_PAUSE_S)))
+        detail = None if refused.detail is None else self._without_headers(refused.detail)
+        return failed(sample.id, refused.kind, self._without_headers(refused.message), detail)
 
-    def _hidden(self, text: str | None) -> Any:
+    def _response(self, sample: Sample, reply: Reply, started: float) -> Response:
+        latency_s = reply.whole_at - started
+        first_text_s = None if reply.first_text_at is None else reply.first_text_at - started
+        response = read(sample.id, reply.value, latency_s, first_text_s, self._fields)
+        failure = response.failure
+        if failure is None:
+            return response
+        return failed(sample.id, failure.kind, self._without_headers(failure.message), latency_s=latency_s)
+
+    def _without_headers(self, text: str) -> str:
         """`text`, in which a service may repeat what it was sent, without the values of headers."""
         for value in self._headers.values():
             for secret in (value, value.rpartition(" ")[2]):
-                text = text.replace(secret, "***") if text and len(secret) >= _MIN_SECRET else text
+                if len(secret) >= _MIN_SECRET:
+                    text = text.replace(secret, "***")
         return text
 
     async def close(self) -> None:
@@ -148,57 +155,63 @@ class HttpService:
             return
 
     async def _post(self, sample: Sample) -> Reply:
+        """The reply to `sample`, after redirects. Raises TimeoutError and _Refused."""
         import httpx2
 
-        gets = self._settings.http.method == "GET"
-        fields = request_fields(self._settings, sample, asks=QUESTION not in self._url)
-        content = None if gets else json.dumps(fields).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": _ACCEPT, **self._headers}
-        if gets:
-            del headers["Content-Type"]
+        from ragstone.system.http_reply import ACCEPT
+
+        headers = {"Accept": ACCEPT, **self._headers}
+        content = None
+        if self._settings.http.method != "GET":
+            fields = request_fields(self._settings, sample, asks=QUESTION not in self._url)
+            content = json.dumps(fields).encode("ascii")
+            headers = {"Content-Type": "application/json", **headers}
         url = request_address(self._url, sample.question)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                found = await self._exchange(url, headers, content)
-                if isinstance(found, Reply):
-                    return found
-                url = found
+                reply = await self._exchange(url, headers, content)
+                if not isinstance(reply, str):
+                    return reply
+                url = reply
         except httpx2.TimeoutException:
             raise TimeoutError from None
         except httpx2.HTTPError as error:
-            message = f"The request failed: {type(error).__name__}: {worker.shown(str(error))}"
+            message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
             raise _Refused(SystemFailureKind.HTTP, message, retry_in_s=0.0) from None
         raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
 
-    async def _exchange(self, url: str, headers: Mapping[str, str], content: bytes | None) -> Reply | str:
-        """The reply, or the target of a redirect."""
+    async def _exchange(self, url: str, headers: dict[str, str], content: bytes | None) -> Reply | str:
+        """The reply, or the target of a redirect. Raises _Refused and httpx2's errors."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
+        from ragstone.system.http_reply import ReportedError, read_reply
 
         if self._client is None:
             raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
-        async with self._client.stream(
-            self._settings.http.method, url, headers=dict(headers), content=content
-        ) as reply:
+        async with self._client.stream(self._settings.http.method, url, headers=headers, content=content) as reply:
             if reply.is_redirect:
                 return _redirected(url, reply.status_code, reply.headers.get("location", ""))
             bound_reply(reply, MAX_BODY_BYTES)
             try:
                 if reply.is_success:
-                    return await read_reply(reply.aiter_bytes(), reply.headers.get("content-type", ""), self._fields)
-                body = await reply.aread()
+                    return await read_reply(reply, self._fields)
+                raise self._refused(reply, await reply.aread())
             except ReplyTooLarge as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}.") from None
-            except worker.BadReturn as error:
+            except BadReturn as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
             except ReportedError as error:
                 raise _Refused(SystemFailureKind.RAISED, f"The stream reported an error: {error}.") from None
-            after = _retry_after_s(reply.headers.get("retry-after"))
-            again = after if reply.status_code in _RETRIED_STATUS else None
-            text = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
-            message = f"Answered {reply.status_code} {reply.reason_phrase}"
-            if reply.status_code in _REFUSING_STATUS:
-                message += f": {refusal(body, self._settings)}"
-            raise _Refused(SystemFailureKind.HTTP, message, text, again)
+
+    def _refused(self, reply: httpx2.Response, body: bytes) -> _Refused:
+        """What a reply with the status of an error says."""
+        message = f"Answered {reply.status_code} {reply.reason_phrase}"
+        if reply.status_code in _REFUSING_STATUS:
+            message += f": {refusal(body, self._settings)}"
+        detail = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
+        retry_in_s = None
+        if reply.status_code in _RETRIED_STATUS:
+            retry_in_s = _retry_after_s(reply.headers.get("retry-after"))
+        return _Refused(SystemFailureKind.HTTP, message, detail, retry_in_s)
 
 
 class HttpUrl(EntrypointKind):
@@ -217,10 +230,10 @@ class HttpUrl(EntrypointKind):
         return valid and not any(character.isspace() for character in rest)
 
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
-        left = re.search(r"\{[^}]*\}?", rest.replace(QUESTION, ""))
-        if left is not None or QUESTION in urlsplit(rest).netloc:
+        placeholder = re.search(r"\{[^}]*\}?", rest.replace(QUESTION, ""))
+        if placeholder is not None or QUESTION in urlsplit(rest).netloc:
             raise ConfigError(
-                f"'{left[0] if left else QUESTION}' in the address can't be replaced.",
+                f"'{placeholder[0] if placeholder else QUESTION}' in the address can't be replaced.",
                 where="system.entrypoint",
                 hint=f"{QUESTION} stands for the question in the path or the query; constants are written out.",
             )
@@ -251,14 +264,14 @@ def _redirected(url: str, status: int, location: str) -> str:
             or (before.scheme, after.scheme, before.port, after.port) == ("http", "https", None, None)
         )
     except ValueError as error:
-        message = f"Answered {status}, redirecting to no address: {worker.shown(location)} ({error})."
+        message = f"Answered {status}, redirecting to no address: {shown(location)} ({error})."
         raise _Refused(SystemFailureKind.HTTP, message) from None
-    shown = without_secrets(target)
+    address = without_secrets(target)
     if not location or status not in (307, 308) or not same_host:
         why = "to another host" if location and not same_host else "in a way that would drop the question"
         raise _Refused(
             SystemFailureKind.HTTP,
-            f"Answered {status}, redirecting {why} ({shown}); not followed. Put the final address in the entrypoint.",
+            f"Answered {status}, redirecting {why} ({address}); not followed. Put the final address in the entrypoint.",
         )
     return target
 

@@ -11,16 +11,18 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Callable
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
+from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt
+from ragstone.system.worker.returns import BadReturn, Fields
+from ragstone.system.worker.streams import finish
+from ragstone.system.worker.wording import formatted, summary
 
 
 class CallableSystem:
@@ -45,32 +47,31 @@ class CallableSystem:
         self.concurrency = settings.concurrency
         self._target = callable_
         self._timeout_s = settings.timeout_s
-        self._room = asyncio.Semaphore(settings.concurrency)
-        self._asker: worker.Asker | None = None
-        self._part = worker.Part(settings.part, settings.takes_contexts)
-        self._fields = worker.Fields(contexts_only=settings.part == RETRIEVAL)
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._asker: Asker | None = None
+        self._part = Part(settings.part, settings.takes_contexts)
+        self._fields = Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
 
     async def start(self) -> None:
         """Call the class or factory, if it is one. Raises SystemUnderTestError."""
-        pending: list[Any] = []
+        unawaited: list[Any] = []
 
-        def build(made: Any) -> Any:
-            if inspect.isawaitable(made):
-                pending.append(made)
-                return lambda question: question
-            return made
+        def build(product: Any) -> Any:
+            if not inspect.isawaitable(product):
+                return product
+            unawaited.append(product)
+            return lambda question: question
 
         try:
-            asker = worker.adapt(self._target, build, self._part)
-            if pending:
-                asker = worker.adapt(await pending[0], lambda made: made, self._part)
-        except worker.EntrypointError as error:
+            asker = adapt(self._target, build, self._part)
+            if unawaited:
+                asker = adapt(await unawaited[0], lambda product: product, self._part)
+        except EntrypointError as error:
             raise SystemUnderTestError(str(error), where=self.entrypoint) from None
         except Exception as error:
-            raise SystemUnderTestError(
-                f"{worker.summary(error)}\n\n{worker.formatted(error, __file__)}", where=self.entrypoint
-            ) from error
+            message = f"{summary(error)}\n\n{formatted(error, __file__)}"
+            raise SystemUnderTestError(message, where=self.entrypoint) from error
         self._asker = asker
         self.accepts = frozenset(asker.accepts)
 
@@ -78,67 +79,69 @@ class CallableSystem:
         asker = self._asker
         if asker is None:
             raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
-        async with self._room:
-            started = perf_counter()
+        async with self._slots:
+            deadline = asyncio.timeout(self._timeout_s)
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    heard: list[float] = []
-                    value, latency_s = await self._value(asker, sample, lambda: heard.append(perf_counter()))
-                    first_text_s = heard[0] - started if heard else None
-                    reads = partial(read, sample.id, value, latency_s, first_text_s, self._fields)
-                    # What is returned may run code of the user's too, and block.
-                    return reads() if asker.is_async else (await in_thread(reads))[0]
-            except worker.BadReturn as error:
+                async with deadline:
+                    return await self._response(asker, sample)
+            except BadReturn as error:
                 return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail)
-            except TimeoutError as error:
-                if perf_counter() - started < self._timeout_s:  # raised by the callable itself
-                    return self._raised(sample, error)
-                return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
             except Exception as error:
-                return self._raised(sample, error)
+                if deadline.expired():
+                    return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
+                return failed(sample.id, SystemFailureKind.RAISED, summary(error), formatted(error, __file__))
 
     async def close(self) -> None:
         """Nothing to close."""
 
-    async def _value(self, asker: worker.Asker, sample: Sample, heard: Callable[[], None]) -> tuple[object, float]:
-        """The returned value, and the seconds it took."""
-        given = list(sample.reference_contexts) if self._part.name == GENERATION else None
-        asked, fields = (sample.question, turns_of(sample), given), self._fields
-        if not asker.is_async:
-            value, latency_s = await in_thread(lambda: worker.finish(asker.begin(*asked), heard, fields))
-        else:
-            value, latency_s = asker.begin(*asked), 0.0
+    async def _response(self, asker: Asker, sample: Sample) -> Response:
+        """The response to `sample`. Raises BadReturn, TimeoutError and whatever the callable raises."""
+        contexts = list(sample.reference_contexts) if self._part.name == GENERATION else None
+        text_times: list[float] = []
+
+        def on_text() -> None:
+            text_times.append(perf_counter())
+
+        def begin() -> Any:
+            value = asker.begin(sample.question, turns_of(sample), contexts)
+            return value if inspect.isawaitable(value) else finish(value, on_text, self._fields)
+
+        started = perf_counter()
+        value = begin() if asker.is_async else await in_thread(begin)
         if inspect.isawaitable(value):
-            started = perf_counter()
-            value = worker.finish(await value, heard, fields)
-            if inspect.isawaitable(value):
-                value = await value
-            latency_s += perf_counter() - started
-        return value, latency_s
+            value = finish(await value, on_text, self._fields)
+        if inspect.isawaitable(value):
+            value = await value
+        latency_s = perf_counter() - started
+        first_text_s = text_times[0] - started if text_times else None
 
-    def _raised(self, sample: Sample, error: BaseException) -> Response:
-        return failed(sample.id, SystemFailureKind.RAISED, worker.summary(error), worker.formatted(error, __file__))
+        def reading() -> Response:
+            return read(sample.id, value, latency_s, first_text_s, self._fields)
+
+        # What is returned may run code of the user's too, and block.
+        return reading() if asker.is_async else await in_thread(reading)
 
 
-async def in_thread(call: Callable[[], Any]) -> tuple[Any, float]:
-    """The value of `call` and the seconds it took. Runs in a daemon thread, so that a hanging call can't block exit."""
+async def in_thread(call: Callable[[], Any]) -> Any:
+    """The value of `call`. Runs in a daemon thread, so that a hanging call can't block exit."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[tuple[Any, float]] = loop.create_future()
+    future: asyncio.Future[Any] = loop.create_future()
 
-    def settle(set_result: Callable[[Any], None], result: object) -> None:
+    def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
         if not future.done():
-            set_result(result)
+            set_outcome(outcome)
 
     def run() -> None:
-        started = perf_counter()
-        outcome: tuple[Callable[[Any], None], object]
+        set_outcome: Callable[[Any], None] = future.set_result
+        outcome: object
         try:
-            outcome = future.set_result, (call(), perf_counter() - started)
-        except BaseException as error:  # a future can't hold StopIteration, and nothing may end the thread unheard
-            own = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            outcome = future.set_exception, error if own else RuntimeError(worker.summary(error))
-        with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the result
-            loop.call_soon_threadsafe(settle, *outcome)
+            outcome = call()
+        except BaseException as error:  # nothing may end the thread unheard
+            set_outcome = future.set_exception
+            holdable = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            outcome = error if holdable else RuntimeError(summary(error))
+        with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the outcome
+            loop.call_soon_threadsafe(settle, set_outcome, outcome)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
     return await future

@@ -10,12 +10,11 @@ from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.formats.registry import FORMATS
 from ragstone.golden.load import table_rows
 from ragstone.golden.opened import open_cells
 from ragstone.golden.rows import SourceFile
-from ragstone.system import worker
 
 MAX_RECORD_BYTES = 10_000_000
 _WINDOW = 1 << 18
@@ -154,10 +153,10 @@ def _broken(shown: str, number: int, what: str) -> SystemUnderTestError:
 TABLES = frozenset(ending for one in FORMATS for ending in one.endings if not one.name.startswith("json"))
 """File endings of tables."""
 
-_OF_RECORDS = frozenset(("id", "error", *worker.ANSWER_NAMES, *FIELDS["question"].strong, *FIELDS["question"].weak))
+_OF_RECORDS = frozenset(("id", "error", *SYSTEM_NAMES["answer"], *FIELDS["question"].strong, *FIELDS["question"].weak))
 """Names of what a record has, and a document with lists of records or values has not."""
 
-CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *worker.CONTEXTS_NAMES)
+CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *SYSTEM_NAMES["contexts"])
 """Names of the column of the contexts, in normal form."""
 
 
@@ -230,7 +229,7 @@ def _with_lists(record: dict[str, object], *, split_bars: bool) -> dict[str, obj
     """
     record = open_cells(record)
     for name, value in record.items():
-        if isinstance(value, str) and normal(name) in worker.CONTEXT_IDS_NAMES:
+        if isinstance(value, str) and normal(name) in SYSTEM_NAMES["context_ids"]:
             record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
         elif isinstance(value, str) and normal(name) in CONTEXTS_NAMES:
             try:

@@ -14,7 +14,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System
-from ragstone.system.worker import Fields
+from ragstone.system.worker.returns import Fields
 
 
 @dataclass(frozen=True, slots=True)

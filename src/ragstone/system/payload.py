@@ -7,11 +7,20 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ragstone.golden.names import are_names
-from ragstone.system import worker
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
+from ragstone.system.worker.returns import (
+    MAX_TOKENS,
+    MAX_TRACE_CHARACTERS,
+    TRACE_NAMES,
+    BadReturn,
+    Fields,
+    normalise,
+)
 
-TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(worker.TRACE_NAMES)})$")]
-TraceText = Annotated[str, StringConstraints(max_length=worker.MAX_TRACE_CHARACTERS)]
+MAX_MESSAGE_CHARACTERS = 1_000
+TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(TRACE_NAMES)})$")]
+TraceText = Annotated[str, StringConstraints(max_length=MAX_TRACE_CHARACTERS)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class _Wire(BaseModel):
@@ -25,12 +34,12 @@ class WireContext(_Wire):
 
 
 class WireUsage(_Wire):
-    input_tokens: int = Field(ge=0, le=worker.MAX_TOKENS)
-    output_tokens: int = Field(ge=0, le=worker.MAX_TOKENS)
+    input_tokens: Tokens
+    output_tokens: Tokens
 
 
 class Payload(_Wire):
-    """An answer as returned by `worker.normalise`."""
+    """An answer as returned by `normalise`."""
 
     answer: str
     contexts: list[WireContext] = []
@@ -39,22 +48,22 @@ class Payload(_Wire):
     trace: dict[TraceName, TraceText] = {}
 
 
-class WireError(_Wire):
-    kind: Literal["raised", "bad_return"]
+class WireFailure(_Wire):
+    """Why there is no answer, or why the worker can't start."""
+
+    kind: Literal["raised", "bad_return"] = "raised"
     message: str
     detail: str | None = None
 
 
-class WorkerReply(_Wire):
+class WorkerMessage(_Wire):
+    """What a worker says of the question `number`: an event, or the reply, which has a payload or an error."""
+
     number: int
+    event: Literal["text", "returned"] | None = None
     payload: Payload | None = None
-    error: WireError | None = None
+    error: WireFailure | None = None
     rss_bytes: int | None = None
-
-
-class FailedReply(_Wire):
-    message: str
-    detail: str | None = None
 
 
 class Ready(_Wire):
@@ -67,23 +76,25 @@ class Greeting(_Wire):
     """A worker's first message: ready, or the reason why not."""
 
     ready: Ready | None = None
-    failed: FailedReply | None = None
+    failed: WireFailure | None = None
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
     """The Response for a valid payload. Contexts that are plainly names of documents are their ids, without a text."""
-    contexts = tuple(Context(text=c.text, id=c.id, score=c.score) for c in payload.contexts)
-    if are_names(one.text for one in contexts) and all(one.id in (None, one.text) for one in contexts):
-        contexts = tuple(Context("", one.text.strip(), one.score) for one in contexts)
+    contexts = [Context(context.text, context.id, context.score) for context in payload.contexts]
+    without_other_ids = all(context.id in (None, context.text) for context in contexts)
+    if without_other_ids and are_names(context.text for context in contexts):
+        contexts = [Context("", context.text.strip(), context.score) for context in contexts]
+    usage = payload.usage
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
-        contexts=contexts,
+        contexts=tuple(contexts),
         contexts_returned=payload.contexts_returned,
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,
-        usage=None if payload.usage is None else TokenUsage(**payload.usage.model_dump()),
+        usage=None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens),
     )
 
 
@@ -96,13 +107,10 @@ def failed(
 ) -> Response:
     """The Response for a failure; `message` is cut to one line of 1,000 characters, with lone surrogates replaced."""
     line = _encodable(" ".join(message.split()))
-    return Response(
-        sample_id=sample_id,
-        latency_s=latency_s,
-        failure=SystemFailure(
-            kind, line if len(line) <= 1_000 else line[:997] + "...", None if detail is None else _encodable(detail)
-        ),
-    )
+    if len(line) > MAX_MESSAGE_CHARACTERS:
+        line = line[: MAX_MESSAGE_CHARACTERS - 3] + "..."
+    failure = SystemFailure(kind, line, None if detail is None else _encodable(detail))
+    return Response(sample_id=sample_id, latency_s=latency_s, failure=failure)
 
 
 def _encodable(text: str) -> str:
@@ -114,11 +122,11 @@ def read(
     value: object,
     latency_s: float | None,
     first_text_s: float | None = None,
-    fields: worker.Fields | None = None,
+    fields: Fields | None = None,
 ) -> Response:
     """The Response for any returned value; an invalid one becomes a failure, not an exception."""
     try:
-        payload = Payload.model_validate(worker.normalise(value, fields))
-    except worker.BadReturn as error:
+        payload = Payload.model_validate(normalise(value, fields))
+    except BadReturn as error:
         return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s)
     return answered(sample_id, payload, latency_s, first_text_s)

@@ -1,10 +1,9 @@
-"""python: entrypoints: `worker.py` in the user's interpreter, one process per peer."""
+"""python: entrypoints: the worker in the user's interpreter, one process per peer."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import json
 import re
 import secrets
@@ -18,19 +17,24 @@ from time import perf_counter
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.child import Child, ChildContext
+from ragstone.system.guardian import kill_group
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
-from ragstone.system.payload import FailedReply, Greeting, WorkerReply, answered, failed
+from ragstone.system.payload import Greeting, WireFailure, WorkerMessage, answered, failed
 from ragstone.system.pool import Attempt, Pool, lost
 from ragstone.system.response import System, SystemFailureKind, beside_question
+from ragstone.system.worker.join import worker_source
+from ragstone.system.worker.protocol import FRAME_DIGITS, frame, rss_bytes
+from ragstone.system.worker.returns import MAX_CHARACTERS
+from ragstone.system.worker.wording import SOURCE_NAME
 
-# An answer of worker.MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
-MAX_FRAME_BYTES = 13 * worker.MAX_CHARACTERS
+# An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
+MAX_FRAME_BYTES = 13 * MAX_CHARACTERS
 _READ_LIMIT = 1 << 20
 _RECYCLE_SHARE = 0.8
 _WRITING_S = 60.0
 """Time for the worker to serialise the returned value, and for Ragstone to read it."""
+_MEMORY_INTERVAL_S = 0.25
 ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _BOOTSTRAP = (
     "import os\n"
@@ -42,7 +46,7 @@ _BOOTSTRAP = (
     "  data += chunk\n"
     " return data\n"
     "names = {'__name__': 'ragstone_worker'}\n"
-    f"exec(compile(read(int(read(10))), {worker.SOURCE_NAME!r}, 'exec'), names)\n"
+    f"exec(compile(read(int(read({FRAME_DIGITS}))), {SOURCE_NAME!r}, 'exec'), names)\n"
     "del read, os\n"
     "names['main']()\n"
 )
@@ -54,8 +58,8 @@ class PythonPeer:
     ``file.py:attribute``.
 
     Nothing that is imported for it may be in the folder `not_from`. If the settings have `functions`, the worker calls
-    these functions of custom metrics (metric to spec) instead, and each question is a request as `worker.Functions`
-    reads it. `hint` says how to choose another interpreter.
+    these functions of custom metrics (metric to spec) instead, and each question is a request, as `WorkerFunctions`
+    writes it. `hint` says how to choose another interpreter.
     """
 
     python: str
@@ -67,6 +71,7 @@ class PythonPeer:
     accepts: frozenset[str] | None = field(default=None, init=False)
     _child: Child | None = field(default=None, init=False)
     _number: int = field(default=0, init=False)
+    _is_over_memory: bool = field(default=False, init=False)
 
     @property
     def _memory_limit_bytes(self) -> int | None:
@@ -77,7 +82,6 @@ class PythonPeer:
         settings = self.settings
         child = self._child = await Child.spawn([self.python, "-c", _BOOTSTRAP], self.context, limit=_READ_LIMIT)
         token = secrets.token_hex(16)
-        child.write(worker.frame(inspect.getsource(worker).encode("utf-8")))
         hello = {
             "token": token,
             "entrypoint": self.spec,
@@ -87,11 +91,13 @@ class PythonPeer:
             "functions": dict(settings.functions),
             "not_from": None if self.not_from is None else str(self.not_from),
         }
-        child.write(worker.frame(json.dumps(hello).encode("ascii")))
+        child.write(frame(worker_source().encode("utf-8")))
+        child.write(frame(json.dumps(hello).encode("ascii")))
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
                 await self._skip_noise(child, token)
-                greeting = Greeting.model_validate((await _receive(child))[0])
+                body, _ = await _receive(child)
+                greeting = Greeting.model_validate_json(body)
         except TimeoutError:
             await child.show_stack()
             raise self._failure(f"not ready after {settings.startup_timeout_s:g} s.", child.tail.text()) from None
@@ -99,8 +105,8 @@ class PythonPeer:
             how = await child.ending()
             raise self._failure(f"the worker {how} while starting.", child.tail.text()) from None
         if greeting.ready is None:
-            fault = greeting.failed or FailedReply(message="the worker did not start.")
-            raise self._failure(fault.message, fault.detail)
+            failure = greeting.failed or WireFailure(message="the worker did not start.")
+            raise self._failure(failure.message, failure.detail)
         self.accepts = frozenset(greeting.ready.accepts)
         rss, limit = greeting.ready.rss_bytes, self._memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
@@ -112,82 +118,57 @@ class PythonPeer:
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
-        asked = {"number": self._number, "question": sample.question, **beside_question(sample, self.settings.part)}
-        body = json.dumps(asked)
-        started = perf_counter()
-        child.write(worker.frame(body.encode("ascii")))
-        heard = _Heard(self._number)
-        over = asyncio.create_task(self._over_memory(child))
-        reply = asyncio.create_task(_listen(child, heard))
-        returned = asyncio.create_task(heard.returned.wait())
-        first = asyncio.FIRST_COMPLETED
+        question = {"number": self._number, "question": sample.question}
+        request = {**question, **beside_question(sample, self.settings.part)}
+        exchange = _Exchange(child, self._number)
+        child.write(frame(json.dumps(request).encode("ascii")))
+        watch = asyncio.create_task(self._kill_over_memory(child))
         try:
-            done, _ = await asyncio.wait([over, reply, returned], timeout=self.settings.timeout_s, return_when=first)
-            if done == {returned}:
-                # The system has answered in time; serialising the answer doesn't count.
-                done, _ = await asyncio.wait([over, reply], timeout=_WRITING_S, return_when=first)
-            return await self._outcome(child, sample, reply if reply in done else None, over in done, started, heard)
+            async with asyncio.timeout(self.settings.timeout_s) as deadline:
+                reply = await exchange.reply(deadline)
+            return self._attempt(sample, reply, exchange)
+        except TimeoutError:
+            await child.show_stack()
+            message = f"No answer within {self.settings.timeout_s:g} s."
+            if exchange.returned_at is not None:
+                message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
+            return lost(sample, SystemFailureKind.TIMEOUT, message, child)
+        except EOFError:
+            message = f"The worker {await child.ending()} while answering this question."
+            if self._is_over_memory:
+                limit = _mb(self._memory_limit_bytes or 0)
+                message = f"The worker was killed: it used more than {limit} of memory."
+        except ValueError:
+            message = "Something else wrote to the worker's channel."
         finally:
-            for task in (over, reply, returned):
-                task.cancel()
-            await asyncio.gather(over, reply, returned, return_exceptions=True)
+            watch.cancel()
+        return lost(sample, SystemFailureKind.CRASHED, message, child)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
-    async def _outcome(
-        self,
-        child: Child,
-        sample: Sample,
-        reply: asyncio.Task[tuple[object, float]] | None,
-        over_memory: bool,
-        started: float,
-        heard: _Heard,
-    ) -> Attempt:
-        if reply is None and over_memory:
-            limit = _mb(self._memory_limit_bytes or 0)
-            message = f"The worker was killed: it used more than {limit} of memory."
-            return lost(sample, SystemFailureKind.CRASHED, message, child)
-        if reply is None:
-            await child.show_stack()
-            message = f"No answer within {self.settings.timeout_s:g} s."
-            if heard.returned.is_set():
-                message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
-            return lost(sample, SystemFailureKind.TIMEOUT, message, child)
-        try:
-            received, arrived = reply.result()
-            # Measured by this process, because the system under test could change the worker's clock.
-            latency_s = (heard.returned_at or arrived) - started
-            first_text_s = None if heard.text_at is None else heard.text_at - started
-            return self._read(sample, WorkerReply.model_validate(received), latency_s, first_text_s)
-        except EOFError:
-            message = f"The worker {await child.ending()} while answering this question."
-        except (ValueError, RecursionError):
-            message = "Something else wrote to the worker's channel."
-        return lost(sample, SystemFailureKind.CRASHED, message, child)
-
-    def _read(self, sample: Sample, reply: WorkerReply, latency_s: float, first_text_s: float | None = None) -> Attempt:
-        if reply.number != self._number:
-            raise ValueError(reply.number)
+    def _attempt(self, sample: Sample, reply: WorkerMessage, exchange: _Exchange) -> Attempt:
+        """The response in `reply`. Raises ValueError if it has none."""
         limit = self._memory_limit_bytes
         reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
+        latency_s, first_text_s = exchange.latency_s, exchange.first_text_s
         if reply.payload is not None:
             return Attempt(answered(sample.id, reply.payload, latency_s, first_text_s), reusable)
-        error = reply.error
-        if error is None:
+        if reply.error is None:
             raise ValueError(reply)
-        kind = SystemFailureKind(error.kind)
-        response = failed(sample.id, kind, error.message, error.detail, latency_s=latency_s)
-        return Attempt(response, reusable=reusable)
+        kind = SystemFailureKind(reply.error.kind)
+        return Attempt(failed(sample.id, kind, reply.error.message, reply.error.detail, latency_s), reusable)
 
-    async def _over_memory(self, child: Child) -> None:
-        """Return once the worker's resident memory exceeds the limit (Linux; elsewhere never)."""
+    async def _kill_over_memory(self, child: Child) -> None:
+        """Kill the worker once its resident memory exceeds the limit (Linux; elsewhere never)."""
         limit = self._memory_limit_bytes
         if limit is None:
-            await asyncio.Event().wait()
-        while (worker.rss_bytes(child.pid) or 0) <= (limit or 0):  # noqa: ASYNC110 (a process has no event for this)
-            await asyncio.sleep(0.25)
+            return
+        while (rss_bytes(child.pid) or 0) <= limit:  # noqa: ASYNC110 (a process has no event for this)
+            await asyncio.sleep(_MEMORY_INTERVAL_S)
+        self._is_over_memory = True
+        kill_group(child.pid)
 
     async def _skip_noise(self, child: Child, token: str) -> None:
         """Skip the output of hooks such as sitecustomize before the worker redirects stdout."""
@@ -202,12 +183,64 @@ class PythonPeer:
 
     def _failure(self, message: str, detail: str | None) -> SystemUnderTestError:
         text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
-        ran = f"It was run by {self.python} in {self.context.directory}."
-        return SystemUnderTestError(
-            text,
-            where=self.spec if self.settings.functions else f"python:{self.spec}",
-            hint=f"{ran} {self.hint}",
-        )
+        where = self.spec if self.settings.functions else f"python:{self.spec}"
+        hint = f"It was run by {self.python} in {self.context.directory}. {self.hint}"
+        return SystemUnderTestError(text, where=where, hint=hint)
+
+
+class _Exchange:
+    """One question to a worker and its reply.
+
+    Times are measured by this process, because the system under test could change the worker's clock.
+    """
+
+    def __init__(self, child: Child, number: int) -> None:
+        self._child = child
+        self._number = number
+        self._started = perf_counter()
+        self._text_at: float | None = None
+        self._reply_at = 0.0
+        self.returned_at: float | None = None
+        """When the user's code had returned; serialising the answer comes after that."""
+
+    @property
+    def latency_s(self) -> float:
+        return (self.returned_at or self._reply_at) - self._started
+
+    @property
+    def first_text_s(self) -> float | None:
+        return None if self._text_at is None else self._text_at - self._started
+
+    async def reply(self, deadline: asyncio.Timeout) -> WorkerMessage:
+        """The reply. Raises EOFError, and ValueError for anything that isn't about this question.
+
+        `deadline` is for the user's code; the worker has _WRITING_S afterwards.
+        """
+        while True:
+            body, arrived = await _receive(self._child)
+            message = WorkerMessage.model_validate_json(body)
+            if message.number != self._number:
+                raise ValueError(message.number)
+            if message.event is None:
+                self._reply_at = arrived
+                return message
+            if message.event == "returned":
+                self.returned_at = arrived
+                deadline.reschedule(asyncio.get_running_loop().time() + _WRITING_S)
+            elif self._text_at is None:
+                self._text_at = arrived
+
+
+async def _receive(child: Child) -> tuple[bytes, float]:
+    """The next message, and when it began to arrive. Raises EOFError, and ValueError for something else."""
+    try:
+        size = int(await child.stdout.readexactly(FRAME_DIGITS))
+        arrived = perf_counter()
+        if size > MAX_FRAME_BYTES:
+            raise ValueError(size)
+        return await child.stdout.readexactly(size), arrived
+    except asyncio.IncompleteReadError:
+        raise EOFError from None
 
 
 class PythonCallable(EntrypointKind):
@@ -257,8 +290,9 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
         return found
     in_conda = ("python.exe",) if sys.platform == "win32" else ("bin", "python")
     for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", in_conda)):
-        if environ.get(variable) and (active := Path(environ[variable], *inside)).exists():
-            return str(active)
+        folder = environ.get(variable)
+        if folder and Path(folder, *inside).exists():
+            return str(Path(folder, *inside))
     return sys.executable
 
 
@@ -272,49 +306,6 @@ def check_function(spec: str, *, where: str) -> None:
         raise ConfigError(
             f"'{spec}' names no function.", where=where, hint="Write package.module:function, or file.py:function."
         )
-
-
-class _Heard:
-    """The worker's events for a question before its reply, and when they arrived."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self.text_at: float | None = None
-        self.returned_at: float | None = None
-        self.returned = asyncio.Event()
-
-    def take(self, message: object, arrived: float) -> bool:
-        """Record `message` if it is such an event, and return whether it is. Raises ValueError for another question."""
-        if not isinstance(message, dict) or "event" not in message:
-            return False
-        if message.get("number") != self._number:
-            raise ValueError(message)
-        if message["event"] == "text" and self.text_at is None:
-            self.text_at = arrived
-        elif message["event"] == "returned":
-            self.returned_at = arrived
-            self.returned.set()
-        return True
-
-
-async def _listen(child: Child, heard: _Heard) -> tuple[object, float]:
-    """The reply, and when it began to arrive; events before it go to `heard`."""
-    while True:
-        message, arrived = await _receive(child)
-        if not heard.take(message, arrived):
-            return message, arrived
-
-
-async def _receive(child: Child) -> tuple[object, float]:
-    """The next message, and when it began to arrive."""
-    try:
-        size = int(await child.stdout.readexactly(10))
-        arrived = perf_counter()
-        if size > MAX_FRAME_BYTES:
-            raise ValueError(size)
-        return json.loads(await child.stdout.readexactly(size)), arrived
-    except asyncio.IncompleteReadError:
-        raise EOFError from None
 
 
 def _mb(size: int) -> str:

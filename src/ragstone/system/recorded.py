@@ -18,24 +18,24 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system import worker
 from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_table, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.worker.returns import Fields, number
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 """Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""
 
-QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt")
 _ID = "id"
 _QUESTION = "question"
-_QUESTIONS = (*QUESTION_NAMES, *FIELDS["question"].strong, *FIELDS["question"].weak)
-_ANSWERS = (*RECORDED["answer"].strong, *worker.ANSWER_NAMES, *RECORDED["answer"].weak)
+_QUESTIONS = (*FIELDS["question"].strong, *FIELDS["question"].weak)
+_COMMON_NAMES = ", ".join(FIELDS["question"].strong)
+_ANSWERS = (*RECORDED["answer"].strong, *SYSTEM_NAMES["answer"], *RECORDED["answer"].weak)
 
 
 class _Place(NamedTuple):
@@ -111,7 +111,7 @@ class RecordedAnswers:
                 raise SystemUnderTestError(
                     "a recorded answer has neither id nor question.",
                     where=where,
-                    hint=f"Add an 'id' to each record, or the question under one of {', '.join(QUESTION_NAMES)}.",
+                    hint=f"Add an 'id' to each record, or the question under one of {_COMMON_NAMES}.",
                 )
             first = self._places.setdefault((kind, key), _Place(start, size, line))
             if first.start != start:
@@ -164,7 +164,7 @@ def recorded_response(
     where: str,
     *,
     place: int = 0,
-    fields: worker.Fields | None = None,
+    fields: Fields | None = None,
     rated: bool = False,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
@@ -181,12 +181,12 @@ def recorded_response(
     if isinstance(answer, bool | int | float):
         answer = cells.text(answer)
     record = {**record, "answer": answer, "contexts": _inside(record, CONTEXTS_NAMES)}
-    if (ids := _named(record, worker.CONTEXT_IDS_NAMES)) is not None:
-        record[worker.CONTEXT_IDS_NAMES[0]] = ids
-    latency_s = worker.number(record.get("latency_s"))
+    if (ids := _named(record, SYSTEM_NAMES["context_ids"])) is not None:
+        record[SYSTEM_NAMES["context_ids"][0]] = ids
+    latency_s = number(record.get("latency_s"))
     latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
     error_text = record.get("error")
-    if isinstance(error_text, str) and not any(record.get(name) is not None for name in worker.ANSWER_NAMES):
+    if isinstance(error_text, str) and not any(record.get(name) is not None for name in SYSTEM_NAMES["answer"]):
         return failed(sample_id, SystemFailureKind.RAISED, f"{where}: {error_text}", latency_s=latency_s)
     response = read(sample_id, record, latency_s, fields=fields)
     if response.failure is not None:

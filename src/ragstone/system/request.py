@@ -10,13 +10,12 @@ from urllib.parse import quote
 
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
+from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.recorded import QUESTION_NAMES
 from ragstone.system.response import GENERATION, turns_of
-from ragstone.system.worker import at_path
+from ragstone.system.worker.returns import at_path
 
-_QUESTIONS = (*QUESTION_NAMES, "message", "text", "q")
 _PLACES = ("question_field", "history_field", "given_contexts_field", "id_field")
 _LIST = 'body = { messages = [{ role = "user", content = "" }] }'
 QUESTION = "{question}"
@@ -115,6 +114,6 @@ def _said(place: list[object], kind: str, id_field: str, only: bool) -> str:
         return f"it expects something else at '{path or 'the body'}' ({kind}): see body under [system.http]"
     if path == "messages":
         return f"it requires 'messages': set question_field = \"messages.-1.content\" and {_LIST} under [system.http]"
-    if only or path in _QUESTIONS:
+    if only or path in SYSTEM_NAMES["question"]:
         return f"it requires '{path}': set question_field = \"{path}\" under [system.http]"
     return f"it requires '{path}': set body = {{ {path} = … }} under [system.http]"

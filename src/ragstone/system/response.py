@@ -56,7 +56,7 @@ class Response:
 
     `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
     the first text of a streamed answer (None for others). `extra` is what an answer says of its trace
-    (`worker.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
+    (`returns.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
     `contexts_returned`: false if the answer came without them; an empty list is a retriever that found nothing.
     """
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.report.templates import render_text_template
-from ragstone.system.worker import ANSWER_NAMES, CONTEXTS_NAMES
 
 QUESTION_NAMES = ("question", "query", "user_query", "user_question", "user_input", "q", "message", "prompt", "text")
 """Fields of a request that take the question, the surest first."""
@@ -230,10 +230,10 @@ def service_proposal(
         return
     settings, unknown = {}, None
     answer, contexts = _first_of(_ANSWERS, reply), _first_of(_CONTEXTS, reply)
-    is_read = _first_of(ANSWER_NAMES, reply) is not None
+    is_read = _first_of(SYSTEM_NAMES["answer"], reply) is not None
     if answer is not None and not is_read:
         settings["answer_field"] = answer
-    if contexts is not None and _first_of(CONTEXTS_NAMES, reply) is None:
+    if contexts is not None and _first_of(SYSTEM_NAMES["contexts"], reply) is None:
         settings["contexts_field"] = contexts
     others = [str(name) for name in needed if name not in (question, "id")]
     if others:

@@ -13,16 +13,16 @@ from typing import Any
 
 from ragstone.files import read_table
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.sample import Turn
-from ragstone.system import worker
+from ragstone.system.worker.returns import MAX_ANSWER_CHARACTERS, MAX_CONTEXTS, at_path, number
 
 _QUESTION = FIELDS["question"]
 _ANSWER = RECORDED["answer"]
 _CORE = {
     "query": (*_QUESTION.strong, *_QUESTION.weak),
-    "answer": (*worker.ANSWER_NAMES, *_ANSWER.strong, *_ANSWER.weak),
-    "sources": (*worker.CONTEXTS_NAMES, *RECORDED["contexts"].strong),
+    "answer": (*SYSTEM_NAMES["answer"], *_ANSWER.strong, *_ANSWER.weak),
+    "sources": (*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong),
 }
 _TABLES = read_table("fields.toml", __package__)
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -158,7 +158,7 @@ class Reader:
         def field(name: str) -> Any:
             path = self._columns.get(name)
             if path is not None:
-                return worker.at_path(record, path)
+                return at_path(record, path)
             return next((record[key] for key in places[name] if record[key] not in (None, "")), None)
 
         return field
@@ -230,11 +230,11 @@ def _history(value: object, query: object) -> tuple[Turn, ...]:
 
 def _text(value: object) -> str:
     if isinstance(value, Mapping):
-        names = ("content", *worker.ANSWER_NAMES, *_QUESTION.strong)
+        names = ("content", *SYSTEM_NAMES["answer"], *_QUESTION.strong)
         value = next((value[name] for name in names if isinstance(value.get(name), str)), None)
     if not isinstance(value, str):
         return ""
-    return value.encode("utf-8", "replace").decode("utf-8").strip()[: worker.MAX_ANSWER_CHARACTERS]
+    return value.encode("utf-8", "replace").decode("utf-8").strip()[:MAX_ANSWER_CHARACTERS]
 
 
 def _sources(value: object) -> tuple[object, ...] | None:
@@ -243,13 +243,13 @@ def _sources(value: object) -> tuple[object, ...] | None:
             value = cells.passages(value, split_bars=False) if value.strip() else []
         except cells.CellError:
             raise BadRecord(Problem.BAD_SOURCES) from None
-    return tuple(value)[: worker.MAX_CONTEXTS] if isinstance(value, list | tuple) else None
+    return tuple(value)[:MAX_CONTEXTS] if isinstance(value, list | tuple) else None
 
 
 def _count(value: object) -> int | None:
     if isinstance(value, list):
         return len(value)
-    found = worker.number(value)
+    found = number(value)
     return int(found) if found is not None and 0 <= found < 1e9 else None
 
 
@@ -260,7 +260,7 @@ def _latency(milliseconds: object, seconds: object) -> float | None:
                 value = float(value)
             except ValueError:
                 continue
-        found = worker.number(value)
+        found = number(value)
         if found is not None and 0.0 <= found / unit <= _MAX_LATENCY_S:
             return found / unit
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ragstone.files import read_table
 from ragstone.formatting import counted
-from ragstone.system.worker import at_path
+from ragstone.system.worker.returns import at_path
 
 _RULES = read_table("personal.toml", __package__)
 _PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}

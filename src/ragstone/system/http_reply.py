@@ -1,0 +1,246 @@
+"""Replies of services: JSON, server-sent events, JSON Lines, or text.
+
+Bodies and pieces of streams have the names that every entrypoint may use, or the shapes of OpenAI's chat completions,
+OpenAI's Responses, or LangServe. Anything else is read by the paths of `Fields`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import perf_counter
+
+import httpx2
+
+from ragstone.golden.aliases import SYSTEM_NAMES
+from ragstone.system.worker.returns import EXPECTED, BadReturn, Fields, Parts, first, parts_of, text_paths
+from ragstone.system.worker.streams import Pieces, read_piece
+from ragstone.system.worker.wording import shown
+
+EVENTS = "text/event-stream"
+JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines")
+TEXTS = ("text/plain", "text/markdown")
+ACCEPT = f"application/json, {EVENTS};q=0.9, {JSON_LINES[0]};q=0.8, {TEXTS[0]};q=0.7"
+
+MAX_PIECES = 100_000
+"""Pieces of a stream: more than a model writes tokens, and few enough to be read while other questions wait."""
+_MAX_UNREAD = 50
+_MAX_SHOWN = 1_000
+_DONE = "[DONE]"
+"""The end of a stream from OpenAI's servers and many others."""
+
+_TEXT_EVENTS = ("message", "data", "token")
+"""Events whose data may be plain text: those without a name, LangServe's, and the usual one for a token."""
+
+_MESSAGE_TYPES = (None, "ai", "AIMessageChunk")
+"""Types of JSON pieces whose text is the answer's: none, and LangServe's. Others may be a status, or reasoning."""
+
+
+class ReportedError(Exception):
+    """The stream says that the service failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The value of a body, or the joined pieces of a stream.
+
+    `whole_at` is when it was complete, and `first_text_at` when a stream's first text arrived.
+    """
+
+    value: object
+    whole_at: float
+    first_text_at: float | None = None
+
+
+async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
+    """What is in the unread body of `reply`. Raises BadReturn, ReportedError, and httpx2's errors."""
+    content_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type == EVENTS:
+        return await _read_stream(_events(reply), fields)
+    if content_type in JSON_LINES:
+        return await _read_stream(_lines(reply), fields)
+    return await _read_body(reply, content_type, fields)
+
+
+async def _read_body(reply: httpx2.Response, content_type: str, fields: Fields) -> Reply:
+    body = bytearray()
+    first_at: float | None = None
+    async for chunk in reply.aiter_bytes():
+        if first_at is None and chunk.strip():
+            first_at = perf_counter()
+        body += chunk
+    whole_at = perf_counter()
+    text = body.decode("utf-8", "replace")
+    is_text = content_type in TEXTS and text.strip() != ""
+    try:
+        value: object = json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        if not is_text:
+            raise BadReturn(
+                f"Answered with {shown(text[:_MAX_SHOWN])}, which is not JSON. Text is an answer if its content type "
+                f"is {TEXTS[0]}, and JSON Lines if it is {JSON_LINES[0]}; this is '{content_type[:80]}'."
+            ) from None
+        return Reply(text, whole_at, first_at)
+    if is_text and not isinstance(value, str | list | dict):
+        return Reply(text, whole_at, first_at)  # text that happens to be a number, or true
+    by_path = fields.answer is not None or fields.contexts_only
+    return Reply(value if by_path else _usual_body(value), whole_at)
+
+
+async def _read_stream(pieces: AsyncIterator[tuple[str, str]], fields: Fields) -> Reply:
+    stream = _Stream(fields)
+    async with aclosing(pieces):  # type: ignore[type-var]
+        async for event, data in pieces:
+            if data == _DONE:
+                break
+            stream.add(event, data)
+    return stream.reply()
+
+
+async def _events(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
+    """The name and the data of each server-sent event that has data."""
+
+    async def body() -> AsyncIterator[bytes]:
+        async for chunk in reply.aiter_bytes():
+            yield chunk
+        yield b"\n\n"  # some servers omit the empty line after the last event
+
+    # Events are UTF-8, whatever the reply says; its size is bounded already.
+    events = httpx2.Response(200, headers={"Content-Type": EVENTS}, content=body(), request=reply.request)
+    async for event in httpx2.EventSource(events, max_event_size=None):
+        if event.data:
+            yield event.event, event.data
+
+
+async def _lines(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
+    """The lines that aren't blank, as events without a name; ended by line feeds alone, which JSON has none of."""
+    unended = bytearray()
+    async for chunk in reply.aiter_bytes():
+        *ends, start = chunk.split(b"\n")
+        for end in ends:
+            line = bytes(unended + end)
+            unended.clear()
+            if line.strip():
+                yield "message", line.decode("utf-8", "replace")
+        unended += start
+    if unended.strip():
+        yield "message", unended.decode("utf-8", "replace")
+
+
+class _Stream:
+    """Joins the pieces of a stream."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._pieces = Pieces({}, self._note_first_text, fields)
+        self._first_text_at: float | None = None
+        self._count = 0
+        self._unread: list[object] = []
+
+    def _note_first_text(self) -> None:
+        self._first_text_at = perf_counter()
+
+    def add(self, event: str, data: str) -> None:
+        """Add the piece `data`, JSON or text, of the event `event`. Raises BadReturn and ReportedError."""
+        self._count += 1
+        if self._count > MAX_PIECES:
+            raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
+        value = _loaded(data)
+        if event == "error":
+            raise ReportedError(shown(value))
+        piece: object = None
+        if isinstance(value, Mapping):
+            _raise_reported(value)
+            piece = _usual_piece(value, self._fields) if self._fields.answer is None else value
+        elif event in _TEXT_EVENTS and isinstance(value, str):
+            piece = value
+        text, parts = read_piece(piece, self._fields)
+        if text is not None or parts:
+            self._pieces.add_parts(text, parts)
+        elif len(self._unread) < _MAX_UNREAD:
+            self._unread.append(value)
+
+    def reply(self) -> Reply:
+        """All that came. Raises BadReturn if there was no text."""
+        whole_at = perf_counter()
+        if self._first_text_at is None and not self._fields.contexts_only:
+            raise BadReturn(f"The stream ended without text.{self._hint()} {EXPECTED}")
+        return Reply(self._pieces.whole(), whole_at, self._first_text_at)
+
+    def _hint(self) -> str:
+        """What came instead of text, and the path at which most of it has some."""
+        if not self._unread:
+            return ""
+        examples = "; ".join(shown(value) for value in self._unread[:2])
+        reason = "None of its pieces has text in a known field"
+        if self._fields.answer is not None:
+            reason = f"answer_field = '{self._fields.answer}' is in none of its pieces"
+        paths = Counter(path for value in self._unread for path in text_paths(value))
+        path = paths.most_common(1)[0][0] if paths else "delta.text"
+        return f' {reason}: {examples}. If their text is at "{path}", set answer_field = "{path}" under [system].'
+
+
+def _loaded(data: str) -> object:
+    """JSON, or else the text itself, also if it happens to be a number, or true."""
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    return data if isinstance(value, int | float) else value
+
+
+def _raise_reported(value: Mapping[str, object]) -> None:
+    """Raise ReportedError if a piece of a stream says that the service failed."""
+    error = value.get("error")
+    if value.get("type") in ("error", "response.failed"):
+        raise ReportedError(shown(error or value.get("response") or value))
+    if error and read_piece(value, Fields())[0] is None:
+        raise ReportedError(shown(error))
+
+
+def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:
+    """A piece without the text that isn't the answer's, by its type."""
+    kind = value.get("type")
+    if kind in ("response.output_text.delta", "response.refusal.delta"):  # OpenAI's Responses
+        return {"answer": value.get("delta")}
+    if kind in _MESSAGE_TYPES:
+        return value
+    whole = value.get("response") if kind in ("response.completed", "response.incomplete") else value
+    parts = Parts(parts_of(_usual_body(whole), fields))
+    parts.pop("answer", None)
+    return parts
+
+
+def _usual_body(value: object) -> object:
+    """`value`, or the answer in it if it is a body of OpenAI's chat completions or Responses, or of LangServe."""
+    if not isinstance(value, Mapping):
+        return value
+    choices, output = value.get("choices"), value.get("output")
+    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+        return {**value, "answer": choices[0].get("message")}
+    if value.get("object") == "response" and isinstance(output, list):
+        return {**value, **_responses_output(output)}
+    if isinstance(output, Mapping) and first(output, SYSTEM_NAMES["answer"]) is not None:
+        return output
+    return value
+
+
+def _responses_output(items: list[object]) -> dict[str, object]:
+    """The text of the messages among the items of OpenAI's Responses, and what a search of files returned."""
+    blocks: list[object] = []
+    contexts: list[object] = []
+    for item in items:
+        if not isinstance(item, Mapping):
+            continue
+        content, results = item.get("content"), item.get("results")
+        if item.get("type") == "message" and isinstance(content, list):
+            blocks += content
+        if isinstance(results, list):
+            contexts += [{"id": result.get("filename"), **result} for result in results if isinstance(result, Mapping)]
+    parts: dict[str, object] = {"answer": {"content": blocks} if blocks else ""}
+    if contexts:
+        parts["contexts"] = contexts
+    return parts

@@ -1,0 +1,262 @@
+"""The worker process: frames from and to Ragstone, questions one at a time.
+
+Ragstone sends the joined source of these modules to the child's stdin (see `join.py` and `python_worker.py`), so the
+interpreter needs neither Ragstone nor read access to its files. The worker then moves stdin and stdout to other
+descriptors, points descriptor 1 at the log, and exchanges frames: ten decimal digits of length, then ASCII JSON.
+
+Part of the worker: standard library only, Python 3.8 or newer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt, load, refuse_modules_from
+from ragstone.system.worker.metric_functions import Functions, grade
+from ragstone.system.worker.returns import BadReturn, Fields, normalise
+from ragstone.system.worker.streams import finish
+from ragstone.system.worker.wording import formatted, summary
+
+if TYPE_CHECKING:
+    import asyncio
+
+FRAME_DIGITS = 10
+_READ_BYTES = 1 << 20
+
+
+def frame(body: bytes) -> bytes:
+    """`body` behind its length, in ten digits."""
+    return b"%010d" % len(body) + body
+
+
+class Link:
+    """Frames to and from Ragstone, on separate descriptors."""
+
+    def __init__(self) -> None:
+        # Descriptors from dup() are not inherited by programs that user code starts.
+        self._in, self._out, self._pid = os.dup(0), os.dup(1), os.getpid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+
+    def greet(self, token: str) -> None:
+        """Mark the start of the worker's output; anything before it comes from start-up hooks of the interpreter."""
+        self._write(f"\n{token}\n".encode("ascii"))
+
+    def receive(self) -> Any:
+        """The next message; None at the end of stdin."""
+        head = self._read(FRAME_DIGITS)
+        body = self._read(int(head)) if head else b""
+        return json.loads(body) if body else None
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send `message`."""
+        if os.getpid() != self._pid:
+            os._exit(0)  # a forked child of user code returned from the call; only its parent may answer
+        self._write(frame(json.dumps(message, allow_nan=False).encode("ascii")))
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            chunk = os.read(self._in, min(size - len(data), _READ_BYTES))
+            if not chunk:
+                return b""
+            data += chunk
+        return data
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._out, view) :]
+        except OSError as error:
+            sys.exit(
+                f"The worker can't answer ({error.strerror}). Has your system closed descriptors that are not its own?"
+            )
+
+
+class Loop:
+    """One event loop for all async code, which lives as long as the worker and is made when it is needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def resolve(self, value: Any) -> Any:
+        """`value`, awaited if it is awaitable."""
+        if not inspect.isawaitable(value):
+            return value
+        import asyncio  # takes longer to load than everything else, and only async code needs it
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(_awaited(value))
+
+    def show_stacks_on_signal(self) -> None:
+        """On SIGUSR1 (sent on a timeout), write the stacks of all threads and tasks to the log."""
+        if sys.platform != "win32":  # no such signal on Windows: a timeout is reported without a stack
+            import faulthandler
+            import signal
+
+            if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+                signal.signal(signal.SIGUSR1, lambda *_: self._show_tasks())
+                faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
+
+    def _show_tasks(self) -> None:
+        """Show where each task waits. Follows the awaits, since asyncio shows only a task's outermost frame."""
+        if self._loop is None:
+            return
+        import asyncio
+
+        for task in asyncio.all_tasks(self._loop):
+            os.write(2, b"Task (most recent call last):\n")
+            coroutine: Any = task.get_coro()
+            while coroutine is not None:
+                stack_frame = getattr(coroutine, "cr_frame", None)
+                if stack_frame is not None:
+                    code = stack_frame.f_code
+                    line = f'  File "{code.co_filename}", line {stack_frame.f_lineno} in {code.co_name}\n'
+                    os.write(2, line.encode("utf-8", "replace"))
+                coroutine = getattr(coroutine, "cr_await", None)
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+class Service:
+    """Answers the questions of one entrypoint, or calls the functions of custom metrics."""
+
+    def __init__(self, link: Link, loop: Loop, hello: dict[str, Any]) -> None:
+        """Import what `hello` names. Raises EntrypointError, and whatever the user's code raises."""
+        self._link = link
+        self._loop = loop
+        self._fields = Fields(**hello["fields"])
+        self._functions: Functions | None = None
+        self._asker: Asker | None = None
+        if hello["functions"]:
+            self._functions = Functions({metric: load(spec) for metric, spec in hello["functions"].items()})
+        else:
+            part = Part(hello["part"], hello["takes_contexts"])
+            self._asker = adapt(load(hello["entrypoint"]), loop.resolve, part)
+        if hello["not_from"]:
+            refuse_modules_from(hello["not_from"])
+
+    @property
+    def accepts(self) -> list[str]:
+        """What the entrypoint takes besides the question."""
+        return [] if self._asker is None else self._asker.accepts
+
+    def serve(self) -> None:
+        """Answer until stdin ends."""
+        while True:
+            request = self._link.receive()
+            if request is None:
+                return
+            self._link.send(self._reply(request))
+
+    def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"number": request["number"]}
+        try:
+            reply["payload"] = self._payload(request)
+        except BadReturn as error:
+            reply["error"] = {"kind": "bad_return", "message": str(error), "detail": error.detail}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
+            message = summary(error) + _closed_output(error)
+            reply["error"] = {"kind": "raised", "message": message, "detail": formatted(error)}
+        reply["rss_bytes"] = _own_rss_bytes()
+        return reply
+
+    def _payload(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to `request`. Once user code has returned, says so: serialising the answer takes a while."""
+        text_came = {"number": request["number"], "event": "text"}
+        returned = {"number": request["number"], "event": "returned"}
+        if self._functions is not None:
+            call = json.loads(request["question"])
+            score = self._loop.resolve(self._functions.call(call["metric"], call["arguments"]))
+            self._link.send(returned)
+            return {"answer": json.dumps(grade(score)), "contexts": [], "usage": None}
+        assert self._asker is not None  # noqa: S101
+        value = self._asker.begin(request["question"], request.get("history") or (), request.get("contexts"))
+        value = finish(self._loop.resolve(value), lambda: self._link.send(text_came), self._fields)
+        value = self._loop.resolve(value)
+        self._link.send(returned)
+        return normalise(value, self._fields)
+
+
+def _closed_output(error: BaseException) -> str:
+    """A note for an error that may come from an output closed by the system, at this question or an earlier one."""
+    if isinstance(error, (ValueError, OSError)):
+        for descriptor, name, stream in ((1, "standard output", sys.stdout), (2, "standard error", sys.stderr)):
+            try:
+                os.fstat(descriptor)
+                closed = stream is None or stream.closed
+            except OSError:
+                closed = True
+            if closed:
+                return f" (Your system has closed its {name}, perhaps at an earlier question: leave it open.)"
+    return ""
+
+
+def rss_bytes(process: int | str) -> int | None:
+    """Resident memory of a `process` (its id, or "self"), on Linux; None elsewhere, and if it has ended."""
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    try:
+        with open(f"/proc/{process}/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _own_rss_bytes() -> int | None:
+    """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
+    size = rss_bytes("self")
+    if size is None and sys.platform != "win32":
+        import resource
+
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return size
+
+
+def _volunteer_for_oom() -> None:
+    """When memory runs out, let the kernel kill the worker, not Ragstone."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("500")
+    except OSError:
+        pass
+
+
+def main() -> NoReturn:
+    """Serve questions until stdin ends."""
+    link = Link()
+    hello = link.receive()
+    link.greet(hello["token"])
+    _volunteer_for_oom()
+    loop = Loop()
+    loop.show_stacks_on_signal()
+    here = os.getcwd()  # noqa: PTH109
+    sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
+    try:
+        service = Service(link, loop, hello)
+    except EntrypointError as error:
+        link.send({"failed": {"message": str(error), "detail": None}})
+        sys.exit(1)
+    except BaseException as error:
+        link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
+        os._exit(1)
+    version = ".".join(str(number) for number in sys.version_info[:3])
+    link.send({"ready": {"python": version, "rss_bytes": _own_rss_bytes(), "accepts": service.accepts}})
+    service.serve()
+    sys.exit(0)

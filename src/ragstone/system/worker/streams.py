@@ -1,0 +1,143 @@
+"""Streamed answers: the pieces of an iterator, joined to the parts of one answer.
+
+Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ragstone.system.worker.returns import (
+    EXPECTED,
+    MAX_ANSWER_CHARACTERS,
+    MAX_CONTEXTS,
+    BadReturn,
+    Fields,
+    Parts,
+    get,
+    is_stream,
+    message_text,
+    parts_of,
+)
+from ragstone.system.worker.wording import shown
+
+
+def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
+    """The parts of a streamed answer, joined; any other value as it is. The result may be awaitable.
+
+    Accepts generators, async generators and other iterators of pieces, alone or as the answer of a mapping, an object
+    or a pair, and LlamaIndex's streaming responses (which have `response_gen`). `on_text` is called at the first text.
+    `fields` are looked up in each piece. What a system yields that only retrieves are contexts.
+    """
+    if fields.contexts_only:
+        return _walked(value, _Items()) if is_stream(value) else value
+    if is_stream(value):
+        return _walked(value, Pieces(Parts(), on_text, fields))
+    if not isinstance(value, str) and get(value, "response_gen") is not None:
+        method = get(value, "get_response")
+        if callable(method):
+            return method()
+    parts = parts_of(value, fields)
+    stream = parts.get("answer")
+    if not is_stream(stream):
+        return value
+    return _walked(stream, Pieces(parts, on_text, fields._replace(answer=None)))  # the path has led to the stream
+
+
+class Pieces:
+    """Joins pieces of a streamed answer in order of arrival. Raises BadReturn for a bad piece.
+
+    A piece is text, a chat message or chunk, or a mapping or object with a part of the answer or what comes with it.
+    `parts` came beside the stream.
+    """
+
+    def __init__(self, parts: Mapping[str, Any], on_text: Callable[[], None], fields: Fields) -> None:
+        self._parts = Parts(parts)
+        self._on_text = on_text
+        self._fields = fields
+        self._texts: list[str] = []
+        self._characters = 0
+        self._count = 0
+
+    def add(self, piece: object) -> bool:
+        """Add `piece`; the result is false: a stream is read to its end."""
+        text, parts = read_piece(piece, self._fields)
+        if text is None and not parts:
+            raise BadReturn(
+                f"Piece {self._count + 1} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
+            )
+        self.add_parts(text, parts)
+        return False
+
+    def add_parts(self, text: str | None, parts: Mapping[str, Any]) -> None:
+        """Add what `read_piece` read."""
+        self._count += 1
+        self._parts.update(parts)
+        if not text:
+            return
+        if not self._texts:
+            self._on_text()
+        self._texts.append(text)
+        self._characters += len(text)
+        if self._characters > MAX_ANSWER_CHARACTERS:
+            raise BadReturn(f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters.")
+
+    def whole(self) -> Parts:
+        """The answer. Raises BadReturn if nothing came."""
+        if self._count == 0:
+            raise BadReturn(f"The stream ended without a piece. {EXPECTED}")
+        return Parts({**self._parts, "answer": "".join(self._texts)})
+
+
+class _Items:
+    """The contexts that a system yields, one more than are allowed at most."""
+
+    def __init__(self) -> None:
+        self._items: list[object] = []
+
+    def add(self, item: object) -> bool:
+        """Add `item`; true if there are too many already."""
+        self._items.append(item)
+        return len(self._items) > MAX_CONTEXTS
+
+    def whole(self) -> list[object]:
+        return self._items
+
+
+def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
+    """The text in a piece of a stream, and the other parts of an answer in it."""
+    if isinstance(piece, str):
+        return piece, Parts()
+    parts = Parts(parts_of(piece, fields))
+    text = message_text(parts.pop("answer", None))
+    if text is None and fields.answer is None:
+        text = _delta(piece)
+    return text, parts
+
+
+def _delta(piece: object) -> str | None:
+    """The text of a chunk of a chat completion; "" for a chunk that has none, None for anything else."""
+    choices = get(piece, "choices")
+    if not isinstance(choices, list):
+        return None
+    delta = get(choices[0], "delta") if choices else None
+    content = get(delta, "content")
+    return content if isinstance(content, str) else ""
+
+
+def _walked(stream: Any, target: Pieces | _Items) -> Any:
+    """`target.whole()`, once all items of `stream` are added to it; awaitable if the stream is async."""
+    if hasattr(type(stream), "__anext__"):
+        return _walked_async(stream, target)
+    for item in stream:
+        if target.add(item):
+            break
+    return target.whole()
+
+
+async def _walked_async(stream: Any, target: Pieces | _Items) -> Any:
+    async for item in stream:
+        if target.add(item):
+            break
+    return target.whole()

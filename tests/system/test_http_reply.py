@@ -1,0 +1,287 @@
+"""Replies of services as they are on the wire, from a real server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.system.service import Reply, Server, failure, said
+
+pytestmark = pytest.mark.usefixtures("no_proxy")
+
+ANSWER = "30 days."
+PASSAGE = {"id": "returns.md", "text": "You may return it."}
+PASSAGES = [("returns.md", "You may return it.")]
+
+
+def sent(kind: str, *pieces: str, **headers: str) -> Reply:
+    return 200, {"Content-Type": kind, **headers}, [piece.encode() for piece in pieces]
+
+
+def events(*values: object, names: bool = False) -> Reply:
+    lines = [
+        (f"event: {value['type']}\n" if names and isinstance(value, dict) else "")
+        + f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n"
+        for value in values
+    ]
+    return sent("text/event-stream", *lines)
+
+
+def lines(kind: str, *values: object, end: str = "\n") -> Reply:
+    return sent(kind, *(json.dumps(value) + end for value in values))
+
+
+DELTA = {"type": "response.output_text.delta", "item_id": "m", "output_index": 1, "content_index": 0}
+FOUND = {"file_id": "f", "filename": "returns.md", "score": 0.9, "text": "You may return it."}
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "error": None,
+    "output": [
+        {"type": "file_search_call", "id": "fs", "queries": ["q"], "results": [FOUND]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": ANSWER, "annotations": []}],
+        },
+    ],
+    "usage": {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
+}
+RESPONSES = [
+    {"type": "response.created", "response": {**RESPONSE, "output": [], "usage": None}},
+    {"type": "response.output_item.added", "item": {"type": "message", "content": []}},
+    {"type": "response.reasoning_summary_text.delta", "delta": "Let me think."},
+    {"type": "response.function_call_arguments.delta", "delta": "{}"},
+    {**DELTA, "delta": "30 "},
+    {**DELTA, "delta": "days."},
+    {**DELTA, "type": "response.output_text.done", "text": ANSWER},
+    {"type": "response.completed", "response": RESPONSE},
+]
+CHUNK = {"id": "c", "object": "chat.completion.chunk", "model": "m"}
+CHUNKS = [
+    {**CHUNK, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]},
+    {**CHUNK, "choices": [{"index": 0, "delta": {"content": "30 "}, "finish_reason": None}]},
+    {**CHUNK, "choices": [{"index": 0, "delta": {"content": "days."}, "finish_reason": None}]},
+    {**CHUNK, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    {**CHUNK, "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+    "[DONE]",
+]
+ANTHROPIC = [
+    {"type": "message_start", "message": {"role": "assistant", "content": []}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Let me think."}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "30 "}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "days."}},
+    {"type": "message_stop"},
+]
+OLLAMA = [
+    {"model": "m", "message": {"role": "assistant", "content": "30 "}, "done": False},
+    {"model": "m", "message": {"role": "assistant", "content": "days."}, "done": True},
+]
+SDK5 = [
+    {"type": "start", "messageId": "m1"},
+    {"type": "text-start", "id": "t1"},
+    {"type": "text-delta", "id": "t1", "delta": "30 "},
+    {"type": "text-delta", "id": "t1", "delta": "days."},
+    {"type": "finish"},
+    "[DONE]",
+]
+
+
+@pytest.mark.parametrize(
+    ("reply", "contexts", "usage"),
+    [
+        pytest.param(events(*RESPONSES, names=True), PASSAGES, (7, 3), id="OpenAI Responses"),
+        pytest.param(events(*CHUNKS), [], (7, 3), id="OpenAI chunks"),
+        pytest.param(
+            sent(
+                "text/event-stream",
+                'event: metadata\r\ndata: {"run_id": "r"}\r\n\r\n',
+                f"event: data\r\ndata: {json.dumps({'context': [{'page_content': 'a', 'metadata': {}}]})}\r\n\r\n",
+                'event: data\r\ndata: {"answer": "30 "}\r\n\r\n',
+                'event: data\r\ndata: {"answer": "days."}\r\n\r\n',
+                "event: end\r\n\r\n",
+            ),
+            [(None, "a")],
+            None,
+            id="LangServe",
+        ),
+        pytest.param(
+            events(*({"content": text, "type": "AIMessageChunk"} for text in ("30 ", "days."))),
+            [],
+            None,
+            id="LangServe's messages",
+        ),
+        pytest.param(events('"30 "', '"days."'), [], None, id="strings"),
+        pytest.param(events("30 ", " days."), [], None, id="words"),
+        pytest.param(sent("text/plain; charset=utf-8", "30 ", "days."), [], None, id="text"),
+        pytest.param(
+            events(
+                {"type": "status", "text": "Searching"},
+                {"contexts": [PASSAGE]},
+                {"answer": "30 "},
+                {"answer": "days."},
+                {"type": "done", "answer": ANSWER, "usage": {"input_tokens": 7, "output_tokens": 3}},
+            ),
+            PASSAGES,
+            (7, 3),
+            id="the names of every entrypoint",
+        ),
+        *(
+            pytest.param(
+                lines(kind, {"answer": "30 "}, {"answer": "days."}, {"sources": [PASSAGE]}), PASSAGES, None, id=kind
+            )
+            for kind in ("application/x-ndjson", "application/jsonl")
+        ),
+    ],
+)
+def test_a_stream_is_read_by_its_content_type(
+    room: Any, server: Server, reply: Reply, contexts: list[tuple[str | None, str]], usage: tuple[int, int] | None
+) -> None:
+    server.reply = lambda path, body: reply
+    (response,) = room.ask(server.url, "q")
+    assert response.failure is None
+    assert response.answer.replace("  ", " ") == ANSWER
+    assert [(one.id, one.text) for one in response.contexts] == contexts
+    found = response.usage and (response.usage.input_tokens, response.usage.output_tokens)
+    assert found == usage
+    assert 0 < response.first_text_s < response.latency_s
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"object": "chat.completion", "choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}}]},
+        RESPONSE,
+        {"role": "assistant", "content": [{"type": "text", "text": ANSWER}]},
+        {"output": {"answer": ANSWER, "context": [PASSAGE]}, "metadata": {"run_id": "r"}},
+        {"output": {"content": ANSWER, "type": "ai"}},
+        {"output": ANSWER},
+    ],
+)
+def test_a_body_of_a_well_known_shape_needs_no_settings(room: Any, server: Server, value: object) -> None:
+    server.reply = lambda path, body: said(value)
+    (response,) = room.ask(server.url, "q")
+    assert (response.failure, response.answer) == (None, ANSWER)
+    assert len(response.contexts) == int("returns.md" in json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("reply", "path"),
+    [
+        (events(*SDK5), "delta"),
+        (events(*ANTHROPIC), "delta.text"),
+        (lines("application/x-ndjson", *OLLAMA), "message.content"),
+        (events({"token": "30 "}, {"token": "days."}), "token"),
+        (said({"message": {"role": "assistant", "content": ANSWER}, "model": "m"}), "message.content"),
+        (said({"data": {"answer": ANSWER, "sources": [PASSAGE]}}), "data.answer"),
+        (said({"choices": [{"index": 0, "text": ANSWER}]}), "choices.0.text"),
+        (said([{"output": ANSWER}]), "0.output"),
+        (said({"a": [{"b": {"said": ANSWER}}]}), "a.0.b.said"),
+    ],
+)
+def test_any_other_reply_is_read_by_the_path_that_its_error_names(
+    room: Any, server: Server, reply: Reply, path: str
+) -> None:
+    server.reply = lambda _path, body: reply
+    refused = failure(room.ask(server.url, "q")[0])
+    assert refused.kind == "bad_return"
+    assert f'set answer_field = "{path}" under [system]' in refused.message
+    (response,) = room.ask(server.url, "q", answer_field=path)
+    assert (response.failure, response.answer) == (None, ANSWER)
+
+
+def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: events(*CHUNKS[:-1], {"choices": [], "v": {"t": "yes"}})
+    (response,) = room.ask(server.url, "q", answer_field="v.t")
+    assert response.answer == "yes"
+    server.reply = lambda path, body: events(
+        {"hits": [{"name": "You may return it.", "similarity": 0.5}]}, {"answer": "yes"}
+    )
+    (response,) = room.ask(server.url, "q", contexts_field="hits", context_text_field="name")
+    assert [(one.text, one.score) for one in response.contexts] == [("You may return it.", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "says"),
+    [
+        (
+            events({"payload": {"words": "30 days."}}),
+            "bad_return",
+            "{'payload': {'words': '30 days.'}} (dict). If their text is at \"payload.words\"",
+        ),
+        (
+            lines("application/x-ndjson", {"w": "30 "}, {"w": "days."}),
+            "bad_return",
+            "{'w': '30 '} (dict); {'w': 'days.'}",
+        ),
+        (events({"type": "error", "errorText": "out of memory"}), "raised", "out of memory"),
+        (lines("application/x-ndjson", {"answer": "a"}, {"error": "out of memory"}), "raised", "out of memory"),
+        (events({"type": "response.failed", "response": {"error": {"message": "out of memory"}}}), "raised", "memory"),
+        (
+            said({"reply": "30 days.", "details": "none"}),
+            "bad_return",
+            'set answer_field = "reply" under [system] (there is text',
+        ),
+        (lines("application/json", {"answer": "30 "}, {"answer": "days."}), "bad_return", "JSON Lines if it is"),
+        (
+            (200, {"Content-Type": "text/html"}, b"<p>Hi"),
+            "bad_return",
+            "'<p>Hi' (str), which is not JSON. Text is an answer",
+        ),
+    ],
+)
+def test_what_can_not_be_read_is_shown_with_the_setting_that_reads_it(
+    room: Any, server: Server, reply: Reply, kind: str, says: str
+) -> None:
+    server.reply = lambda path, body: reply
+    found = failure(room.ask(server.url, "q")[0])
+    assert found.kind == kind
+    assert says in found.message
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson"])
+def test_a_separator_of_lines_that_is_none_on_the_wire_stays_in_the_answer(
+    room: Any, server: Server, kind: str
+) -> None:
+    text = "30\u2028days\x85."
+    prefix = "data: " if "event" in kind else ""
+    piece = json.dumps({"answer": text}, ensure_ascii=False)
+    server.reply = lambda path, body: sent(kind, f"{prefix}{piece}\n\n")
+    assert room.ask(server.url, "q")[0].answer == text
+
+
+def test_events_are_utf_8_whatever_the_reply_says_of_them(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: sent("text/event-stream; charset=latin-1", 'data: {"answer": "für 30 Tage"}\n\n')
+    assert room.ask(server.url, "q")[0].answer == "für 30 Tage"
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "\n\n"])
+def test_events_are_read_with_each_line_end_of_the_standard(room: Any, server: Server, end: str, last: str) -> None:
+    lines = [": a comment", 'data: {"answer":', 'data: "30 "}', "", "event: token", 'data: {"answer": "days."}']
+    text = end.join(lines) + last
+    server.reply = lambda path, body: sent("text/event-stream", *text)  # each character on its own: a CRLF is split
+    assert room.ask(server.url, "q")[0].answer == ANSWER
+
+
+def test_a_line_of_json_that_comes_in_pieces_is_one_line(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: sent("application/x-ndjson", '{"answer"', ': "30 d"}', '\r\n{"answer": "ays."}')
+    assert room.ask(server.url, "q")[0].answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        events(*(["x"] * 11)),
+        events(*({"type": "ping"} for _ in range(11))),
+        sent("application/x-ndjson", "{}\n" * 11),
+    ],
+)
+def test_a_stream_of_endless_pieces_is_refused(
+    room: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    monkeypatch.setattr("ragstone.system.http_reply.MAX_PIECES", 10)
+    server.reply = lambda path, body: reply
+    assert failure(room.ask(server.url, "q")[0]).message.startswith("The stream has more than 10 pieces.")
