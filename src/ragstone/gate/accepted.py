@@ -112,12 +112,15 @@ class Offer:
     def command(self, *, run: str, baseline: str, folder: str | None = None, thresholds: str | None = None) -> str:
         """The shell command that accepts it; `run` and `baseline` are fingerprints."""
         words = ["ragstone", "accept", "--metric", self.metric]
-        words += ["--slice", self.slice] if self.slice is not None else []
+        if self.slice is not None:
+            words += ["--slice", self.slice]
         words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
-        words += ["--of-edit", self.edit] if self.edit is not None else []
-        words += ["--thresholds", thresholds] if thresholds not in (None, POLICY_FILE) else []
+        if self.edit is not None:
+            words += ["--of-edit", self.edit]
+        if thresholds is not None and thresholds != POLICY_FILE:
+            words += ["--thresholds", thresholds]
         line = shell_command([*words, "--reason", "why it is worth it"])
-        if folder in (None, "."):
+        if folder is None or folder == ".":
             return line
         return f"{shell_command(['cd', folder])} && {line}"
 
@@ -188,24 +191,37 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
     """
     blocking = [check for check in checks if check.blocks]
-    ending = {Status.FAIL, Status.INCONCLUSIVE} if policy_gate.inconclusive == "fail" else {Status.FAIL}
-    failing = {check.kind for check in blocking if check.status is Status.FAIL}
-    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET and check.status is not Status.PASS]
-    edits = [check for check in edits if check.status in {Status.ERROR, *ending}][:1]
-    if any(check.kind is CheckKind.PAIRED for check in blocking):  # then accepting an edit does not help
-        edits = []
-    bad = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
-    mean_fails = any(check.kind in CHANGES and check.metric is None for check in bad)
-    if CheckKind.QUESTIONS in failing or mean_fails:  # these are accepted as the drops that they are made of
-        bad += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
-    if any(map(_is_beyond_accepting, bad)) or any(
-        check.kind is CheckKind.PAIRED for check in blocking if check.status is Status.ERROR
-    ):
-        bad = []
-    lost = {check.place for check in bad if check.kind in LEVELS}
-    helping = [*edits, *(check for check in bad if check.place not in lost)]
-    found = (offer_for(check, policy_gate.decision) for check in helping)
-    return tuple(offer for offer in found if offer is not None)
+    ending = {Status.FAIL}
+    if policy_gate.inconclusive == "fail":
+        ending.add(Status.INCONCLUSIVE)
+    acceptable = [*_acceptable_edits(blocking, ending), *_acceptable_losses(blocking, ending)]
+    possible = [offer_for(check, policy_gate.decision) for check in acceptable]
+    return tuple(offer for offer in possible if offer is not None)
+
+
+def _acceptable_edits(blocking: Sequence[Check], ending: Collection[Status]) -> list[Check]:
+    """The first edit of the golden set that ends the run; none where the run ends whatever is accepted."""
+    if any(check.kind is CheckKind.PAIRED for check in blocking):
+        return []
+    for check in blocking:
+        if check.kind is CheckKind.GOLDEN_SET and check.status in {Status.ERROR, *ending}:
+            return [check]
+    return []
+
+
+def _acceptable_losses(blocking: Sequence[Check], ending: Collection[Status]) -> list[Check]:
+    """The losses that end the run; none where it ends whatever is accepted."""
+    losses = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
+    questions_fail = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in blocking)
+    mean_ends = any(check.kind in CHANGES and check.metric is None for check in losses)
+    if questions_fail or mean_ends:
+        # These are accepted as the drops that they are made of.
+        losses += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
+    is_starved = any(check.kind is CheckKind.PAIRED and check.status is Status.ERROR for check in blocking)
+    if is_starved or any(map(_is_beyond_accepting, losses)):
+        return []
+    missed = {check.place for check in losses if check.kind in LEVELS}
+    return [check for check in losses if check.place not in missed]
 
 
 def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
@@ -222,9 +238,10 @@ def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
 
 def _is_beyond_accepting(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
+    if check.kind is CheckKind.ANSWERS:
+        return True
     is_limited = check.kind is CheckKind.SHARE and check.name != COMPARED_GUARD
-    above = is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
-    return above or check.kind is CheckKind.ANSWERS
+    return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:
@@ -232,12 +249,15 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 
     `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
     """
-    targets = {CheckKind.GOLDEN_SET: GOLDEN_SET, CheckKind.SHARE: check.name}
     size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
-    metric = targets.get(CheckKind(check.kind), check.metric)
-    if metric is not None and size > 0.0:
-        return Offer(metric, check.slice, size, check.edit)
-    return None
+    metric = check.metric
+    if check.kind is CheckKind.GOLDEN_SET:
+        metric = GOLDEN_SET
+    elif check.kind is CheckKind.SHARE:
+        metric = check.name
+    if metric is None or size <= 0.0:
+        return None
+    return Offer(metric, check.slice, size, check.edit)
 
 
 def _loss(check: Check, decision: str) -> float:
@@ -249,7 +269,7 @@ def _loss(check: Check, decision: str) -> float:
     if check.kind is CheckKind.SHARE and not _is_beyond_accepting(check):
         if check.baseline is None:
             return 0.0
-        return (check.current or 0.0) - (check.baseline or 0.0)
+        return (check.current or 0.0) - check.baseline
     ends = [check.estimate]
     if decision == "assured" and check.interval is not None:
         ends += [check.interval.low, check.interval.high]
@@ -287,8 +307,10 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
 
 def entry_text(entry: AcceptedEntry) -> str:
     """`entry` as appended to the file."""
-    fields = entry.model_dump(exclude_none=True)
-    return f"[[{TABLE}]]\n" + "".join(f"{name} = {_value(value)}\n" for name, value in fields.items())
+    lines = [f"[[{TABLE}]]\n"]
+    for name, value in entry.model_dump(exclude_none=True).items():
+        lines.append(f"{name} = {_value(value)}\n")
+    return "".join(lines)
 
 
 def _lines(text: str) -> dict[KeyPath, int]:
@@ -299,8 +321,9 @@ def _lines(text: str) -> dict[KeyPath, int]:
         if statement.lstrip().startswith("[["):
             place += 1
             lines[TABLE, str(place)] = number
-        else:
-            lines.update({(TABLE, str(place), key): number for key in tomllib.loads(statement)})
+            continue
+        for key in tomllib.loads(statement):
+            lines[TABLE, str(place), key] = number
     return lines
 
 
@@ -328,7 +351,6 @@ def change_word(metric: str) -> str:
 def in_force_note(entry: AcceptedEntry) -> str:
     """One sentence on an entry that is in force."""
     until = f", until {entry.expires}" if entry.expires is not None else ""
-    return (
-        f"{entry.with_size[:1].upper()}{entry.with_size[1:]} is accepted{until} "
-        f"({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."
-    )
+    accepted = entry.with_size
+    start = f"{accepted[:1].upper()}{accepted[1:]} is accepted{until}"
+    return f"{start} ({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."

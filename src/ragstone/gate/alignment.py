@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ragstone.evaluation.scores import RunScores
@@ -21,41 +21,56 @@ _MAX_RANKS = 20
 
 @dataclass(frozen=True, slots=True)
 class RankUse:
-    """Of the `answers` with a context at `rank` (from 1), how many `used` it. `and_lower`: at it or a lower rank."""
+    """How many answers use their context at one rank."""
 
     rank: int
+    """From 1."""
     and_lower: bool
+    """Contexts at lower ranks are counted with it."""
     answers: int
+    """The answers with a context there."""
     used: int
+    """Those of them that use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextsUsed:
-    """How many `answers` there are to answerable samples, with statements and contexts; how many of them draw on the
-    first context (`top`), only on others (`lower`), and on none (`none`)."""
+    """Which contexts the answers to answerable samples draw on, of those with statements and contexts."""
 
     answers: int
     top: int
+    """The answers that draw on the first context."""
     lower: int
+    """Those that draw on other contexts only."""
     none: int
+    """Those that draw on no context."""
     ranks: tuple[RankUse, ...]
 
 
 def contexts_used(run: RunScores) -> ContextsUsed | None:
     """The use of contexts by rank, of the first answer to each answerable sample; None if no verdict was recorded."""
-    answers = list(_answers(run).values())
+    answers = list(_used_contexts(run).values())
     if not answers:
         return None
-    top = sum(used.top for used in answers)
-    none = sum(not used.used for used in answers)
-    deepest = max(used.ranks[-1] for used in answers)
-    ranks = []
-    for rank in range(min(deepest, _MAX_RANKS) + 1):
-        is_last = rank == _MAX_RANKS  # lower ranks are counted with the last one
-        returned = [used for used in answers if rank in used.ranks or (is_last and used.ranks[-1] > rank)]
-        count = sum(rank in used.used or (is_last and max(used.used, default=0) > rank) for used in returned)
-        ranks.append(RankUse(rank + 1, is_last and deepest > rank, len(returned), count))
-    return ContextsUsed(len(answers), top, len(answers) - top - none, none, tuple(ranks))
+    top = sum(contexts.top for contexts in answers)
+    none = sum(not contexts.used for contexts in answers)
+    deepest = max(contexts.ranks[-1] for contexts in answers)
+    last_rank = min(deepest, _MAX_RANKS)
+    ranks = tuple(_use_of_rank(rank, answers, deepest) for rank in range(last_rank + 1))
+    return ContextsUsed(len(answers), top, len(answers) - top - none, none, ranks)
+
+
+def _use_of_rank(rank: int, answers: Sequence[UsedContexts], deepest: int) -> RankUse:
+    """How many answers use the context at `rank` (from 0), or at it or a lower rank, if it is _MAX_RANKS."""
+    with_lower = rank == _MAX_RANKS
+    returned = 0
+    used = 0
+    for contexts in answers:
+        if rank in contexts.ranks or (with_lower and contexts.ranks[-1] > rank):
+            returned += 1
+            lowest_used = max(contexts.used, default=0)
+            used += rank in contexts.used or (with_lower and lowest_used > rank)
+    return RankUse(rank + 1, with_lower and deepest > rank, returned, used)
 
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -67,22 +82,31 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     name = TopContextUsed.info.name
     run = evidence.current
     counts = contexts_used(run)
-    answers = _answers(run)
     has_floor = any(rule.metric == name and rule.slice is None and rule.min is not None for rule in evidence.rules)
     if counts is None or has_floor:
         return
-    ignored = [not used.top for used in answers.values()]
+    answers = _used_contexts(run)
+    ignored = [not contexts.top for contexts in answers.values()]
     share = mean_of(run, list(answers), ignored, confidence=evidence.policy.gate.confidence)
     if share.low <= MAX_IGNORED:
         return
-    look = _LOOK_AT_RANKS if counts.none <= counts.lower else _LOOK_AT_PROMPT
+    advice = ""
+    if evidence.explanation.attribution is None:
+        advice = _LOOK_AT_RANKS if counts.none <= counts.lower else _LOOK_AT_PROMPT
     span = interval_words(share.low, share.high, share.confidence, percent)
     text = (
         f"{percent(share.estimate)} of {counted(counts.answers, 'answer')} ignore the first context ({span}; more than "
         f"{percent(MAX_IGNORED)} is worth a look): {counts.lower} draw on lower ranks only, {counts.none} on no "
-        f"context.{look if evidence.explanation.attribution is None else ''}"
+        f"context.{advice}"
     )
-    yield Finding("alignment", Level.NOTE if evidence.fails else Level.ASIDE, text, name)
+    level = Level.NOTE if evidence.fails else Level.ASIDE
+    yield Finding("alignment", level, text, name)
+
+
+def _used_contexts(run: RunScores) -> dict[str, UsedContexts]:
+    """The contexts that the first answers to answerable samples used."""
+    answerable = {sample_id for sample_id, facts in run.samples.items() if facts.answerable}
+    return {sample_id: contexts for sample_id, contexts in run.system.used_contexts.items() if sample_id in answerable}
 
 
 _LOOK_AT_RANKS = (
@@ -93,12 +117,3 @@ _LOOK_AT_PROMPT = (
     " Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about the "
     "contexts."
 )
-
-
-def _answers(run: RunScores) -> dict[str, UsedContexts]:
-    """The contexts that the first answers to answerable samples used."""
-    return {
-        name: used
-        for name, used in run.system.used_contexts.items()
-        if name in run.samples and run.samples[name].answerable
-    }

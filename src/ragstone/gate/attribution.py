@@ -33,12 +33,13 @@ _HALVES = (Side.RETRIEVAL, Side.GENERATION)
 
 @dataclass(frozen=True, slots=True)
 class _MetricChange:
-    """The change of a metric, as it is reported; `worse`: it is shown to have got worse, on enough samples."""
+    """The change of a metric, as it is reported."""
 
     metric: str
     half: Side
     change: float
     worse: bool
+    """It is shown to have got worse, on enough samples."""
 
     def __str__(self) -> str:
         return f"{self.metric} {change(self.change)}"
@@ -51,17 +52,21 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis | None = None) -> Attribu
     dropped on enough samples; without a comparable baseline, if one of its floors was missed.
     """
     failed = list(_failed(evidence.decided))
-    by_cause = None if diagnosis is None else diagnosis.side
-    if not failed and (by_cause is None or not _ends(evidence.decided)):
+    side_by_cause = None if diagnosis is None else diagnosis.side
+    if not failed and (side_by_cause is None or not _ends(evidence.decided)):
         return None
     changes = [] if evidence.compared is None else list(_changes(evidence.compared))
     worse_halves = {metric.half for metric in changes if metric.worse}
-    side = by_cause or _side_of(worse_halves or {_half(check.metric or "") for check in failed})
     reason = _by_change(changes) if worse_halves else _by_level(failed)
+    side = side_by_cause
+    if side is None:
+        failed_halves = {_half(check.metric or "") for check in failed}
+        side = _side_of(worse_halves or failed_halves)
     if diagnosis is None:
         return Attribution(side, reason)
-    causes = "" if by_cause is None else _by_cause(diagnosis)
-    return Attribution(side, f"{reason} {causes}".strip(), diagnosis.cause(side))
+    if side_by_cause is not None:
+        reason = f"{reason} {_by_cause(diagnosis)}".strip()
+    return Attribution(side, reason, diagnosis.cause(side))
 
 
 def _failed(checks: Iterable[Check]) -> Iterator[Check]:
@@ -89,17 +94,22 @@ def _side_of(halves: set[Side]) -> Side:
 def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
     for name in pairing.metrics:
         metric = find_metric(name)
-        if metric is None:
-            continue
-        way = LOWER if metric.info.lower_is_better else HIGHER
-        ids = pairing.pairs(name)
-        changes = pairing.changes(name)
-        mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
-        worst_end = mean.low if way.lower_is_better else mean.high
-        losses = sum(way.shown_change(change) < 0.0 for change in changes)
-        collapsed = losses == len(ids) and way.shown_change(mean.estimate) <= _COLLAPSE
-        is_worse = way.shown_change(worst_end) < 0.0 and (losses >= MIN_SAMPLES or collapsed)
-        yield _MetricChange(name, _half(name), mean.estimate, is_worse)
+        if metric is not None:
+            is_worse, change_of_mean = _mean_change(pairing, name, lower_is_better=metric.info.lower_is_better)
+            yield _MetricChange(name, Side(metric.info.blames), change_of_mean, is_worse)
+
+
+def _mean_change(pairing: Pairing, metric: str, *, lower_is_better: bool) -> tuple[bool, float]:
+    """Whether a metric is shown to have got worse, and the change of its mean."""
+    direction = LOWER if lower_is_better else HIGHER
+    ids = pairing.pairs(metric)
+    changes = pairing.changes(metric)
+    mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
+    best_end = mean.low if lower_is_better else mean.high
+    losses = sum(direction.shown_change(change) < 0.0 for change in changes)
+    is_collapse = losses == len(ids) and direction.shown_change(mean.estimate) <= _COLLAPSE
+    is_shown = direction.shown_change(best_end) < 0.0
+    return is_shown and (losses >= MIN_SAMPLES or is_collapse), mean.estimate
 
 
 def _by_change(changes: Sequence[_MetricChange]) -> str:
@@ -125,16 +135,16 @@ def _by_level(failed: Sequence[Check]) -> str:
 
 
 def _by_cause(diagnosis: Diagnosis) -> str:
-    known = diagnosis.retrieval + diagnosis.generation
+    samples = diagnosis.retrieval + diagnosis.generation
+    share = percent(diagnosis.retrieval / samples)
     span = ""
     if diagnosis.share is not None:
         span = interval_words(diagnosis.share.low, diagnosis.share.high, diagnosis.share.confidence, percent)
-    share = percent(diagnosis.retrieval / known)
-    return f"Of {counted(known, 'sample')} with a known cause, {share} failed in retrieval ({span})."
+    return f"Of {counted(samples, 'sample')} with a known cause, {share} failed in retrieval ({span})."
 
 
-def _half(metric: str) -> Side:
-    known = find_metric(metric)
-    if known is None:
+def _half(name: str) -> Side:
+    metric = find_metric(name)
+    if metric is None:
         return Side.UNCLEAR
-    return Side(known.info.blames)
+    return Side(metric.info.blames)

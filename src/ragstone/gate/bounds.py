@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,28 +17,27 @@ from ragstone.stats.losses import Change, Floats, Ints, row_means
 
 ROUNDING = 1e-9
 
-_NOTHING: Mapping[str, float] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class BoundCheck:
-    """A floor or a drop to decide.
-
-    `ids` are all samples of the run, sorted; `units` (n,) the positions of the samples that count here; `values` (n,)
-    their scores or changes. Where less is better, all numbers are those of 1 − score, and `kind` is the floor or drop
-    of that. `unchanged` is the change that counts as no drop at all. `change` has the scores behind the changes.
-    """
+    """A floor or a drop to decide. Where less is better, all numbers are those of 1 − score."""
 
     rule: Rule
     kind: CheckKind
+    """FLOOR or DROP, also of 1 − score."""
     ids: tuple[str, ...]
+    """All samples of the run, sorted."""
     units: NDArray[np.int64]
+    """(n,): the positions of the samples that count here, among `ids`."""
     values: NDArray[np.float64]
+    """(n,): their scores, or changes."""
     bound: float
     current: float
     baseline: float | None = None
     unchanged: float = 0.0
+    """The change that counts as no drop at all."""
     change: Change | None = None
+    """The scores behind the changes."""
 
     @property
     def samples(self) -> tuple[str, ...]:
@@ -48,7 +47,8 @@ class BoundCheck:
     @property
     def name(self) -> str:
         direction = self.rule.direction
-        return self.rule.name_of(direction.level if self.kind is CheckKind.FLOOR else direction.change)
+        kind = direction.level if self.kind is CheckKind.FLOOR else direction.change
+        return self.rule.name_of(kind)
 
     @property
     def action(self) -> Action:
@@ -68,33 +68,42 @@ def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
     """Every floor and drop in the rules that has at least one score (or pair)."""
     columns = _Columns(current, pairing)
     for rule in rules:
-        if rule.min is not None and (scored := columns.scores(rule)) is not None:
-            units, scores = scored
-            yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, units, scores, rule.min, float(scores.mean()))
-        if rule.max_drop is not None and (column := columns.pairs(rule)) is not None:
-            # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
-            unchanged = 0.0 if rule.accepted is None else 0.0 - rule.max_drop
-            yield BoundCheck(
-                rule,
-                CheckKind.DROP,
-                columns.ids,
-                column.units,
-                column.values,
-                0.0 - rule.max_drop,  # so that no drop is 0.0, not -0.0
-                float(row_means(column.now).mean()),
-                float(row_means(column.then).mean()),
-                unchanged=unchanged,
-                change=replace(column, expected=unchanged),
-            )
+        if rule.min is not None:
+            scored = columns.scores(rule)
+            if scored is not None:
+                units, scores = scored
+                yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, units, scores, rule.min, float(scores.mean()))
+        if rule.max_drop is not None:
+            change = columns.pairs(rule)
+            if change is not None:
+                yield _drop(rule, rule.max_drop, columns.ids, change)
 
 
-def changes_of(asked: Sequence[BoundCheck]) -> Iterator[Change]:
+def _drop(rule: Rule, max_drop: float, ids: tuple[str, ...], change: Change) -> BoundCheck:
+    # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
+    bound = 0.0 - max_drop  # so that no drop is 0.0, not -0.0
+    unchanged = 0.0 if rule.accepted is None else bound
+    return BoundCheck(
+        rule,
+        CheckKind.DROP,
+        ids,
+        change.units,
+        change.values,
+        bound,
+        float(row_means(change.now).mean()),
+        float(row_means(change.then).mean()),
+        unchanged=unchanged,
+        change=replace(change, expected=unchanged),
+    )
+
+
+def changes_of(drops: Sequence[BoundCheck]) -> Iterator[Change]:
     """The scores behind drops, those of slices with what they are a part of."""
-    whole = {one.rule.metric: one.change for one in asked if one.rule.slice is None}
-    for one in asked:
-        assert one.change is not None  # noqa: S101 - of a drop
-        part = one.rule.slice is not None
-        yield replace(one.change, part=part, whole=whole.get(one.rule.metric) if part else None)
+    wholes = {drop.rule.metric: drop.change for drop in drops if drop.rule.slice is None}
+    for drop in drops:
+        assert drop.change is not None  # noqa: S101 - of a drop
+        is_part = drop.rule.slice is not None
+        yield replace(drop.change, part=is_part, whole=wholes.get(drop.rule.metric) if is_part else None)
 
 
 def answers_per_sample(run: RunScores) -> int:
@@ -123,18 +132,20 @@ class _Columns:
     def scores(self, rule: Rule) -> tuple[Ints, Floats] | None:
         """The units and scores that `rule` is about; None if there are none."""
         if rule.metric not in self._scores:
-            values = self._current.metrics[rule.metric].values if rule.metric in self._current.metrics else _NOTHING
-            ids = self.ids if len(values) == len(self.ids) else tuple(i for i in self.ids if i in values)
+            values = self._current.scores_of(rule.metric).values
+            ids = self.ids
+            if len(values) != len(ids):
+                ids = tuple(sample_id for sample_id in ids if sample_id in values)
             scores = np.fromiter(map(values.__getitem__, ids), np.float64, len(ids))
             self._scores[rule.metric] = self._units(ids), _oriented(scores, rule)
         units, scores = self._scores[rule.metric]
         if rule.samples is not None:
-            kept = self._members(rule.samples)[units]
-            units = units[kept]
-            scores = scores[kept]
-        if len(units):
-            return (units, scores)
-        return None
+            is_member = self._members(rule.samples)[units]
+            units = units[is_member]
+            scores = scores[is_member]
+        if not len(units):
+            return None
+        return units, scores
 
     def pairs(self, rule: Rule) -> Change | None:
         """The paired scores that `rule` is about; None if no pair has both."""
@@ -144,27 +155,19 @@ class _Columns:
             ids = self._pairing.pairs(rule.metric)
             if not ids:
                 return None
-            runs = (self._pairing.current, self._pairing.baseline)
-            now, then = (answer_table(rule, ids, run) for run in runs)
-            if then.shape[1] > 1:  # runs of the history, whose scores are rounded: equal ones must stay equal
-                now, then = (np.rint(scores * STEPS) / STEPS for scores in (now, then))
-            alike = np.zeros(len(ids), dtype=np.bool_)
-            if now.shape[1] > 1:
-                given = self._pairing.current.system.answers
-                alike[:] = [len(set(given.get(i, ()))) == 1 for i in ids]
-            self._pairs[rule.metric] = Change(self._units(ids), now, then, alike)
-        found = self._pairs[rule.metric]
+            self._pairs[rule.metric] = self._change(rule, ids, self._pairing)
+        change = self._pairs[rule.metric]
         if rule.samples is None:
-            return found
-        kept = self._members(rule.samples)[found.units]
-        if not kept.any():
+            return change
+        is_member = self._members(rule.samples)[change.units]
+        if not is_member.any():
             return None
-        return Change(found.units[kept], found.now[kept], found.then[kept], found.alike[kept])
+        return Change(change.units[is_member], change.now[is_member], change.then[is_member], change.alike[is_member])
 
     def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
         if len(ids) == len(self.ids):
             return self._all
-        return np.array([self._position[i] for i in ids], dtype=np.int64)
+        return np.array([self._position[sample_id] for sample_id in ids], dtype=np.int64)
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -174,9 +177,23 @@ class _Columns:
         """A mask over all samples: those in `samples`."""
         if samples not in self._masks:
             mask = np.zeros(len(self.ids), dtype=np.bool_)
-            mask[[self._position[i] for i in samples if i in self._position]] = True
+            positions = [self._position[sample_id] for sample_id in samples if sample_id in self._position]
+            mask[positions] = True
             self._masks[samples] = mask
         return self._masks[samples]
+
+    def _change(self, rule: Rule, ids: tuple[str, ...], pairing: Pairing) -> Change:
+        """The scores of the metric of `rule` in both runs."""
+        now = answer_table(rule, ids, pairing.current)
+        then = answer_table(rule, ids, pairing.baseline)
+        if then.shape[1] > 1:  # runs of the history, whose scores are rounded: equal ones must stay equal
+            now = np.rint(now * STEPS) / STEPS
+            then = np.rint(then * STEPS) / STEPS
+        alike = np.zeros(len(ids), dtype=np.bool_)
+        if now.shape[1] > 1:
+            answers = pairing.current.system.answers
+            alike[:] = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
+        return Change(self._units(ids), now, then, alike)
 
 
 def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
@@ -186,10 +203,13 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
     """
     scores = run.metrics[rule.metric]
     if not scores.answers:
-        return _oriented(np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))[:, None], rule)
-    rows = [scores.answers.get(i) or (scores.values[i],) for i in ids]
-    most = max(map(len, rows))
-    return _oriented(np.array([(*row, *(None,) * (most - len(row))) for row in rows], dtype=np.float64), rule)
+        values = np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))
+        return _oriented(values[:, None], rule)
+    rows = [scores.answers.get(sample_id) or (scores.values[sample_id],) for sample_id in ids]
+    table = np.full((len(rows), max(map(len, rows))), np.nan)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = row
+    return _oriented(table, rule)
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:

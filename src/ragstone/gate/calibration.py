@@ -42,32 +42,35 @@ class JudgeDisagreement(_Part):
 
 
 class MetricCalibration(_Part):
-    """Judge and people on one metric.
-
-    `pairs` maps a sample id to the judge's score and the mean human label, `groups` to its group, and `weights`, unless
-    all samples were drawn with the same probability, to its weight, inversely proportional to that. `agreement` is
-    Krippendorff's alpha of the two, `kappa` Cohen's kappa on pass or fail, `equal` the share of samples on which both
-    pass or both fail. `auroc` is how well the judge ranks what people pass above what they fail, None if they did only
-    one. `people` is the alpha among annotators, `people_kappa` Cohen's kappa if there were two. `bias` is judge minus
-    people. `corrected` estimates the mean that people would have given to all samples of the run (PPI++), `judge_mean`
-    is the mean of the judge; `gain` is how many labels without a judge are worth one label with it.
-    """
+    """Judge and people on one metric."""
 
     version: str | None
     pairs: dict[str, tuple[Score, Score]] = Field(min_length=1)
+    """The judge's score and the mean human label, by sample id."""
     groups: dict[str, str] = Field(default_factory=dict)
+    """The group, by sample id."""
     weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """By sample id, inversely proportional to the probability with which it was drawn; empty if that is the same."""
     agreement: Estimate
+    """Krippendorff's alpha of judge and people."""
     kappa: Estimate
+    """Cohen's kappa of both on pass or fail."""
     auroc: Estimate | None = None
+    """How well the judge ranks what people pass above what they fail; None if they did only one."""
     equal: float
+    """The share of samples on which both pass or both fail."""
     people: Estimate | None
+    """Krippendorff's alpha among annotators."""
     people_kappa: Estimate | None
+    """Cohen's kappa, if there were two annotators."""
     annotators: tuple[str, ...]
     bias: Estimate
+    """Judge minus people."""
     corrected: Estimate
+    """The mean that people would have given to all samples of the run (PPI++)."""
     judge_mean: float
     gain: float
+    """How many labels without a judge are worth one label with it."""
     too_high: int
     too_low: int
     errors: tuple[JudgeDisagreement, ...]
@@ -75,10 +78,10 @@ class MetricCalibration(_Part):
 
     def residuals(self) -> NDArray[np.float64]:
         """People minus judge, in the order of the ids, each times its weight: their mean is that of the whole run."""
-        return np.array(
-            [self.weights.get(i, 1.0) * (label - score) for i, (score, label) in sorted(self.pairs.items())],
-            dtype=np.float64,
-        )
+        residuals = []
+        for sample_id, (score, label) in sorted(self.pairs.items()):
+            residuals.append(self.weights.get(sample_id, 1.0) * (label - score))
+        return np.array(residuals, dtype=np.float64)
 
     @property
     def reach(self) -> float:
@@ -89,8 +92,11 @@ class MetricCalibration(_Part):
         """A label for each of `residuals`; None if no sample is in a group."""
         if not self.groups:
             return None
-        # A sample without a group is its own group.
-        names = [f"group {self.groups[i]}" if i in self.groups else f"sample {i}" for i in sorted(self.pairs)]
+        names = []
+        for sample_id in sorted(self.pairs):
+            group = self.groups.get(sample_id)
+            # A sample without a group is its own group.
+            names.append(f"sample {sample_id}" if group is None else f"group {group}")
         return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
@@ -112,10 +118,12 @@ def read_calibration(path: Path, *, where: str | None = None, within: Path | Non
 
 def same_judge(calibration: Calibration, run: RunScores) -> bool:
     """Whether `calibration` is for the judge (and prompts) of `run`."""
-    return calibration.judge == (None if run.manifest is None else run.manifest.judge)
+    judge = None if run.manifest is None else run.manifest.judge
+    return calibration.judge == judge
 
 
 def calibrated_version(calibration: Calibration, metric: str, run: RunScores) -> bool:
     """Whether `calibration` is for the formula with which `run` scored `metric`."""
-    known = calibration.metrics.get(metric)
-    return known is not None and metric in run.metrics and known.version == run.metrics[metric].version
+    if metric not in calibration.metrics or metric not in run.metrics:
+        return False
+    return calibration.metrics[metric].version == run.metrics[metric].version

@@ -24,78 +24,107 @@ class Corpus:
     """
 
     def __init__(self) -> None:
-        self._gone: Counter[str] = Counter()
+        self._times_missing: Counter[str] = Counter()
         self._new: set[str] = set()
         self._edited: set[str] = set()
-        self._ids: tuple[set[str], set[str]] = (set(), set())
-        self._digests: tuple[set[str], set[str]] = (set(), set())
+        self._ids: set[str] = set()
+        self._baseline_ids: set[str] = set()
+        self._digests: set[str] = set()
+        self._baseline_digests: set[str] = set()
 
-    def add(self, now: SampleRecord, then: SampleRecord | None) -> None:
+    def add(self, record: SampleRecord, baseline_record: SampleRecord | None) -> None:
         """Look at one sample of both runs."""
-        if then is None:
+        if baseline_record is None:
             return
-        before, after = ({one.id: one.text for one in run.response.contexts if one.id} for run in (then, now))
-        for record, texts, ids, digests in zip((then, now), (before, after), self._ids, self._digests, strict=True):
-            ids.update(texts)
-            digests.add(str(record.response.extra.get(INDEX_DIGEST, "")))
-        kept = [name for name in before if name in after]
-        added = [name for name in after if name not in before]
-        self._edited |= {name for name in kept if before[name] != after[name]}
-        in_order = kept == [name for name in after if name in before]
-        if in_order and len(after) >= len(before) and 2 * len(kept) >= len(before):
-            self._gone.update(before.keys() - after.keys())
-            places = list(after)
-            self._new.update(name for name in added if kept and places.index(name) < places.index(kept[-1]))
+        texts = _texts(record)
+        baseline_texts = _texts(baseline_record)
+        self._ids.update(texts)
+        self._baseline_ids.update(baseline_texts)
+        self._digests |= _index_digest(record)
+        self._baseline_digests |= _index_digest(baseline_record)
+        common = [document for document in baseline_texts if document in texts]
+        self._edited |= {document for document in common if baseline_texts[document] != texts[document]}
+        is_in_order = common == [document for document in texts if document in baseline_texts]
+        if is_in_order and len(texts) >= len(baseline_texts) and 2 * len(common) >= len(baseline_texts):
+            self._times_missing.update(baseline_texts.keys() - texts.keys())
+            if common:
+                ranked = list(texts)
+                before_last_common = ranked[: ranked.index(common[-1])]
+                self._new.update(document for document in before_last_common if document not in baseline_texts)
 
     @property
     def lost(self) -> tuple[int, int]:
         """How many documents are no longer returned, and for how many questions they were."""
-        times = [count for name, count in self._gone.items() if name not in self._ids[1]]
-        if self._moved is not False:
-            return (len(times), sum(times))
-        return (0, 0)
+        if self._is_reindexed is False:
+            return 0, 0
+        times = [count for document, count in self._times_missing.items() if document not in self._ids]
+        return len(times), sum(times)
 
     @property
-    def _moved(self) -> bool | None:
+    def _is_reindexed(self) -> bool | None:
         """Whether the index is another one; None if the system doesn't say."""
-        then, now = (digests - {""} for digests in self._digests)
-        if then and now:
-            return then != now
-        return None
+        if not self._digests or not self._baseline_digests:
+            return None
+        return self._digests != self._baseline_digests
 
     def __str__(self) -> str:
-        if self._moved is False:
+        if self._is_reindexed is False:
             return ""
         documents = {
             "no longer returned": self.lost[0],
-            "new": len(self._new - self._ids[0]),
+            "new": len(self._new - self._baseline_ids),
             "with another text": len(self._edited),
         }
         counts = [f"{counted(count, 'document')} {word}" for word, count in documents.items() if count]
-        return ", ".join(counts) or ("another index" if self._moved else "")
+        if counts:
+            return ", ".join(counts)
+        return "another index" if self._is_reindexed else ""
 
 
-def changes_since(now: RunScores, then: RunScores, corpus: Corpus, golden: GoldenSetChange) -> tuple[Changed, ...]:
+def _texts(record: SampleRecord) -> dict[str, str]:
+    """The texts of the contexts with an id, by id."""
+    return {context.id: context.text for context in record.response.contexts if context.id}
+
+
+def _index_digest(record: SampleRecord) -> set[str]:
+    """The digest of the index, if the system returned it."""
+    digest = str(record.response.extra.get(INDEX_DIGEST, ""))
+    return {digest} - {""}
+
+
+def changes_since(
+    current: RunScores, baseline: RunScores, corpus: Corpus, golden: GoldenSetChange
+) -> tuple[Changed, ...]:
     """What is known to have changed between two runs; `golden` is what became of their golden set."""
-    mine = now.manifest
-    theirs = then.manifest
-    if mine is None or theirs is None:
+    manifest = current.manifest
+    baseline_manifest = baseline.manifest
+    if manifest is None or baseline_manifest is None:
         return ()
-    judge = judge_difference(now, then) or ("its verdicts on the same texts" if moved(mine.canaries) else None)
-    policies = {mine.policy_hash, theirs.policy_hash} - {None}
-    found = (
+    changes = (
         Changed("golden set", ", ".join(golden.counts)),
         Changed("corpus", str(corpus), *corpus.lost),
-        Changed("judge", "" if judge is None else judge.removeprefix("the judge changed ")),
-        Changed("policy", "other rules" if len(policies) == 2 else ""),
-        Changed("code", _code(mine, theirs)),
+        Changed("judge", _judge(current, baseline, manifest)),
+        Changed("policy", _policy(manifest, baseline_manifest)),
+        Changed("code", _code(manifest, baseline_manifest)),
     )
-    return tuple(one for one in found if one.how)
+    return tuple(change for change in changes if change.how)
 
 
-def _code(now: Manifest, then: Manifest) -> str:
-    system = now.system
-    before = then.system
+def _judge(current: RunScores, baseline: RunScores, manifest: Manifest) -> str:
+    difference = judge_difference(current, baseline)
+    if difference is not None:
+        return difference.removeprefix("the judge changed ")
+    return "its verdicts on the same texts" if moved(manifest.canaries) else ""
+
+
+def _policy(manifest: Manifest, baseline_manifest: Manifest) -> str:
+    policies = {manifest.policy_hash, baseline_manifest.policy_hash} - {None}
+    return "other rules" if len(policies) == 2 else ""
+
+
+def _code(manifest: Manifest, baseline_manifest: Manifest) -> str:
+    system = manifest.system
+    before = baseline_manifest.system
     if system.entrypoint != before.entrypoint:
         return f"{before.entrypoint} → {system.entrypoint}"
     if system.commit != before.commit and system.commit and before.commit:
@@ -110,11 +139,11 @@ def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
     lost = next((change.lost for change in changes if change.samples >= MIN_SAMPLES), 0)
     first = ""
     if worse and lost:
-        documents = f"{counted(lost, 'document')} {'is' if lost == 1 else 'are'}"
-        first = f"The answers got worse, and {documents} no longer returned. "
-        only_lost = f"{counted(lost, 'document')} no longer returned"
-        changes = [change for change in changes if change.how != only_lost]
+        verb = "is" if lost == 1 else "are"
+        documents = counted(lost, "document")
+        first = f"The answers got worse, and {documents} {verb} no longer returned. "
+        changes = [change for change in changes if change.how != f"{documents} no longer returned"]
+    if not changes:
+        return first.rstrip()
     listed = "; ".join(f"{change.what} ({change.how})" for change in changes)
-    if listed:
-        return f"{first}Changed since the baseline: {listed}."
-    return first.rstrip()
+    return f"{first}Changed since the baseline: {listed}."

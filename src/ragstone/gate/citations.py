@@ -56,4 +56,5 @@ def _unresolved(run: RunScores) -> frozenset[str]:
 
 def _is_numbered(run: RunScores) -> bool:
     citing = len(run.system.citations)
-    return citing >= MIN_CITING and citing - len(_unresolved(run)) >= MIN_RESOLVED * citing
+    resolved = citing - len(_unresolved(run))
+    return citing >= MIN_CITING and resolved >= MIN_RESOLVED * citing

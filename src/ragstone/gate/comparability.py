@@ -21,16 +21,15 @@ _PROBE = Sample(id="probe", question="?", reference="!")
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two runs, and the samples (ids, sorted) and metrics on which they are compared.
-
-    `edited` are the labels that are not the same in both, by sample: metrics that read one are not compared there.
-    """
+    """Two runs, and the samples and metrics on which they are compared."""
 
     current: RunScores = field(repr=False)
     baseline: RunScores = field(repr=False)
     comparability: Comparability
     samples: tuple[str, ...] = ()
+    """The ids of the samples that are compared, sorted."""
     edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)
+    """The labels that are not the same in both, by sample: metrics that read one are not compared there."""
     _pairs: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -42,23 +41,24 @@ class Pairing:
         if metric not in self.metrics:
             return ()
         if metric not in self._pairs:
-            now = self.current.metrics[metric].values
-            then = self.baseline.metrics[metric].values
-            edited = self.edited_for(metric)
-            pairs = tuple(name for name in self.samples if name in now and name in then and name not in edited)
+            scored = self.current.metrics[metric].values.keys() & self.baseline.metrics[metric].values.keys()
+            comparable = scored - self.edited_for(metric)
+            pairs = tuple(sample_id for sample_id in self.samples if sample_id in comparable)
             self._pairs[metric] = pairs if len(pairs) < len(self.samples) else self.samples
         return self._pairs[metric]
 
     def edited_for(self, metric: str) -> frozenset[str]:
         """The samples of both runs with other labels of those that `metric` reads."""
-        reads = labels_of(metric) if self.edited else frozenset[Label]()
-        return frozenset(name for name, labels in self.edited.items() if labels & reads)
+        if not self.edited:
+            return frozenset()
+        read_labels = labels_of(metric)
+        return frozenset(sample_id for sample_id, labels in self.edited.items() if labels & read_labels)
 
     def changes(self, metric: str) -> list[float]:
         """The score now minus the baseline's, of each of the `pairs`."""
-        now = self.current.metrics[metric].values
-        then = self.baseline.metrics[metric].values
-        return [now[sample_id] - then[sample_id] for sample_id in self.pairs(metric)]
+        values = self.current.metrics[metric].values
+        baseline_values = self.baseline.metrics[metric].values
+        return [values[sample_id] - baseline_values[sample_id] for sample_id in self.pairs(metric)]
 
 
 def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair") -> Pairing:
@@ -69,28 +69,59 @@ def pair_runs(current: RunScores, baseline: RunScores, *, unmatched: str = "pair
     samples with the same labels, of those that it reads: see `Pairing.edited`. `unmatched` comes from the policy.
     Runs of different halves of a system are not compared.
     """
-    if (halves := other_half(current, baseline)) is not None:
+    halves = other_half(current, baseline)
+    if halves is not None:
         return Pairing(current, baseline, Comparability(False, (halves,), total=len(current.samples)))
-    same = [name for name in current.samples if name in baseline.samples and same_question(current, baseline, name)]
-    edited = {name: labels for name in same if (labels := _other_labels(current, baseline, name))}
+    same = [
+        sample_id
+        for sample_id in current.samples
+        if sample_id in baseline.samples and same_question(current, baseline, sample_id)
+    ]
+    edited: dict[str, frozenset[Label]] = {}
+    for sample_id in same:
+        labels = _other_labels(current, baseline, sample_id)
+        if labels:
+            edited[sample_id] = labels
     notes = _golden_set_notes(current, baseline, len(same), len(edited), unmatched)
     is_refused = bool(notes) and unmatched == "refuse"
     samples = () if is_refused else tuple(sorted(same))
-    skipped = _skipped_metrics(current, baseline, samples) if samples else {}
-    compared = (name for name in sorted(current.metrics) if name not in skipped and not is_relative(name))
-    metrics = tuple(name for name in compared if current.metrics[name].values) if samples else ()
-    if samples and (current.manifest is None) != (baseline.manifest is None):
-        bare = baseline if baseline.manifest is None else current
-        notes.append(f"{bare.label} does not name its judge; it is assumed to be the same.")
-    if metrics and current.manifest is not None and baseline.manifest is not None:
-        if len({current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}) == 2:
-            notes.append("the policy has changed since the baseline.")
-        if baseline.manifest.state != "finished":
-            notes.append("the baseline run did not finish; only its finished samples are compared.")
-    paired = len(samples)
-    total = len(current.samples)
-    comparability = Comparability(bool(metrics), tuple(notes), paired, total, metrics, skipped)
+    skipped: dict[str, str] = {}
+    metrics: tuple[str, ...] = ()
+    if samples:
+        skipped = _skipped_metrics(current, baseline, samples)
+        metrics = _compared_metrics(current, skipped)
+        notes += _manifest_notes(current, baseline, any_metric=bool(metrics))
+    comparability = Comparability(
+        comparable=bool(metrics),
+        notes=tuple(notes),
+        paired=len(samples),
+        total=len(current.samples),
+        metrics=metrics,
+        skipped=skipped,
+    )
     return Pairing(current, baseline, comparability, samples, edited)
+
+
+def _compared_metrics(current: RunScores, skipped: Mapping[str, str]) -> tuple[str, ...]:
+    """The metrics with scores that are not skipped, sorted."""
+    scored = sorted(metric for metric, scores in current.metrics.items() if scores.values)
+    return tuple(metric for metric in scored if metric not in skipped and not is_relative(metric))
+
+
+def _manifest_notes(current: RunScores, baseline: RunScores, *, any_metric: bool) -> list[str]:
+    """Notes on what the manifests of two runs with common samples say, and on one that is missing."""
+    if current.manifest is None and baseline.manifest is None:
+        return []
+    if current.manifest is None or baseline.manifest is None:
+        without_manifest = baseline if baseline.manifest is None else current
+        return [f"{without_manifest.label} does not name its judge; it is assumed to be the same."]
+    notes: list[str] = []
+    policies = {current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}
+    if any_metric and len(policies) == 2:
+        notes.append("the policy has changed since the baseline.")
+    if any_metric and baseline.manifest.state != "finished":
+        notes.append("the baseline run did not finish; only its finished samples are compared.")
+    return notes
 
 
 def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
@@ -101,12 +132,14 @@ def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
     metrics = dict(current.metrics)
     for metric, scores in current.metrics.items():
         scored = baseline.scores_of(metric).values
-        excuses = scores.not_applicable.items()
-        lost = {name for name, why in excuses if name in scored and why.startswith((NO_TEXTS, NO_CONTEXTS))}
-        if lost:
-            failed = {name: Failed("system", scores.not_applicable[name]) for name in lost}
-            excused = {name: why for name, why in excuses if name not in lost}
-            metrics[metric] = replace(scores, not_applicable=excused, failed={**scores.failed, **failed})
+        excused = dict(scores.not_applicable)
+        failed = dict(scores.failed)
+        for sample_id, reason in scores.not_applicable.items():
+            if sample_id in scored and reason.startswith((NO_TEXTS, NO_CONTEXTS)):
+                del excused[sample_id]
+                failed[sample_id] = Failed("system", reason)
+        if len(excused) < len(scores.not_applicable):
+            metrics[metric] = replace(scores, not_applicable=excused, failed=failed)
     return replace(current, metrics=metrics)
 
 
@@ -115,8 +148,13 @@ def other_half(current: RunScores, baseline: RunScores) -> str | None:
     is_known = current.manifest is not None and baseline.manifest is not None
     if not is_known or current.part == baseline.part:
         return None
-    now, before = (f"{run.part} alone" if run.part else "the whole system" for run in (current, baseline))
-    return f"this run is of {now}, and the baseline of {before}: they are not compared."
+    return f"this run is of {_part(current)}, and the baseline of {_part(baseline)}: they are not compared."
+
+
+def _part(run: RunScores) -> str:
+    if not run.part:
+        return "the whole system"
+    return f"{run.part} alone"
 
 
 def differences(comparability: Comparability) -> list[str]:
@@ -125,19 +163,26 @@ def differences(comparability: Comparability) -> list[str]:
 
 
 def new_ids(current: Mapping[str, str | None], baseline: Mapping[str, str | None]) -> dict[str, str]:
-    """Samples of `baseline` that have another id in `current`: id there → id here. Both map ids to content hashes.
+    """Samples of `baseline` that have another id in `current`: id in `baseline` → id in `current`.
 
-    A sample keeps its id where both sides have the same content under it, as far as is known. Of the others, one whose
-    content each side has once is the same sample, also if its id is that of another sample now.
+    Both map ids to content hashes. A sample keeps its id where both sides have the same content under it, as far as is
+    known. Of the others, one whose content each side has once is the same sample, also if its id is that of another
+    sample now.
     """
     common = current.keys() & baseline.keys()
-    kept = {name for name in common if _same_hash(current[name], baseline[name])}
-    here = {name: content for name, content in current.items() if name not in kept and content is not None}
-    there = {name: content for name, content in baseline.items() if name not in kept and content is not None}
-    counts_here = Counter(here.values())
-    counts_there = Counter(there.values())
-    owner = {content: name for name, content in here.items() if counts_here[content] == 1}
-    return {name: owner[content] for name, content in there.items() if content in owner and counts_there[content] == 1}
+    unchanged = {sample_id for sample_id in common if _same_hash(current[sample_id], baseline[sample_id])}
+    id_of = _ids_by_content(current, unchanged)
+    baseline_id_of = _ids_by_content(baseline, unchanged)
+    return {baseline_id: id_of[content] for content, baseline_id in baseline_id_of.items() if content in id_of}
+
+
+def _ids_by_content(hashes: Mapping[str, str | None], unchanged: Collection[str]) -> dict[str, str]:
+    """The id of each content that stands once under the ids that are not `unchanged`."""
+    contents = {sample_id: content for sample_id, content in hashes.items() if sample_id not in unchanged}
+    times = Counter(contents.values())
+    return {
+        content: sample_id for sample_id, content in contents.items() if content is not None and times[content] == 1
+    }
 
 
 def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dict[str, str]]:
@@ -146,26 +191,29 @@ def with_ids_of(current: RunScores, baseline: RunScores) -> tuple[RunScores, dic
     A sample whose id is another one's now, and that `current` does not have, gets an id that became free.
     """
     common = current.samples.keys() & baseline.samples.keys()
-    kept = {name for name in common if _keeps_question(current, baseline, name)}
-    names: dict[str, str] = {}
+    unchanged = {sample_id for sample_id in common if _keeps_question(current, baseline, sample_id)}
+    renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        now = _identities(current, kept | set(names.values()), identity)
-        names |= new_ids(now, _identities(baseline, kept | names.keys(), identity))
-    if not names:
+        unnamed = _identities(current, unchanged | set(renamed.values()), identity)
+        baseline_unnamed = _identities(baseline, unchanged | renamed.keys(), identity)
+        renamed |= new_ids(unnamed, baseline_unnamed)
+    if not renamed:
         return baseline, {}
-    names |= _displaced(names, baseline)
-    return rekeyed(baseline, lambda name: names.get(name, name)), {new: old for old, new in names.items()}
+    renamed |= _displaced(renamed, baseline)
+    baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
+    return rekeyed(baseline, lambda sample_id: renamed.get(sample_id, sample_id)), baseline_ids
 
 
-def _same_hash(now: str | None, then: str | None) -> bool:
-    return now is None or then is None or now == then
+def _same_hash(current: str | None, baseline: str | None) -> bool:
+    """Whether two contents are the same, as far as is known."""
+    return current is None or baseline is None or current == baseline
 
 
-def _keeps_question(current: RunScores, baseline: RunScores, name: str) -> bool:
-    """Whether both runs ask the same question under the id `name`, as far as is known."""
-    question = _question(current.samples[name])
-    is_same = question is not None and question == _question(baseline.samples[name])
-    return is_same or same_content(current, baseline, name)
+def _keeps_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
+    """Whether both runs ask the same question under this id, as far as is known."""
+    question = _question(current.samples[sample_id])
+    is_same = question is not None and question == _question(baseline.samples[sample_id])
+    return is_same or same_content(current, baseline, sample_id)
 
 
 def _content(facts: SampleFacts) -> str | None:
@@ -177,22 +225,22 @@ def _question(facts: SampleFacts) -> str | None:
 
 
 def _identities(
-    run: RunScores, kept: Collection[str], identity: Callable[[SampleFacts], str | None]
+    run: RunScores, excluded: Collection[str], identity: Callable[[SampleFacts], str | None]
 ) -> dict[str, str | None]:
-    """What identifies all samples but those with the ids `kept`."""
-    return {name: identity(facts) for name, facts in run.samples.items() if name not in kept}
+    """What identifies all samples but the excluded ones."""
+    return {sample_id: identity(facts) for sample_id, facts in run.samples.items() if sample_id not in excluded}
 
 
-def _displaced(names: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
-    """The new ids of samples whose id another one takes by `names`: the ids that those samples leave in turn."""
-    origins = {new: old for old, new in names.items()}
-    displaced = {}
-    for name in names.values():
-        if name in baseline.samples and name not in names:
-            free = name
-            while free in origins:
-                free = origins[free]
-            displaced[name] = free
+def _displaced(renamed: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
+    """The new ids of samples whose id another one takes: the ids that those samples leave in turn."""
+    baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
+    displaced: dict[str, str] = {}
+    for new_id in renamed.values():
+        if new_id in baseline.samples and new_id not in renamed:
+            free_id = new_id
+            while free_id in baseline_ids:
+                free_id = baseline_ids[free_id]
+            displaced[new_id] = free_id
     return displaced
 
 
@@ -203,14 +251,15 @@ def renamed_note(count: int) -> str:
 
 def _golden_set_notes(current: RunScores, baseline: RunScores, same: int, edited: int, unmatched: str) -> list[str]:
     """A note if the golden sets of two runs differ."""
+    total = len(current.samples)
     if not same:
         return ["the baseline has a different golden set: no sample is the same."]
-    if same == len(current.samples) == len(baseline.samples) and not edited:
+    if same == total and same == len(baseline.samples) and not edited:
         return []
     if unmatched == "refuse":
         return ['the golden set changed, and the policy says unmatched = "refuse".']
     labels = f", {edited} of them with other labels" if edited else ""
-    return [f"the golden set changed: compared on {same} of {len(current.samples)} samples{labels}."]
+    return [f"the golden set changed: compared on {same} of {total} samples{labels}."]
 
 
 def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
@@ -220,35 +269,37 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
 
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether the system was asked the same in both runs, as far as is known, whatever the labels say."""
-    now = current.samples[sample_id].parts
-    before = baseline.samples[sample_id].parts
-    if not now or not before:
+    parts = current.samples[sample_id].parts
+    baseline_parts = baseline.samples[sample_id].parts
+    if not parts or not baseline_parts:
         return same_content(current, baseline, sample_id)
+    if parts[0] != baseline_parts[0]:
+        return False
     # To a generator alone, the reference contexts are a part of what it is asked.
-    contexts = {"reference_contexts"} if current.part == GENERATION else set()
-    return now[0] == before[0] and not contexts & _other_labels(current, baseline, sample_id)
+    return current.part != GENERATION or "reference_contexts" not in _other_labels(current, baseline, sample_id)
 
 
 def _other_labels(current: RunScores, baseline: RunScores, sample_id: str) -> frozenset[Label]:
-    now = current.samples[sample_id].parts
-    before = baseline.samples[sample_id].parts
-    if now == before or not now or not before:
+    parts = current.samples[sample_id].parts
+    baseline_parts = baseline.samples[sample_id].parts
+    if parts == baseline_parts or not parts or not baseline_parts:
         return frozenset()
-    labels = zip(LABELS, now[1:], before[1:], strict=True)
-    return frozenset(label for label, label_now, label_before in labels if label_now != label_before)
+    labels = zip(LABELS, parts[1:], baseline_parts[1:], strict=True)
+    return frozenset(label for label, content, baseline_content in labels if content != baseline_content)
 
 
 def _skipped_metrics(current: RunScores, baseline: RunScores, samples: Collection[str]) -> dict[str, str]:
     """The metrics that can't be compared on `samples`, each with the reason as a sentence."""
-    other_judge = judge_difference(current, baseline)
-    skipped = dict[str, str]()
-    for name, why in outdated(current, baseline).items():
-        end = "metrics that use the judge are not compared." if why == other_judge else "not compared."
-        skipped[name] = f"{why}: {end}"
-    for name, scores in current.metrics.items():
-        is_shared = not scores.values.keys().isdisjoint(baseline.scores_of(name).values.keys() & samples)
-        if scores.values and not is_shared and not is_relative(name):
-            skipped.setdefault(name, f"{name} has no sample with a score in both runs: not compared.")
+    judge_change = judge_difference(current, baseline)
+    skipped: dict[str, str] = {}
+    for metric, reason in outdated(current, baseline).items():
+        end = "metrics that use the judge are not compared." if reason == judge_change else "not compared."
+        skipped[metric] = f"{reason}: {end}"
+    for metric, scores in current.metrics.items():
+        baseline_scored = baseline.scores_of(metric).values.keys() & samples
+        is_shared = not scores.values.keys().isdisjoint(baseline_scored)
+        if scores.values and not is_shared and not is_relative(metric):
+            skipped.setdefault(metric, f"{metric} has no sample with a score in both runs: not compared.")
     return skipped
 
 
@@ -257,19 +308,20 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
 
     It has no scores of them, in another version, or by another judge.
     """
-    other_judge = judge_difference(current, baseline)
-    reasons = dict[str, str]()
-    for name, scores in sorted(current.metrics.items()):
-        if is_relative(name):
+    judge_change = judge_difference(current, baseline)
+    reasons: dict[str, str] = {}
+    for metric, scores in sorted(current.metrics.items()):
+        if is_relative(metric):
             continue  # each run was compared with a baseline of its own
-        now = scores.version
-        before = baseline.scores_of(name).version
-        if name not in baseline.metrics:
-            reasons[name] = f"the baseline has no {name}"
-        elif now is not None and before is not None and now != before:
-            reasons[name] = f"{name} was version {before} in the baseline and is {now} now"
-        elif other_judge is not None and is_judged(name, now):
-            reasons[name] = other_judge
+        version = scores.version
+        baseline_version = baseline.scores_of(metric).version
+        has_versions = version is not None and baseline_version is not None
+        if metric not in baseline.metrics:
+            reasons[metric] = f"the baseline has no {metric}"
+        elif has_versions and version != baseline_version:
+            reasons[metric] = f"{metric} was version {baseline_version} in the baseline and is {version} now"
+        elif judge_change is not None and is_judged(metric, version):
+            reasons[metric] = judge_change
     return reasons
 
 
@@ -277,20 +329,20 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     """How the judges of two runs differ, as a clause; None if they do not, or are not known."""
     if current.manifest is None or baseline.manifest is None:
         return None
-    now = current.manifest.judge
-    before = baseline.manifest.judge
-    if now == before:
+    judge = current.manifest.judge
+    baseline_judge = baseline.manifest.judge
+    if judge == baseline_judge:
         return observed_difference(current.manifest, baseline.manifest)
-    if now.label() != before.label():
-        return f"the judge changed from {before.label()} to {now.label()}"
-    if now.version != before.version:
-        return f"the prompts of the judge changed ({before.version[:12]} to {now.version[:12]})"
+    if judge.label() != baseline_judge.label():
+        return f"the judge changed from {baseline_judge.label()} to {judge.label()}"
+    if judge.version != baseline_judge.version:
+        return f"the prompts of the judge changed ({baseline_judge.version[:12]} to {judge.version[:12]})"
     return "the judge's embedding model, endpoint or parameters changed"
 
 
-def is_judged(metric: str, version: str | None = None) -> bool:
-    """Whether `metric` uses a judge; True for an unknown metric, unless its `version` is that of a function."""
-    known = find_metric(metric)
-    if known is None:
+def is_judged(name: str, version: str | None = None) -> bool:
+    """Whether a metric uses a judge; True for an unknown one, unless its `version` is that of a function."""
+    metric = find_metric(name)
+    if metric is None:
         return not is_function(version)
-    return bool(known.needs(_PROBE))
+    return bool(metric.needs(_PROBE))

@@ -16,25 +16,26 @@ from ragstone.gate.verdict import Action, Check, Explanation, Status
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The scores of a run, those of its baseline, and what the policy asks of them.
-
-    `pairing` is None without a baseline. `asked` are the floors and drops that have a score. `unknown_tags` maps a tag
-    of the policy that no sample has to a hint. `baseline_required`: a run without a comparable baseline is an error.
-    `drift` are the checks against the history.
-    `decided` are the checks so far, in the order of the registry; `explanation` follows from all of them.
-    """
+    """The scores of a run, those of its baseline, and what the policy asks of them."""
 
     current: RunScores
     policy: Policy
     pairing: Pairing | None
+    """The two runs; None without a baseline."""
     rules: tuple[Rule, ...]
-    asked: tuple[BoundCheck, ...]
+    bound_checks: tuple[BoundCheck, ...]
+    """The floors and drops that have a score."""
     unknown_tags: Mapping[str, str] = field(default_factory=dict)
+    """The tags of the policy that no sample has, each with a hint."""
     baseline_required: bool = False
+    """A run without a comparable baseline is an error."""
     seed: int = 0
     drift: Sequence[Check] = ()
+    """The checks against the history."""
     decided: tuple[Check, ...] = ()
+    """The checks so far, in the order of the registry."""
     explanation: Explanation = field(default_factory=Explanation)
+    """What follows from all checks."""
 
     @classmethod
     def of(
@@ -71,21 +72,19 @@ class Evidence:
         pairing = self.pairing
         if pairing is not None and baseline is not None:
             pairing = replace(pairing, current=current, baseline=baseline, _pairs={})
-        asked = tuple(questions(current, pairing, self.rules))
-        return replace(self, current=current, pairing=pairing, asked=asked)
+        bound_checks = tuple(questions(current, pairing, self.rules))
+        return replace(self, current=current, pairing=pairing, bound_checks=bound_checks)
 
     @property
     def baseline(self) -> RunScores | None:
-        if self.pairing is None:
-            return None
-        return self.pairing.baseline
+        return None if self.pairing is None else self.pairing.baseline
 
     @property
     def compared(self) -> Pairing | None:
         """The pairing, if the runs can be compared."""
-        if self.pairing is not None and self.pairing.comparability.comparable:
-            return self.pairing
-        return None
+        if self.pairing is None or not self.pairing.comparability.comparable:
+            return None
+        return self.pairing
 
     @property
     def fails(self) -> bool:

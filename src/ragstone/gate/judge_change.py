@@ -39,26 +39,27 @@ def scored_otherwise(current: RunScores, baseline: RunScores, rules: Sequence[Ru
 
 @dataclass(frozen=True, slots=True)
 class JudgesCompared:
-    """One metric on the same answers, as scored `then` and `now` (means), on `n` samples.
-
-    `difference` is now minus then; `agreement` is Krippendorff's alpha at interval level.
-    """
+    """One metric on the same answers, as two judges score it."""
 
     metric: str
     n: int
     then: float
+    """The mean by the judge of the baseline."""
     now: float
+    """The mean by the judge of this run."""
     difference: Estimate
+    """Now minus then."""
     agreement: Agreement
+    """Krippendorff's alpha at interval level."""
 
     def sentence(self) -> str:
         """The comparison for a report."""
-        moved = self.difference
+        difference = self.difference
         alpha = self.agreement
         text = (
             f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
-            f"{score(self.then)} before (difference {change(moved.estimate)}, "
-            f"{interval_words(moved.low, moved.high, moved.confidence, change)})"
+            f"{score(self.then)} before (difference {change(difference.estimate)}, "
+            f"{interval_words(difference.low, difference.high, difference.confidence, change)})"
         )
         if alpha.estimate is None or alpha.low is None or alpha.high is None:
             return f"{text}; all scores are the same."
@@ -72,13 +73,16 @@ def compare_judges(
     """Compare the scores of the same answers by two judges, on the samples that both scored."""
     compared = []
     for metric in metrics:
-        before = then.scores_of(metric).values
-        after = now.metrics[metric].values
-        ids = sorted(before.keys() & after.keys())
-        if ids:
-            scores = np.array([[values[name] for name in ids] for values in (before, after)], dtype=np.float64)
-            old, new = scores.mean(axis=1).tolist()
-            difference = mean_of(now, ids, scores[1] - scores[0], confidence=CONFIDENCE, bounds=(-1.0, 1.0))
-            agreement = krippendorff_alpha(scores, level="interval", confidence=CONFIDENCE, seed=seed)
-            compared.append(JudgesCompared(metric, len(ids), old, new, difference, agreement))
+        values_then = then.scores_of(metric).values
+        values_now = now.metrics[metric].values
+        ids = sorted(values_then.keys() & values_now.keys())
+        if not ids:
+            continue
+        scores_then = np.array([values_then[sample_id] for sample_id in ids], dtype=np.float64)
+        scores_now = np.array([values_now[sample_id] for sample_id in ids], dtype=np.float64)
+        ratings = np.array([scores_then, scores_now])
+        mean_then, mean_now = ratings.mean(axis=1).tolist()
+        difference = mean_of(now, ids, scores_now - scores_then, confidence=CONFIDENCE, bounds=(-1.0, 1.0))
+        agreement = krippendorff_alpha(ratings, level="interval", confidence=CONFIDENCE, seed=seed)
+        compared.append(JudgesCompared(metric, len(ids), mean_then, mean_now, difference, agreement))
     return tuple(compared)

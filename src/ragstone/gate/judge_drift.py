@@ -29,7 +29,7 @@ def moved(canaries: Canaries | None) -> bool:
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
     canaries = _canaries(evidence.current)
-    observed = _observed(evidence.current)
+    models = _observed(evidence.current).models
     if canaries is None:
         return
     if moved(canaries):
@@ -37,10 +37,11 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
             f"The judge's behaviour changed: {_differing(canaries)}. A rise or drop in this run may come from the "
             "judge, not the code."
         )
-    if observed.models and (new := new_names(canaries.models, observed.models)):
+    new_models = new_names(canaries.models, models)
+    if models and new_models:
         yield (
-            f"The judge's name now refers to another model: it replies as {quoted(new)}, but this run was scored by "
-            f"{quoted(observed.models)}."
+            f"The judge's name now refers to another model: it replies as {quoted(new_models)}, but this run was "
+            f"scored by {quoted(models)}."
         )
 
 
@@ -55,12 +56,12 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
         return
     judge = manifest.judge
     baseline = evidence.baseline
-    others = other_models(judge, _observed(evidence.current).models)
+    strangers = other_models(judge, _observed(evidence.current).models)
     if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
-        others = new_names(others, _observed(baseline).models)
-    if others:
+        strangers = new_names(strangers, _observed(baseline).models)
+    if strangers:
         yield (
-            f"The judge is set to '{judge.model}', but {quoted(others)} replied: the scores are that model's. Check "
+            f"The judge is set to '{judge.model}', but {quoted(strangers)} replied: the scores are that model's. Check "
             "judge.name, and what answers at judge.base_url."
         )
 
@@ -85,9 +86,15 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
 
 def fingerprint_notes(evidence: Evidence) -> Iterator[str]:
     """A note that the provider's backend changed, which happens often and mostly without changing verdicts."""
-    before = () if evidence.baseline is None else _observed(evidence.baseline).fingerprints
-    if before and (new := new_names(_observed(evidence.current).fingerprints, before)):
-        yield f"The judge's provider reports a different backend from the baseline's (fingerprint {quoted(new)})."
+    if evidence.baseline is None:
+        return
+    baseline_fingerprints = _observed(evidence.baseline).fingerprints
+    new_fingerprints = new_names(_observed(evidence.current).fingerprints, baseline_fingerprints)
+    if baseline_fingerprints and new_fingerprints:
+        yield (
+            "The judge's provider reports a different backend from the baseline's "
+            f"(fingerprint {quoted(new_fingerprints)})."
+        )
 
 
 def _differing(canaries: Canaries) -> str:
@@ -108,4 +115,6 @@ def _canaries(run: RunScores) -> Canaries | None:
 
 def _observed(run: RunScores) -> Observed:
     """Who replied as the judge; empty if it is not known."""
-    return (None if run.manifest is None else run.manifest.observed) or Observed()
+    if run.manifest is None:
+        return Observed()
+    return run.manifest.observed or Observed()

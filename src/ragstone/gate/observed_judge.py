@@ -5,24 +5,32 @@ from __future__ import annotations
 from ragstone.evaluation.manifest import Manifest
 
 
-def observed_difference(now: Manifest, then: Manifest) -> str | None:
+def observed_difference(current: Manifest, baseline: Manifest) -> str | None:
     """How judges of the same name differed in two runs, as a clause; None if they did not, or it is unknown."""
-    mine = now.observed
-    theirs = then.observed
-    if mine is None or theirs is None:
+    observed = current.observed
+    baseline_observed = baseline.observed
+    if observed is None or baseline_observed is None:
         return None
-    if theirs.models and (new := new_names(mine.models, theirs.models)):
-        return f"the judge '{now.judge.model}' replied as {quoted(new)} now and as {quoted(theirs.models)} before"
-    if theirs.ways and (new := new_names(mine.ways, theirs.ways)):
-        return f"the judge's request mode is {quoted(new)} now and was {quoted(theirs.ways)} before"
+    new_models = new_names(observed.models, baseline_observed.models)
+    if baseline_observed.models and new_models:
+        name = current.judge.model
+        return (
+            f"the judge '{name}' replied as {quoted(new_models)} now and as {quoted(baseline_observed.models)} before"
+        )
+    new_ways = new_names(observed.ways, baseline_observed.ways)
+    if baseline_observed.ways and new_ways:
+        return f"the judge's request mode is {quoted(new_ways)} now and was {quoted(baseline_observed.ways)} before"
     return None
 
 
-def new_names(now: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that were not there before, sorted."""
-    return tuple(sorted(set(now) - set(before)))
+def new_names(current: tuple[str, ...], baseline: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that the baseline does not have, sorted."""
+    return tuple(sorted(set(current) - set(baseline)))
 
 
 def quoted(names: tuple[str, ...]) -> str:
     """The first three names in quotes, and how many more there are."""
-    return " and ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = " and ".join(f"'{name}'" for name in names[:3])
+    if len(names) <= 3:
+        return shown
+    return f"{shown} and {len(names) - 3} more"

@@ -88,7 +88,7 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
     compared = evidence.compared
     if compared is None:
         return None
-    drops = without_word_losses([check for check in evidence.asked if _counts(check)], evidence)
+    drops = without_word_losses([check for check in evidence.bound_checks if _counts(check)], evidence)
     ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
     flips = flips_of([check.change for check in drops if check.change is not None], len(ids))
     paired = set(compared.samples)
@@ -121,7 +121,7 @@ def allowed_share(evidence: Evidence) -> float:
     gate = evidence.policy.gate
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
-    return max([gate.max_broken_questions, *(-check.bound for check in evidence.asked if _counts(check))])
+    return max([gate.max_broken_questions, *(-check.bound for check in evidence.bound_checks if _counts(check))])
 
 
 def least_that_fails(evidence: Evidence) -> int | None:

@@ -165,7 +165,7 @@ def check_part(check: Check) -> CheckPart:
     elif check.metric is not None:
         title = f"{title}: {metric_title(check.metric)}"
     values = {field.name: getattr(check, field.name) for field in fields(Check)}
-    return CheckPart(**values, title=title, shown=checker.found(check), required=checker.wanted(check))
+    return CheckPart(**values, title=title, shown=checker.result(check), required=checker.requirement(check))
 
 
 def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:

@@ -66,7 +66,7 @@ def test_no_tick_stands_beside_a_number_over_its_limit() -> None:
     found = rises(decided(run(latencies=[0.2] * N), run(latencies=[0.1] * N), max_latency_rise=0.5))
     for check in found.values():
         assert check.status is Status.PASS
-        assert checker_of(check).found(check) == ""
+        assert checker_of(check).result(check) == ""
         assert check.reason.endswith("less than 200 ms is no rise.")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, interval_words, threshold
-from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
+from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.evidence import Evidence
@@ -23,33 +24,36 @@ class Agreement(Checker):
     heading = "Agreement with people"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        run = evidence.current
         calibration = evidence.policy.calibration
         labels = evidence.policy.labels
         if calibration is None or (labels.min_agreement is None and labels.estimate != "corrected"):
             return
+        run = evidence.current
         for rule in evidence.rules:
-            metric = rule.metric
-            is_measured = rule.slice is None and metric in run.metrics
-            if not is_measured or not is_judged(metric, run.metrics[metric].version):
-                continue
-            action = rule.action
-            status = Status.ERROR
-            why = ""
-            if metric not in calibration.metrics:
-                action = Action.WARN
-                status = Status.INCONCLUSIVE
-                why = "there are no human labels for it"
-            elif not same_judge(calibration, run):
-                judge = calibration.judge.label() if calibration.judge else "another evaluator"
-                why = f"the human labels were compared with {judge}"
-            elif not calibrated_version(calibration, metric, run):
-                why = "its formula changed since the human labels were compared"
-            if why and (status is Status.ERROR or labels.min_agreement is not None):
-                reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
-                yield replace(rule.check(self.kinds[0], status, action, reason), threshold=labels.min_agreement)
-            elif not why and labels.min_agreement is not None:
-                yield _measured(rule, calibration.metrics[metric], labels.min_agreement)
+            is_measured = rule.slice is None and rule.metric in run.metrics
+            if is_measured and is_judged(rule.metric, run.metrics[rule.metric].version):
+                yield from _check(rule, run, calibration, labels.min_agreement)
+
+
+def _check(rule: Rule, run: RunScores, calibration: Calibration, required: float | None) -> Iterator[Check]:
+    if rule.metric not in calibration.metrics:
+        if required is not None:
+            why = "there are no human labels for it"
+            yield _unmeasured(rule, Status.INCONCLUSIVE, Action.WARN, why, required)
+        return
+    if not same_judge(calibration, run):
+        judge = calibration.judge.label() if calibration.judge else "another evaluator"
+        yield _unmeasured(rule, Status.ERROR, rule.action, f"the human labels were compared with {judge}", required)
+    elif not calibrated_version(calibration, rule.metric, run):
+        why = "its formula changed since the human labels were compared"
+        yield _unmeasured(rule, Status.ERROR, rule.action, why, required)
+    elif required is not None:
+        yield _measured(rule, calibration.metrics[rule.metric], required)
+
+
+def _unmeasured(rule: Rule, status: Status, action: Action, why: str, required: float | None) -> Check:
+    reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
+    return replace(rule.check(CheckKind.AGREEMENT, status, action, reason), threshold=required)
 
 
 def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:

@@ -41,36 +41,36 @@ class Answers(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        allowed = evidence.policy.system.max_empty
-        asked = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
-        if not asked or not evidence.finished or not run.system.answers or run.part == RETRIEVAL:
+        answerable = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
+        if not answerable or not evidence.finished or not run.system.answers or run.part == RETRIEVAL:
             return
-        answers = len(asked) * answers_per_sample(run)
-        empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in asked)
+        allowed = evidence.policy.system.max_empty
+        answers = len(answerable) * answers_per_sample(run)
+        empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in answerable)
         share = empty / answers
-        n = counted(len(asked), "answerable sample")
-        found = f"the system gave an empty answer to {empty} of {n}"
-        if answers > len(asked):
-            found = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {n}"
-        status = Status.PASS
-        reason = f"{found}, and not the same answer to all."
+        samples = counted(len(answerable), "answerable sample")
+        empties = f"the system gave an empty answer to {empty} of {samples}"
+        if answers > len(answerable):
+            empties = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {samples}"
+        status = Status.FAIL
         if share > allowed:
-            status = Status.FAIL
-            reason = f"{found}, more than the {percent(allowed)} allowed."
-        elif _all_alike(run, asked):
-            status = Status.FAIL
-            reason = f"the system gave the same answer to each of {n}."
-        yield limit_check("system.answers", CheckKind.ANSWERS, status, reason, value=share, limit=allowed, n=len(asked))
+            reason = f"{empties}, more than the {percent(allowed)} allowed."
+        elif _all_alike(run, answerable):
+            reason = f"the system gave the same answer to each of {samples}."
+        else:
+            status = Status.PASS
+            reason = f"{empties}, and not the same answer to all."
+        yield limit_check(
+            "system.answers", CheckKind.ANSWERS, status, reason, value=share, limit=allowed, n=len(answerable)
+        )
 
     def formats(self, check: Check) -> tuple[Format, Format]:
-        if check.metric is None:
-            return (percent, percent)
-        return super().formats(check)
+        return (percent, percent) if check.metric is None else super().formats(check)
 
-    def wanted(self, check: Check) -> str:
+    def requirement(self, check: Check) -> str:
         if check.metric is None and check.threshold is not None:
             return f"at most {percent(check.threshold)}"
-        return super().wanted(check)
+        return super().requirement(check)
 
 
 class NoAnswer(Answers):
@@ -101,9 +101,12 @@ class Collapsed(Answers):
             return
         floors = {rule.metric: rule.min for rule in evidence.rules if rule.slice is None}
         for metric, default in DEFAULT_METRICS.items():
-            floor = default.min if floors.get(metric) is None else floors[metric]
+            floor = floors.get(metric)
             if floor is None:
-                yield from _collapsed(metric, _LINES[metric], figure(_LINES[metric]), evidence)
+                floor = default.min
+            if floor is None:
+                line = _LINES[metric]
+                yield from _collapsed(metric, line, figure(line), evidence)
             else:
                 yield from _collapsed(metric, _HALF * floor, f"half of its floor of {figure(floor)}", evidence)
 
@@ -127,10 +130,12 @@ def _collapsed(metric: str, line: float, line_words: str, evidence: Evidence) ->
     yield check.measured(mean)
 
 
-def _all_alike(run: RunScores, asked: Sequence[str]) -> bool:
-    answered = [sample_id for sample_id in asked if any(run.system.answers.get(sample_id, ()))]
-    answers = {answer for sample_id in answered for answer in run.system.answers[sample_id]}
-    if len(answers) != 1 or 2 * len(answered) <= len(asked):
+def _all_alike(run: RunScores, answerable: Sequence[str]) -> bool:
+    answered = [sample_id for sample_id in answerable if any(run.system.answers.get(sample_id, ()))]
+    answers: set[str] = set()
+    for sample_id in answered:
+        answers.update(run.system.answers[sample_id])
+    if len(answers) != 1 or 2 * len(answered) <= len(answerable):
         return False
     questions = len({run.samples[sample_id].question for sample_id in answered})
     references = {run.samples[sample_id].reference for sample_id in answered} - {None}

@@ -28,12 +28,14 @@ OF_THE_GOLDEN_SET = ("the sample ", "the reference ")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """To how many of `total` answers the metrics of one rule applied: `count`. `excused` has why not to the others."""
+    """To how many answers the metrics of one rule applied."""
 
     rule: Rule
     count: int
     total: int
+    """All answers to answerable samples that the rule is about."""
     excused: Sequence[str]
+    """Why they did not apply to the others."""
 
     @property
     def hardly(self) -> bool:
@@ -117,19 +119,24 @@ def hardly_applied(evidence: Evidence) -> Iterator[str]:
 
 def _applicability(evidence: Evidence) -> Iterator[Applied]:
     """To how many answers to answerable questions each rule applied; a family of metrics has one rule."""
-    run = evidence.current
     families: dict[tuple[str, str | None], list[Rule]] = {}
     for rule in evidence.rules:
         if not is_relative(rule.metric):
             families.setdefault((rule.key, rule.slice), []).append(rule)
     for (key, _), rules in families.items():
-        rule = replace(rules[0], metric=key)
-        samples = {name for name in run.samples if rule.samples is None or name in rule.samples}
-        applies = set[str]()
-        excuses = dict[str, str]()
-        for scores in (run.scores_of(member.metric) for member in rules):
-            applies |= scores.applies_to & samples
-            excuses |= scores.not_applicable
-        others = {name for name in samples - applies if run.samples[name].answerable}
-        excused = [reason for name, reason in excuses.items() if name in others]
-        yield Applied(rule, len(applies), len(others) + len(applies), excused)
+        yield _applied(evidence.current, key, rules)
+
+
+def _applied(run: RunScores, key: str, rules: Sequence[Rule]) -> Applied:
+    """To how many answers the family `key` applied, by the `rules` of its metrics."""
+    rule = replace(rules[0], metric=key)
+    samples = {sample_id for sample_id in run.samples if rule.samples is None or sample_id in rule.samples}
+    applies: set[str] = set()
+    excuses: dict[str, str] = {}
+    for member in rules:
+        scores = run.scores_of(member.metric)
+        applies |= scores.applies_to & samples
+        excuses |= scores.not_applicable
+    inapplicable = {sample_id for sample_id in samples - applies if run.samples[sample_id].answerable}
+    excused = [reason for sample_id, reason in excuses.items() if sample_id in inapplicable]
+    return Applied(rule, len(applies), len(inapplicable) + len(applies), excused)

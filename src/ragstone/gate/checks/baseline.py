@@ -19,27 +19,30 @@ class Baseline(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         gate = evidence.policy.gate
-        pairing = evidence.pairing
-        if gate.on_judge_change == "fail" and (why := self._other_judge(evidence)):
-            yield _check(Status.ERROR, f'{why}, and the policy says on_judge_change = "fail".')
-            return
+        if gate.on_judge_change == "fail":
+            difference = self._scoring_difference(evidence)
+            if difference:
+                yield _check(Status.ERROR, f'{difference}, and the policy says on_judge_change = "fail".')
+                return
         required = evidence.baseline_required
-        wanted = required or any(rule.max_drop is not None for rule in evidence.rules)
-        if evidence.compared is not None or not wanted or (not required and gate.on_no_baseline == "pass"):
+        is_needed = required or any(rule.max_drop is not None for rule in evidence.rules)
+        if evidence.compared is not None or not is_needed:
+            return
+        if gate.on_no_baseline == "pass" and not required:
             return
         why = "there is no baseline to compare with."
-        if pairing is not None:
-            why = f"the runs can't be compared: {' '.join(differences(pairing.comparability))}"
-        error = required or gate.on_no_baseline == "fail"
-        yield _check(Status.ERROR if error else Status.INCONCLUSIVE, why)
+        if evidence.pairing is not None:
+            why = f"the runs can't be compared: {' '.join(differences(evidence.pairing.comparability))}"
+        is_error = required or gate.on_no_baseline == "fail"
+        yield _check(Status.ERROR if is_error else Status.INCONCLUSIVE, why)
 
-    def _other_judge(self, evidence: Evidence) -> str:
+    def _scoring_difference(self, evidence: Evidence) -> str:
         """How the baseline was scored in another way, for metrics with an allowed drop; empty if it was not."""
         baseline = evidence.baseline
         if baseline is None:
             return ""
-        found = scored_otherwise(evidence.current, baseline, evidence.rules)
-        return "; ".join(dict.fromkeys(why for name, why in found.items() if name in baseline.metrics))
+        reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
+        return "; ".join(dict.fromkeys(reason for metric, reason in reasons.items() if metric in baseline.metrics))
 
 
 def _check(status: Status, why: str) -> Check:

@@ -28,12 +28,18 @@ from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 
 SHOWN = 0.02
-"""A share is shown to be larger than is allowed at this probability of as many, if it were not."""
-WORSE, SUSPECTED = 0.0005, 0.02
-"""The probabilities of as many more than before by chance, at which a check fails and at which it is inconclusive.
+
+
+WORSE = 0.0005
+
+
+SUSPECTED = 0.02
+"""The probability of as many more than before by chance at which a check is inconclusive."""
+"""The probability of as many more than before by chance at which a check fails.
 
 There are five checks, so a healthy change fails one of them with a probability of at most .0025.
 """
+"""A share is shown to be larger than is allowed at this probability of as many, if it were not."""
 
 MIN_ALIKE = 5
 """The same answer to this many questions with different references is not one to any of them."""
@@ -72,16 +78,18 @@ Hits = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One share to check: `hits` of a run, among its answerable samples or the others. `what` is said of them, and
-    `before` of those in the baseline.
-    """
+    """One share of the answers to check."""
 
     name: str
     title: str
     hits: Callable[[RunScores, Evidence], Hits]
+    """The samples of a run that count."""
     what: str
+    """What is wrong with their answers, for a sentence."""
     answerable: bool = True
+    """Whether the share is one of the answerable samples, or of the others."""
     before: str = "before"
+    """What is said of those in the baseline."""
 
     @property
     def only_compared(self) -> bool:
@@ -102,16 +110,16 @@ def _guessed(run: RunScores, _: Evidence) -> Hits:
 
 def _broken(run: RunScores, evidence: Evidence) -> Hits:
     kinds = _kinds(run)
-    found: dict[str, str] = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
-    for name in _alike(run, kinds):
-        found.setdefault(name, "same")
-    for name in sorted(false_citations(run)):
-        found.setdefault(name, "citations")
+    hits: dict[str, str] = {sample_id: kind for sample_id, kind in kinds.items() if kind in MALFORMED}
+    for sample_id in _alike(run, kinds):
+        hits.setdefault(sample_id, "same")
+    for sample_id in sorted(false_citations(run)):
+        hits.setdefault(sample_id, "citations")
     lines = FALSE_OFFLINE if run.offline else FALSE_UP_TO
-    for name, sign in _low(run, lines, evidence, evidence.policy.system.max_broken).items():
-        if kinds.get(name) not in UNANSWERED:
-            found.setdefault(name, sign)
-    return found
+    for sample_id, sign in _low(run, lines, evidence, evidence.policy.system.max_broken).items():
+        if kinds.get(sample_id) not in UNANSWERED:
+            hits.setdefault(sample_id, sign)
+    return hits
 
 
 def _fruitless(run: RunScores, evidence: Evidence) -> Hits:
@@ -122,16 +130,16 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     """The samples whose evidence ranks lower than in the other run, among the contexts that both returned."""
     if evidence.compared is None:
         return {}
-    baseline = evidence.compared.baseline.system.ranked
     current = evidence.current.system.ranked
+    baseline = evidence.compared.baseline.system.ranked
     lower: dict[str, str] = {}
-    for name in current.keys() & baseline.keys():
-        ranks = evidence_ranks(current[name], baseline[name])
+    for sample_id in current.keys() & baseline.keys():
+        ranks = evidence_ranks(current[sample_id], baseline[sample_id])
         if ranks is None:
             continue
-        own, other = ranks if run is evidence.current else reversed(ranks)
-        if 1 / own < 1 / other - LOWER:
-            lower[name] = ""
+        rank, rank_elsewhere = ranks if run is evidence.current else reversed(ranks)
+        if 1 / rank < 1 / rank_elsewhere - LOWER:
+            lower[sample_id] = ""
     return lower
 
 
@@ -148,15 +156,15 @@ _OF_RETRIEVAL = ("system.fruitless", "system.misranked")
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """How many samples a guard counted in the baseline, of those in both runs, and by how much their share rose.
-
-    `p` is the probability of such a rise by chance.
-    """
+    """What became of a guard's share since the baseline, on the samples in both runs."""
 
     before: int
+    """How many samples it counted in the baseline."""
     share_before: float
     rise: float
+    """By how much their share rose."""
     p: float
+    """The probability of such a rise by chance."""
 
 
 class Broken(Checker):
@@ -183,44 +191,49 @@ class Broken(Checker):
 
 def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     run = evidence.current
-    asked = [name for name in run.system.answers if run.samples[name].answerable is guard.answerable]
-    if not asked:
+    samples = [name for name in run.system.answers if run.samples[name].answerable is guard.answerable]
+    if not samples:
         return
-    everywhere = guard.hits(run, evidence)
-    hits = {name: everywhere[name] for name in asked if name in everywhere}
-    n = len(asked)
-    allowed = _limit(evidence.policy.system, guard)
-    change = _against_baseline(guard, everywhere, asked, evidence)
-    rose = change is not None and change.rise > _rise_allowed(guard, evidence) and change.p <= SUSPECTED
-    is_over = not guard.only_compared and len(hits) > allowed * n
-    limit = f"more than the {percent(allowed)} allowed"
-    if is_over and _is_shown(hits, asked, allowed, run):
-        # A change fails only for what it adds to its base, but what was broken before must not pass in silence.
-        as_before = change is not None and change.before > allowed * n and not rose
-        status = Status.INCONCLUSIVE if as_before else Status.FAIL
-    elif change is not None and rose:
-        is_chance = change.p > WORSE
-        status = Status.INCONCLUSIVE if is_chance else Status.FAIL
-        limit = "which may be more than chance" if is_chance else "more than chance explains"
-    elif is_over:
-        # No tick stands beside a limit that is exceeded.
-        status = Status.INCONCLUSIVE
-        limit = f"{limit}, but too few to decide"
-    elif guard.only_compared:
+    all_hits = guard.hits(run, evidence)
+    hits = {sample_id: all_hits[sample_id] for sample_id in samples if sample_id in all_hits}
+    change = _against_baseline(guard, all_hits, samples, evidence)
+    status, limit = _decide(guard, hits, samples, change, evidence)
+    if guard.only_compared and status is Status.PASS:
         return
-    else:
-        status = Status.PASS
-        limit = "no more than is allowed"
-    questions = counted(n, "answerable question" if guard.answerable else "unanswerable question")
-    before = "" if change is None else f" ({change.before} {guard.before})"
-    reason = (
-        f"{len(hits)} of {questions} {'is' if len(hits) == 1 else 'are'} {guard.what}{before}, {limit}{_signs(hits)}."
-    )
+    n = len(samples)
     share = len(hits) / n
+    questions = counted(n, "answerable question" if guard.answerable else "unanswerable question")
+    verb = "is" if len(hits) == 1 else "are"
+    before = "" if change is None else f" ({change.before} {guard.before})"
+    reason = f"{len(hits)} of {questions} {verb} {guard.what}{before}, {limit}{_signs(hits)}."
+    allowed = _limit(evidence.policy.system, guard)
     check = limit_check(guard.name, CheckKind.SHARE, status, reason, value=share, limit=allowed, n=n)
     if change is not None:
         check = replace(check, current=change.share_before + change.rise, baseline=change.share_before)
     yield check
+
+
+def _decide(
+    guard: Guard, hits: Hits, samples: Sequence[str], change: _Change | None, evidence: Evidence
+) -> tuple[Status, str]:
+    """The status of a guard, and how its share compares with the limit, for a sentence."""
+    allowed = _limit(evidence.policy.system, guard)
+    most_allowed = allowed * len(samples)
+    is_over = not guard.only_compared and len(hits) > most_allowed
+    rose = change is not None and change.rise > _rise_allowed(guard, evidence) and change.p <= SUSPECTED
+    limit = f"more than the {percent(allowed)} allowed"
+    if is_over and _is_shown(hits, samples, allowed, evidence.current):
+        # A change fails only for what it adds to its base, but what was broken before must not pass in silence.
+        as_before = change is not None and change.before > most_allowed and not rose
+        return (Status.INCONCLUSIVE if as_before else Status.FAIL), limit
+    if change is not None and rose:
+        if change.p > WORSE:
+            return Status.INCONCLUSIVE, "which may be more than chance"
+        return Status.FAIL, "more than chance explains"
+    if is_over:
+        # No tick stands beside a limit that is exceeded.
+        return Status.INCONCLUSIVE, f"{limit}, but too few to decide"
+    return Status.PASS, "no more than is allowed"
 
 
 def _limit(system: SystemRules, guard: Guard) -> float:
@@ -245,29 +258,32 @@ def _rise_allowed(guard: Guard, evidence: Evidence) -> float:
     return rise
 
 
-def _is_shown(hits: Collection[str], asked: Sequence[str], allowed: float, run: RunScores) -> bool:
-    if any(groups_of(run, asked)):
-        values = [float(name in hits) for name in asked]
-        return mean_of(run, asked, values, confidence=1.0 - 2.0 * SHOWN).low > allowed
-    return p_proportion_at_most(len(hits), len(asked), allowed) <= SHOWN
+def _is_shown(hits: Collection[str], samples: Sequence[str], allowed: float, run: RunScores) -> bool:
+    if any(groups_of(run, samples)):
+        values = [float(sample_id in hits) for sample_id in samples]
+        return mean_of(run, samples, values, confidence=1.0 - 2.0 * SHOWN).low > allowed
+    return p_proportion_at_most(len(hits), len(samples), allowed) <= SHOWN
 
 
-def _against_baseline(guard: Guard, hits: Hits, asked: Collection[str], evidence: Evidence) -> _Change | None:
+def _against_baseline(guard: Guard, hits: Hits, samples: Collection[str], evidence: Evidence) -> _Change | None:
     """The change since the baseline; None if no sample is in both."""
     pairing = evidence.compared
-    answered_before = {} if pairing is None else pairing.baseline.system.answers
-    in_both = set() if pairing is None else answered_before.keys() & set(pairing.samples)
-    paired = [name for name in asked if name in in_both]
-    if pairing is None or not paired:
+    if pairing is None:
         return None
-    before = guard.hits(pairing.baseline, evidence)
-    votes: Counter[str] = Counter()
-    for name, group in zip(paired, groups_of(evidence.current, paired), strict=True):
-        votes[group or name] += (name in hits) - (name in before)
+    in_both = pairing.baseline.system.answers.keys() & set(pairing.samples)
+    paired = [sample_id for sample_id in samples if sample_id in in_both]
+    if not paired:
+        return None
+    baseline_hits = guard.hits(pairing.baseline, evidence)
+    votes: Counter[str] = Counter()  # related samples vote together
+    for sample_id, group in zip(paired, groups_of(evidence.current, paired), strict=True):
+        voter = group or sample_id
+        votes[voter] += int(sample_id in hits)
+        votes[voter] -= int(sample_id in baseline_hits)
     worse = sum(vote > 0 for vote in votes.values())
     better = sum(vote < 0 for vote in votes.values())
     p = p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0
-    count = sum(name in before for name in paired)
+    count = sum(sample_id in baseline_hits for sample_id in paired)
     return _Change(count, count / len(paired), sum(votes.values()) / len(paired), p)
 
 
@@ -282,32 +298,35 @@ def _signs(hits: Hits) -> str:
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:
     """What most answers to each sample are, where they don't just answer."""
     kinds_of: dict[str, AnswerKind] = {}
-    for name, kinds in run.system.kinds.items():
-        kind, times = Counter(kinds).most_common(1)[0]
-        unanswered = [one for one in kinds if one in UNANSWERED]
+    for sample_id, kinds in run.system.kinds.items():
+        most_common, times = Counter(kinds).most_common(1)[0]
+        unanswered = [kind for kind in kinds if kind in UNANSWERED]
         if 2 * times > len(kinds):
-            kinds_of[name] = kind
+            kinds_of[sample_id] = most_common
         elif 2 * len(unanswered) > len(kinds):
-            kinds_of[name] = unanswered[0]
+            kinds_of[sample_id] = unanswered[0]
     return kinds_of
 
 
 def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
     """The samples that have the same answer as others with another reference."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name, answers in run.system.answers.items():
-        if kinds.get(name, AnswerKind.ANSWERS) is AnswerKind.ANSWERS and answers[0] and len(set(answers)) == 1:
-            groups[answers[0]].append(name)
-    for names in groups.values():
-        if len({run.samples[name].reference for name in names} - {None}) >= MIN_ALIKE:
-            yield from names
+    samples_by_answer: defaultdict[str, list[str]] = defaultdict(list)
+    for sample_id, answers in run.system.answers.items():
+        just_answers = kinds.get(sample_id, AnswerKind.ANSWERS) is AnswerKind.ANSWERS
+        if just_answers and answers[0] and len(set(answers)) == 1:
+            samples_by_answer[answers[0]].append(sample_id)
+    for samples in samples_by_answer.values():
+        references = {run.samples[sample_id].reference for sample_id in samples} - {None}
+        if len(references) >= MIN_ALIKE:
+            yield from samples
 
 
 def _of_one_answer(scores: MetricScores) -> Mapping[str, float]:
     """The score of one answer to each sample, the newest: a mean of several is seldom as low as one of them."""
     newest = dict(scores.values)
-    for name in scores.answers.keys() & newest.keys():
-        newest[name] = [value for value in scores.answers[name] if value is not None][-1]
+    for sample_id in scores.answers.keys() & newest.keys():
+        values = [value for value in scores.answers[sample_id] if value is not None]
+        newest[sample_id] = values[-1]
     return newest
 
 

@@ -39,19 +39,19 @@ def rule_key(check: Check, *key: str) -> KeyPath:
 
 
 class Checker(Protocol):
-    """One kind of check, or a few that are decided together: what it asks of the evidence, and how reports word it.
-
-    `kinds` are those of its checks, and `policy_key` is the key of thresholds.toml behind them. `final`: if it finds
-    anything, nothing after it is checked. `heading` is their title, unless it is that of the kind; `share`: estimate
-    and threshold are shares, and the threshold is `at` least or at most.
-    """
+    """One kind of check, or a few that are decided together: what it asks of the evidence, and how reports word it."""
 
     kinds: ClassVar[tuple[str, ...]]
     policy_key: ClassVar[KeyPath]
+    """The key of thresholds.toml behind its checks."""
     final: ClassVar[bool] = False
+    """If it has a check, nothing after it is checked."""
     heading: ClassVar[str] = ""
+    """The title of its checks, unless it is that of the kind."""
     share: ClassVar[bool] = False
+    """Estimate and threshold are shares."""
     at: ClassVar[str] = "at least"
+    """How the estimate must compare with the threshold."""
 
     def evaluate(self, evidence: Evidence) -> Iterable[Check]:
         """The checks; none if the policy does not ask for them, or the run has nothing to check. Pure; never raises."""
@@ -72,17 +72,19 @@ class Checker(Protocol):
     def formats(self, check: Check) -> tuple[Format, Format]:  # noqa: ARG002 - for those with several units
         """How reports write the estimate and the threshold."""
         if self.share:
-            return (percent, percent)
-        return (score, bound)
+            return percent, percent
+        return score, bound
 
-    def found(self, check: Check) -> str:
+    def result(self, check: Check) -> str:
         """The estimate, as reports show it."""
         if check.estimate is None:
             return ""
-        return self.formats(check)[0](check.estimate)
+        format_estimate, _ = self.formats(check)
+        return format_estimate(check.estimate)
 
-    def wanted(self, check: Check) -> str:
+    def requirement(self, check: Check) -> str:
         """The threshold, as reports show it."""
         if check.threshold is None:
             return ""
-        return f"{self.at} {self.formats(check)[1](check.threshold)}"
+        _, format_threshold = self.formats(check)
+        return f"{self.at} {format_threshold(check.threshold)}"

@@ -19,8 +19,9 @@ def labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | None
     metric = floor.rule.metric
     if calibration is None or evidence.policy.labels.estimate != "corrected" or floor.rule.slice is not None:
         return None
-    usable = same_judge(calibration, evidence.current) and calibrated_version(calibration, metric, evidence.current)
-    if not usable:
+    if not same_judge(calibration, evidence.current):
+        return None
+    if not calibrated_version(calibration, metric, evidence.current):
         return None
     return calibration.metrics[metric]
 
@@ -32,16 +33,21 @@ def corrected_mean(floor: BoundCheck, run: RunScores, labelled: MetricCalibratio
     full weight: Angelopoulos et al. 2023, "Prediction-powered inference", section 2.1); the two intervals are combined
     as in Zou and Donner 2008 (MOVER).
     """
-    residuals = -labelled.residuals() if floor.rule.lower_is_better else labelled.residuals()
-    bounds = (-labelled.reach, labelled.reach)
-    groups = labelled.group_of_residuals()
     confidence = 1.0 - 2.0 * alpha
+    residuals = labelled.residuals()
+    if floor.rule.lower_is_better:
+        residuals = -residuals
     judged = mean_of(run, floor.samples, floor.values, confidence=confidence)
-    wrong = mean_interval(residuals, confidence=confidence, bounds=bounds, groups=groups)
-    raw = judged.estimate + wrong.estimate
-    estimate = min(1.0, max(0.0, raw))
-    below = math.hypot(judged.estimate - judged.low, wrong.estimate - wrong.low)
-    above = math.hypot(judged.high - judged.estimate, wrong.high - wrong.estimate)
-    low = min(max(0.0, raw - below), estimate)
-    high = max(min(1.0, raw + above), estimate)
+    error = mean_interval(
+        residuals,
+        confidence=confidence,
+        bounds=(-labelled.reach, labelled.reach),
+        groups=labelled.group_of_residuals(),
+    )
+    total = judged.estimate + error.estimate
+    below = math.hypot(judged.estimate - judged.low, error.estimate - error.low)
+    above = math.hypot(judged.high - judged.estimate, error.high - error.estimate)
+    estimate = min(1.0, max(0.0, total))
+    low = min(max(0.0, total - below), estimate)
+    high = max(min(1.0, total + above), estimate)
     return Estimate(estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n)

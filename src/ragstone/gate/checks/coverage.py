@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
@@ -32,22 +32,11 @@ class Coverage(Checker):
         for tag, hint in evidence.unknown_tags.items():
             reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
             yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
-        minimum = evidence.policy.gate.min_coverage
         at_worst = verdicts_at_worst(evidence)
         unscorable = _unscorable(evidence)
         for rule in evidence.rules:
-            scores = evidence.current.scores_of(rule.metric)
-            scored = _within(scores.values, rule)
-            failed = [scores.failed[name] for name in _within(scores.failed, rule)]
-            if rule.metric in unscorable:
-                continue
-            if not scored and not failed:
-                yield from _nothing_scored(rule, evidence.current)
-                continue
-            # With other scores missing, the joint decision may differ here too; that is not for want of these.
-            worst = at_worst.get((rule.metric, rule.slice), Status.PASS) if failed else Status.PASS
-            if rule.slice is None or not scored or worst is not Status.PASS:
-                yield _coverage(rule, len(scored), failed, minimum, worst)
+            if rule.metric not in unscorable:
+                yield from _of_rule(rule, evidence, at_worst)
         yield from _lost(evidence)
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
@@ -55,18 +44,36 @@ class Coverage(Checker):
             yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
 
 
+def _of_rule(rule: Rule, evidence: Evidence, at_worst: Mapping[tuple[str, str | None], Status]) -> Iterator[Check]:
+    scores = evidence.current.scores_of(rule.metric)
+    scored = _within(scores.values, rule)
+    failed = [scores.failed[sample_id] for sample_id in _within(scores.failed, rule)]
+    if not scored and not failed:
+        yield from _nothing_scored(rule, evidence.current)
+        return
+    worst = Status.PASS
+    if failed:
+        # With other scores missing, the joint decision may differ without these too; that is not for want of them.
+        worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
+    if rule.slice is None or not scored or worst is not Status.PASS:
+        yield _coverage(rule, len(scored), failed, evidence.policy.gate.min_coverage, worst)
+
+
 class Unfinished(Coverage):
     """An error for a run that was stopped or killed: it does not contain all samples."""
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        manifest = evidence.current.manifest
+        manifest = run.manifest
         if manifest is None or evidence.finished:
             return
-        n = manifest.golden.samples
+        total = manifest.golden.samples
         why = (manifest.stop_reason or "it was interrupted").rstrip(".")
-        scored = f"it has {len(run.samples)} of {counted(n, 'sample')} ({why})"
-        yield replace(_error(f"the run did not finish: {scored}. Continue with --resume."), n=n)
+        reason = (
+            f"the run did not finish: it has {len(run.samples)} of {counted(total, 'sample')} ({why}). "
+            "Continue with --resume."
+        )
+        yield replace(_error(reason), n=total)
 
 
 class NothingDecided(Coverage):
@@ -130,10 +137,12 @@ def _coverage(rule: Rule, scored: int, failed: Sequence[Failed], minimum: float,
 
 
 def _causes(failed: Sequence[Failed]) -> str:
-    reasons: dict[FailedBy, list[str]] = {}
+    reasons_by_side: dict[FailedBy, list[str]] = {}
     for failure in failed:
-        reasons.setdefault(failure.by, []).append(failure.reason)
-    parts = (f"{FAILED_BY[by]} failed on {len(those)}: {usual_reason(those)}" for by, those in sorted(reasons.items()))
+        reasons_by_side.setdefault(failure.by, []).append(failure.reason)
+    parts = []
+    for by, reasons in sorted(reasons_by_side.items()):
+        parts.append(f"{FAILED_BY[by]} failed on {len(reasons)}: {usual_reason(reasons)}")
     return "; ".join(parts)
 
 
@@ -143,27 +152,32 @@ def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
     if not rule.written or (is_relative(rule.metric) and is_measured):
         return
     excuses = run.scores_of(rule.metric).not_applicable
-    excused = [excuses[name] for name in _within(excuses, rule)]
+    excused = [excuses[sample_id] for sample_id in _within(excuses, rule)]
     why = f", most often because {usual_reason(excused)}" if excused else ""
-    reason = (
-        f"the policy names it, but {'no sample has a score' if is_measured else 'this run did not measure it'}{why}."
-    )
-    yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
+    what = "no sample has a score" if is_measured else "this run did not measure it"
+    yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, f"the policy names it, but {what}{why}.")
 
 
 def _unscorable(evidence: Evidence) -> dict[str, str]:
-    """The metrics that nobody asked for and that no answer of this system can be scored by, each with the reason."""
-    baseline = evidence.baseline
-    failures = evidence.current.system.failures
+    """The metrics without a rule that no answer of this system can be scored by, each with the reason."""
     reasons: dict[str, str] = {}
     for rule in evidence.rules:
-        scores = evidence.current.scores_of(rule.metric)
-        is_known = scores.values or (baseline is not None and baseline.scores_of(rule.metric).values)
-        answered = [failure for name, failure in scores.failed.items() if name not in failures]
-        by_system = answered and all(failure.by == "system" for failure in answered)
-        if by_system and not is_known and not rule.written:
-            reasons[rule.metric] = answered[0].reason
+        if rule.written or _is_scored_somewhere(rule.metric, evidence):
+            continue
+        failed = evidence.current.scores_of(rule.metric).failed
+        unanswered = evidence.current.system.failures
+        failures = [failure for sample_id, failure in failed.items() if sample_id not in unanswered]
+        if failures and all(failure.by == "system" for failure in failures):
+            reasons[rule.metric] = failures[0].reason
     return reasons
+
+
+def _is_scored_somewhere(metric: str, evidence: Evidence) -> bool:
+    """Whether this run or its baseline has a score of the metric."""
+    if evidence.current.scores_of(metric).values:
+        return True
+    baseline = evidence.baseline
+    return baseline is not None and bool(baseline.scores_of(metric).values)
 
 
 def _lost(evidence: Evidence) -> Iterator[Check]:

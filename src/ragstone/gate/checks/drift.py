@@ -25,12 +25,12 @@ class Drift(Checker):
             return self.policy_key
         return ("metrics", check.metric, "max_drift")
 
-    def found(self, check: Check) -> str:
+    def result(self, check: Check) -> str:
         if check.estimate is None:
             return ""
         return change(check.estimate)
 
-    def wanted(self, check: Check) -> str:
+    def requirement(self, check: Check) -> str:
         if check.threshold is None:
             return ""
         return f"at most {bound(-check.threshold)} lost"

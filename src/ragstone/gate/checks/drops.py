@@ -16,13 +16,14 @@ import numpy as np
 
 from ragstone.formatting import bound, change, counted, digits_for, figure, listed, percent, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.comparability import differences
 from ragstone.gate.confirm import is_doubt, look_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.question_changes import MIN_BROKEN
+from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import number_of_tests, simulated_loss
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
@@ -30,7 +31,7 @@ from ragstone.gate.word_comparison import without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import loss_test, mean_change, row_means
+from ragstone.stats.losses import Ints, loss_test, mean_change, row_means
 
 COLLAPSE = 0.5
 """A loss of more than this is never a pass for lack of samples."""
@@ -65,6 +66,16 @@ class Drop:
         """Whether no sample got worse: then there is no drop to rule out, however few the samples."""
         return bool(np.all(self.check.values >= 0.0))
 
+    @property
+    def is_collapse(self) -> bool:
+        """Whether it is so large that it is never a pass for lack of samples."""
+        return self.interval.estimate - self.check.unchanged <= COLLAPSE - 1.0
+
+    @property
+    def broken_questions(self) -> int:
+        """How many questions broke in this metric."""
+        return int(np.count_nonzero(self.check.values <= -GAP))
+
 
 class Drops(Checker):
     """The drops and rises with one action, and those among the samples of each tag: there, only what doesn't pass."""
@@ -76,28 +87,35 @@ class Drops(Checker):
         self._action = action
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        drops = [check for check in evidence.asked if check.kind is CheckKind.DROP and check.action is self._action]
-        decision = evidence.policy.gate.decision
-        looks_at_tags = decision == "evidence" and self._action is Action.BLOCK
-        tagged = drops_by_tag(drops, evidence) if looks_at_tags else ()
+        drops = [
+            check for check in evidence.bound_checks if check.kind is CheckKind.DROP and check.action is self._action
+        ]
+        tagged: tuple[BoundCheck, ...] = ()
+        if evidence.policy.gate.decision == "evidence" and self._action is Action.BLOCK:
+            tagged = drops_by_tag(drops, evidence)
         checks = _checks((*drops, *tagged), len(drops), evidence)
         if self._action is Action.BLOCK:
             checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
-        own = checks[: len(drops)]
+        of_rules = checks[: len(drops)]
         of_tags = checks[len(drops) : len(drops) + len(tagged)]
-        failed = [check for check in own if check.status is Status.FAIL and check.slice is None]
-        lost = {check.metric for check in failed if not check.by_words}
-        mean = () if lost or self._action is Action.WARN else checks[len(drops) + len(tagged) :]
-        mean_fails = any(check.status is Status.FAIL for check in mean)
-        yield from map(_as_part_of_mean, own) if mean_fails else own
-        for check in (*mean, *of_tags):
-            doubtful = is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
-            if (check.status is not Status.PASS or doubtful) and not check.by_words and check.metric not in lost:
+        of_mean = checks[len(drops) + len(tagged) :]
+        failed = {
+            check.metric
+            for check in of_rules
+            if check.status is Status.FAIL and check.slice is None and not check.by_words
+        }
+        if failed or self._action is Action.WARN:
+            of_mean = []
+        if any(check.status is Status.FAIL for check in of_mean):
+            of_rules = [_as_part_of_mean(check) for check in of_rules]
+        yield from of_rules
+        for check in (*of_mean, *of_tags):
+            if check.metric not in failed and _is_worth_a_check(check, evidence):
                 yield check
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK:
-            return  # the other family reports for both
+            return  # the family that blocks reports for both
         rules = [rule for rule in evidence.rules if rule.max_drop is not None]
         pairing = evidence.pairing
         if not rules:
@@ -110,7 +128,7 @@ class Drops(Checker):
             skipped = pairing.comparability.skipped
             metrics = {rule.metric for rule in rules}
             yield from dict.fromkeys(skipped[metric] for metric in sorted(metrics & skipped.keys()))
-            checked = {(check.metric, check.slice) for check in evidence.decided if check.kind in CHANGES}
+            checked = {check.place for check in evidence.decided if check.kind in CHANGES}
             for rule in rules:
                 if rule.metric in pairing.metrics and (rule.metric, rule.slice) not in checked:
                     yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
@@ -118,10 +136,16 @@ class Drops(Checker):
     def key(self, check: Check) -> KeyPath:
         if check.metric is None:
             return ()
-        rule = ("metrics", check.metric, _KEYS[check.kind])
-        if check.slice is None:
-            return rule
-        return ("slices", check.slice, *rule)
+        return rule_key(check, _KEYS[check.kind])
+
+
+def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
+    """Whether a drop that no rule names is reported: what doesn't pass, or could be decided by more answers."""
+    if check.by_words:
+        return False
+    if check.status is not Status.PASS:
+        return True
+    return is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
 
 
 def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
@@ -129,23 +153,29 @@ def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[Bound
 
     Not where the policy has a rule of its own, nor where a drop of the metric, or of the tag, is accepted.
     """
+    members = _members_of_tags(evidence)
+    # The largest tags first.
+    tags = sorted(members, key=lambda tag: (-len(members[tag]), tag))[:MAX_TAGS]
+    ruled = {(drop.rule.metric, drop.rule.slice) for drop in drops} | evidence.policy.widened.keys()
+    wholes = [drop.rule for drop in drops if drop.rule.slice is None and drop.rule.accepted is None]
+    rules: list[Rule] = []
+    for tag in tags:
+        unruled = [rule for rule in wholes if (rule.metric, tag) not in ruled]
+        samples = frozenset(members[tag])
+        rules += [replace(rule, slice=tag, samples=samples, min=None, target=None, written=False) for rule in unruled]
+    checks = questions(evidence.current, evidence.pairing, rules)
+    return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
+
+
+def _members_of_tags(evidence: Evidence) -> dict[str, set[str]]:
+    """The samples of each tag that is looked at: neither too long, nor of too few samples, nor of all."""
     members: dict[str, set[str]] = {}
     for sample_id, facts in evidence.current.samples.items():
         for tag in facts.tags:
             if len(tag) <= MAX_TAG_CHARS:
                 members.setdefault(tag, set()).add(sample_id)
-    usual = range(MIN_TAGGED, len(evidence.current.samples))
-    tags = sorted((tag for tag, ids in members.items() if len(ids) in usual), key=lambda tag: (-len(members[tag]), tag))
-    ruled = {(drop.rule.metric, drop.rule.slice) for drop in drops} | evidence.policy.widened.keys()
-    whole = [drop.rule for drop in drops if drop.rule.slice is None and drop.rule.accepted is None]
-    rules = [
-        replace(rule, slice=tag, samples=frozenset(members[tag]), min=None, target=None, written=False)
-        for tag in tags[:MAX_TAGS]
-        for rule in whole
-        if (rule.metric, tag) not in ruled
-    ]
-    checks = questions(evidence.current, evidence.pairing, rules)
-    return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
+    total = len(evidence.current.samples)
+    return {tag: ids for tag, ids in members.items() if MIN_TAGGED <= len(ids) < total}
 
 
 def _as_part_of_mean(check: Check) -> Check:
@@ -168,30 +198,38 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrop
     """The decisions on `drops`, which share the policy's error rate; tags and slices have a part of it together."""
     if not drops:
         return DecidedDrops((), None)
-    policy = evidence.policy
-    look = look_at(evidence.confirmed)
     labels = group_labels(evidence.current, drops[0].ids)
-    tested = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
-    parts = any(drop.rule.slice is not None for drop in drops)
+    result = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
     wholes = [drop for drop in drops if drop.rule.slice is None]
-    tests = number_of_tests(len(wholes), parts=parts)
-    decided = []
-    for drop, p in zip(drops, tested.p_values.tolist(), strict=True):
-        groups = None if labels is None else labels[drop.units]
-        interval = mean_interval(drop.values, confidence=1.0 - policy.alpha, bounds=drop.bounds, groups=groups)
-        beyond = interval.estimate < drop.bound - ROUNDING
-        decided.append(
-            Drop(
-                drop,
-                interval,
-                p_value=p,
-                detectable=None if drop.rule.slice is not None else simulated_loss(drop, evidence, labels, tests),
-                fails=beyond and p <= look.fail * policy.alpha,
-                suspected=beyond and p <= look.suspect * policy.alpha,
-            )
-        )
-    mean = _mean_check(wholes, tested.mean_p_value, evidence) if len(wholes) > 1 else None
-    return DecidedDrops(tuple(decided), mean)
+    tests = number_of_tests(len(wholes), parts=len(wholes) < len(drops))
+    decided = tuple(
+        _decide(drop, p_value, labels, tests, evidence)
+        for drop, p_value in zip(drops, result.p_values.tolist(), strict=True)
+    )
+    mean = None
+    if len(wholes) > 1:
+        mean = _mean_check(wholes, result.mean_p_value, evidence)
+    return DecidedDrops(decided, mean)
+
+
+def _decide(drop: BoundCheck, p_value: float, labels: Ints | None, tests: float, evidence: Evidence) -> Drop:
+    """The decision on one of so many `tests` with this p-value; `labels` are the groups of all samples."""
+    alpha = evidence.policy.alpha
+    look = look_at(evidence.confirmed)
+    groups = None if labels is None else labels[drop.units]
+    interval = mean_interval(drop.values, confidence=1.0 - alpha, bounds=drop.bounds, groups=groups)
+    is_beyond = interval.estimate < drop.bound - ROUNDING
+    detectable = None
+    if drop.rule.slice is None:
+        detectable = simulated_loss(drop, evidence, labels, tests)
+    return Drop(
+        drop,
+        interval,
+        p_value=p_value,
+        detectable=detectable,
+        fails=is_beyond and p_value <= look.fail * alpha,
+        suspected=is_beyond and p_value <= look.suspect * alpha,
+    )
 
 
 def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence) -> Check:
@@ -199,14 +237,15 @@ def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence)
     look = look_at(evidence.confirmed)
     alpha = evidence.policy.alpha
     mean = mean_change([drop.change for drop in drops if drop.change is not None])
-    estimate = float(mean.values.mean()) if len(mean.values) else 0.0
+    n = len(mean.values)
+    estimate = float(mean.values.mean()) if n else 0.0
     allowed = float(np.mean([drop.bound for drop in drops]))
-    beyond = estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
+    is_beyond = estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
     status = Status.PASS
-    if beyond and p_value <= look.suspect * alpha:
+    if is_beyond and p_value <= look.suspect * alpha:
         status = Status.FAIL if p_value <= look.fail * alpha else Status.INCONCLUSIVE
     names = [f"1 - {drop.rule.metric}" if drop.rule.lower_is_better else drop.rule.metric for drop in drops]
-    fell = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(len(mean.values), 'question')}"
+    fell = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}"
     shown = {
         Status.FAIL: "; none of them is shown to fall by itself",
         Status.INCONCLUSIVE: ": a loss is suspected, but not shown",
@@ -220,21 +259,23 @@ def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence)
         reason=f"{fell}{shown[status]}.",
         estimate=estimate,
         threshold=allowed,
-        current=float(row_means(mean.now).mean()) if len(mean.values) else None,
-        baseline=float(row_means(mean.then).mean()) if len(mean.values) else None,
-        n=len(mean.values),
+        current=float(row_means(mean.now).mean()) if n else None,
+        baseline=float(row_means(mean.then).mean()) if n else None,
+        n=n,
         p_value=p_value,
     )
 
 
 def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list[Check]:
-    """The checks of `drops`, and that of their mean if there is one; the first `rules` of them are asked for by the
-    policy, the others are of tags."""
+    """The checks of `drops`, and that of their mean if there is one.
+
+    The first `rules` of them are those of rules in the policy, the rest are of tags.
+    """
     decided = decide_drops(drops, evidence)
     checks = [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided.drops)]
-    if decided.mean is None:
-        return checks
-    return [*checks, decided.mean]
+    if decided.mean is not None:
+        checks.append(decided.mean)
+    return checks
 
 
 def _without_word_losses(
@@ -289,63 +330,57 @@ def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
 def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
     decision = evidence.policy.gate.decision
     if decision == "point":
-        if drop.is_beyond:
-            return Status.FAIL
-        return Status.PASS
+        return Status.FAIL if drop.is_beyond else Status.PASS
     if drop.unharmed:
         return Status.PASS
     if decision == "assured":
-        if drop.interval.low >= drop.check.bound and not drop.fails:
-            return Status.PASS
-        return Status.FAIL
+        is_assured = drop.interval.low >= drop.check.bound and not drop.fails
+        return Status.PASS if is_assured else Status.FAIL
     if drop.fails:
         return Status.FAIL
-    collapsed = few and drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0
-    doubtful = drop.suspected or collapsed or (few and _is_of_broken_questions(drop, evidence))
-    if doubtful:
+    if drop.suspected:
+        return Status.INCONCLUSIVE
+    if few and (drop.is_collapse or _is_of_broken_questions(drop, evidence)):
         return Status.INCONCLUSIVE
     return Status.PASS
 
 
 def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
     """Whether it is a part of more broken questions than pass: then it is no pass either."""
-    unsettled = any(check.kind is CheckKind.QUESTIONS and check.status is not Status.PASS for check in evidence.decided)
-    broken = int(np.count_nonzero(drop.check.values <= -GAP))
-    return unsettled and drop.is_beyond and broken >= MIN_BROKEN - 1
+    if not drop.is_beyond or drop.broken_questions < MIN_BROKEN - 1:
+        return False
+    return any(check.kind is CheckKind.QUESTIONS and check.status is not Status.PASS for check in evidence.decided)
 
 
 def _reason(drop: Drop, status: Status) -> str:
     check = drop.check
-    way = drop.check.rule.direction
+    direction = check.rule.direction
     estimate = drop.interval.estimate
     n = counted(drop.interval.n, "paired sample")
     if not check.values.any():
         return f"is the same as in the baseline on each of {n}"
-    moved = change(way.shown_change(estimate), digits_for(estimate, [check.bound]))
-    fell = f"{way.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
-    allowed = _allowed(check)
-    limit = _limit(check)
+    moved = change(direction.shown_change(estimate), digits_for(estimate, [check.bound]))
+    changed = f"changed by {moved} from the baseline on {n}"
+    fell = f"{direction.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
     if status is Status.FAIL and estimate < check.bound:
-        return f"{fell}; {allowed}"
+        return f"{fell}; {_allowed(check)}"
     if status is Status.INCONCLUSIVE:
         return f"{fell}: {_doubt(drop)}"
-    start = f"changed by {moved} from the baseline on {n}"
     if drop.unharmed:
-        return f"{start}: no sample got worse"
+        return f"{changed}: no sample got worse"
     if status is Status.FAIL:
-        return f"{start}: a {way.change} of more than {limit} is not ruled out ({_span(drop)})"
+        return f"{changed}: a {direction.change} of more than {_limit(check)} is not ruled out ({_span(drop)})"
     if drop.is_beyond:
-        return f"{fell}, no more than chance explains; {allowed}"
-    return f"{start}; {allowed}"
+        return f"{fell}, no more than chance explains; {_allowed(check)}"
+    return f"{changed}; {_allowed(check)}"
 
 
 def _doubt(drop: Drop) -> str:
     if drop.suspected:
         return "suspected, but not shown"
-    if drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0:
+    if drop.is_collapse:
         return "too few to show even a collapse"
-    broken = int(np.count_nonzero(drop.check.values <= -GAP))
-    return f"by {counted(broken, 'question')} that broke"
+    return f"by {counted(drop.broken_questions, 'question')} that broke"
 
 
 def _allowed(check: BoundCheck) -> str:
@@ -364,6 +399,6 @@ def _limit(check: BoundCheck) -> str:
 
 
 def _span(drop: Drop) -> str:
-    way = drop.check.rule.direction
-    low, high = sorted((way.shown_change(drop.interval.low), way.shown_change(drop.interval.high)))
-    return f"{percent(drop.interval.confidence)} interval {change(low)} to {change(high)}"
+    direction = drop.check.rule.direction
+    ends = [direction.shown_change(drop.interval.low), direction.shown_change(drop.interval.high)]
+    return f"{percent(drop.interval.confidence)} interval {change(min(ends))} to {change(max(ends))}"

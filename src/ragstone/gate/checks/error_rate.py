@@ -28,24 +28,32 @@ class ErrorRate(Checker):
         run = evidence.current
         system = evidence.policy.system
         n = len(run.samples)
-        each = answers_per_sample(run)
-        allowed = system.max_error_rate
-        failures = sum(run.system.failed_answers.values())
-        rate = failures / (n * each) if n else 0.0
-        fails = rate > allowed and (len(run.system.failed_answers) > 1 or allowed == 0.0)
-        if n == 0 or not (fails or "max_error_rate" in system.model_fields_set):
+        if n == 0:
             return
-        status = Status.PASS
-        limit = f"within the {percent(allowed)} allowed"
-        if fails:
+        allowed = system.max_error_rate
+        times = answers_per_sample(run)
+        failures = sum(run.system.failed_answers.values())
+        rate = failures / (n * times)
+        is_over = rate > allowed
+        is_shown = len(run.system.failed_answers) > 1 or allowed == 0.0
+        if not (is_over and is_shown) and "max_error_rate" not in system.model_fields_set:
+            return
+        if is_over and is_shown:
             status = Status.FAIL
             limit = f"more than the {percent(allowed)} allowed"
-        elif rate > allowed:
+        elif is_over:
             status = Status.INCONCLUSIVE
             limit = f"more than the {percent(allowed)} allowed, but one failure alone may be chance"
-        asked = counted(n, "sample") if each == 1 else f"{n * each:,} answers to {counted(n, 'sample')}"
-        why = f" (most often: {usual_reason(run.system.failures.values())})" if run.system.failures else ""
-        reason = f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}."
+        else:
+            status = Status.PASS
+            limit = f"within the {percent(allowed)} allowed"
+        answers = counted(n, "sample")
+        if times > 1:
+            answers = f"{n * times:,} answers to {answers}"
+        why = ""
+        if run.system.failures:
+            why = f" (most often: {usual_reason(run.system.failures.values())})"
+        reason = f"the system under test failed on {failures} of {answers} ({percent(rate)}), {limit}{why}."
         yield limit_check(
             "system.error_rate", self.kinds[0], status, reason, value=rate, limit=allowed, n=n, action=system.action
         )

@@ -19,6 +19,7 @@ import numpy as np
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, interval_words, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, answers_per_sample
+from ragstone.gate.calibration import MetricCalibration
 from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.checks.corrected_floors import corrected_mean, labels_of
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
@@ -46,7 +47,7 @@ class Floors(Checker):
         self._action = action
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        for floor in evidence.asked:
+        for floor in evidence.bound_checks:
             if floor.kind is CheckKind.FLOOR and floor.action is self._action:
                 yield _without_word_losses(_floor(floor, evidence), floor, evidence)
 
@@ -55,41 +56,55 @@ class Floors(Checker):
 
 
 def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
-    run = evidence.current
-    gate = evidence.policy.gate
     labels = labels_of(floor, evidence)
-    source = ""
-    if labels is None:
-        mean = mean_of(run, floor.samples, floor.values, confidence=gate.confidence)
-    else:
-        mean = corrected_mean(floor, run, labels, alpha=NOISE)
-        judged = figure(floor.rule.direction.shown(floor.current))
-        source = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
-    if gate.decision == "assured":
-        status = Status.PASS if mean.low >= floor.bound else Status.FAIL
-        low, high = sorted(map(floor.rule.direction.shown, (mean.low, mean.high)))
-        span = interval_words(low, high, mean.confidence)
-        return _check(floor, mean, status, f"{source} ({span}, which must reach it as a whole)")
-    if mean.estimate >= floor.bound - ROUNDING:
-        return _check(floor, mean, Status.PASS, source)
-    if gate.decision == "point":
-        return _check(floor, mean, Status.FAIL, source)
     if labels is not None:
-        return _check(floor, mean, Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE, source)
-    before = _mean_before(floor, evidence)
-    if before is not None and before < floor.bound - ROUNDING:
-        way = floor.rule.direction
-        base = figure(way.shown(before), way.shown(floor.bound))
+        return _corrected_floor(floor, labels, evidence)
+    gate = evidence.policy.gate
+    mean = mean_of(evidence.current, floor.samples, floor.values, confidence=gate.confidence)
+    if gate.decision == "assured":
+        return _assured(floor, mean)
+    if mean.estimate >= floor.bound - ROUNDING:
+        return _check(floor, mean, Status.PASS)
+    if gate.decision == "point":
+        return _check(floor, mean, Status.FAIL)
+    direction = floor.rule.direction
+    baseline_mean = _baseline_mean(floor, evidence)
+    if baseline_mean is not None and baseline_mean < floor.bound - ROUNDING:
+        base = figure(direction.shown(baseline_mean), direction.shown(floor.bound))
         return _check(floor, mean, Status.INCONCLUSIVE, f", as the baseline is ({base})")
-    if mean.estimate + normal_quantile(1.0 - NOISE) * noise_of(floor, evidence) >= floor.bound:
+    noise = normal_quantile(1.0 - NOISE) * noise_of(floor, evidence)
+    if mean.estimate + noise >= floor.bound:
         why = ", by no more than its answers vary"
         return _check(floor, mean, Status.INCONCLUSIVE, why, unsettled=True)
     if not floor.rule.written and mean.high >= floor.bound:
         why = ", which nobody wrote, by no more than other questions would vary"
         return _check(floor, mean, Status.INCONCLUSIVE, why)
     # More answers would say nothing new where there are several already, or they are known to be the same.
-    is_settled = answers_per_sample(run) > 1 or run.steady
+    is_settled = answers_per_sample(evidence.current) > 1 or evidence.current.steady
     return _check(floor, mean, Status.FAIL, unsettled=not is_settled)
+
+
+def _corrected_floor(floor: BoundCheck, labels: MetricCalibration, evidence: Evidence) -> Check:
+    """A floor on the mean as people would score it."""
+    mean = corrected_mean(floor, evidence.current, labels, alpha=NOISE)
+    judged = figure(floor.rule.direction.shown(floor.current))
+    source = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
+    decision = evidence.policy.gate.decision
+    if decision == "assured":
+        return _assured(floor, mean, source)
+    if mean.estimate >= floor.bound - ROUNDING:
+        return _check(floor, mean, Status.PASS, source)
+    if decision == "point" or mean.high < floor.bound:
+        return _check(floor, mean, Status.FAIL, source)
+    return _check(floor, mean, Status.INCONCLUSIVE, source)
+
+
+def _assured(floor: BoundCheck, mean: Estimate, source: str = "") -> Check:
+    """A floor that the whole interval must reach."""
+    ends = [floor.rule.direction.shown(mean.low), floor.rule.direction.shown(mean.high)]
+    span = interval_words(min(ends), max(ends), mean.confidence)
+    status = Status.PASS if mean.low >= floor.bound else Status.FAIL
+    return _check(floor, mean, status, f"{source} ({span}, which must reach it as a whole)")
 
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
@@ -118,22 +133,23 @@ def _variance(run: RunScores, floor: BoundCheck, *, of_the_mean: bool) -> float 
     """The variance of the mean of the answers to a sample (or of a single one); None if no sample has several."""
     answers_of = run.scores_of(floor.rule.metric).answers
     variances = []
-    for sample in floor.samples:
-        answers = [value for value in answers_of.get(sample, ()) if value is not None]
-        if len(answers) > 1:
-            variances.append(float(np.var(answers, ddof=1)) / (len(answers) if of_the_mean else 1))
+    for sample_id in floor.samples:
+        scores = [score for score in answers_of.get(sample_id, ()) if score is not None]
+        if len(scores) > 1:
+            variance = float(np.var(scores, ddof=1))
+            variances.append(variance / len(scores) if of_the_mean else variance)
     if not variances:
         return None
     return float(np.mean(variances))
 
 
-def _mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
+def _baseline_mean(floor: BoundCheck, evidence: Evidence) -> float | None:
     """The baseline's mean on the samples that this floor is about, more being better; None if it has none of them."""
     if evidence.compared is None:
         return None
     scores = evidence.compared.baseline.scores_of(floor.rule.metric).values
     compared = set(evidence.compared.pairs(floor.rule.metric))
-    values = [scores[sample] for sample in floor.samples if sample in compared]
+    values = [scores[sample_id] for sample_id in floor.samples if sample_id in compared]
     if not values:
         return None
     return floor.rule.direction.shown(sum(values) / len(values))
@@ -142,15 +158,14 @@ def _mean_before(floor: BoundCheck, evidence: Evidence) -> float | None:
 def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, unsettled: bool = False) -> Check:
     """The check of a floor; `why` ends its reason."""
     rule = floor.rule
-    way = floor.rule.direction
-    limit = way.shown(floor.bound)
-    side = way.beyond if mean.estimate < floor.bound - ROUNDING else f"not {way.beyond}"
+    direction = rule.direction
+    limit = direction.shown(floor.bound)
+    value = figure(direction.shown(mean.estimate), limit)
+    side = direction.beyond if mean.estimate < floor.bound - ROUNDING else f"not {direction.beyond}"
     reason = (
-        f"{rule.title} is {figure(way.shown(mean.estimate), limit)} on {counted(mean.n, 'sample')}, {side} the "
-        f"{way.level} of {threshold(limit)}{why}."
+        f"{rule.title} is {value} on {counted(mean.n, 'sample')}, {side} the "
+        f"{direction.level} of {threshold(limit)}{why}."
     )
     check = Check(floor.name, CheckKind.FLOOR, status, floor.action, reason, rule.metric, rule.slice)
     check = replace(check.measured(mean), threshold=floor.bound, current=floor.current, unsettled=unsettled)
-    if rule.lower_is_better:
-        return as_reported(check)
-    return check
+    return as_reported(check) if rule.lower_is_better else check

@@ -12,7 +12,7 @@ from ragstone.formatting import counted, listed, percent, score, tally
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.checks.checker import Checker, limit_check
-from ragstone.gate.checks.drops import COLLAPSE, Drop, decide_drops
+from ragstone.gate.checks.drops import Drop, decide_drops
 from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.golden_set_change import left_out
@@ -57,18 +57,18 @@ class GoldenSetEdits(Checker):
 
 @dataclass(frozen=True, slots=True)
 class EditedSamples:
-    """The samples of a baseline that a run does not have as they were, of `total` but for those the gate left out.
-
-    `reworded` are in both runs, with another question; `relabelled` have other labels for a metric that is compared;
-    `removed` counts those that the run does not have. `fingerprint` (16 hexadecimal digits) is that of their ids and
-    contents, before and after.
-    """
+    """The samples of a baseline that a run does not have as they were."""
 
     removed: int
+    """Those that the run does not have."""
     reworded: frozenset[str]
+    """Those that ask another question."""
     relabelled: frozenset[str]
+    """Those with other labels for a metric that is compared."""
     total: int
+    """All samples of the baseline, but for those that the gate left out."""
     fingerprint: str
+    """That of the ids and contents of the edited samples, before and after: 16 hexadecimal digits."""
 
     @property
     def count(self) -> int:
@@ -79,14 +79,14 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     """What of the baseline the run does not have as it was."""
     current = pairing.current
     baseline = pairing.baseline
-    missing = [name for name in baseline.samples if name not in current.samples]
+    missing = [sample_id for sample_id in baseline.samples if sample_id not in current.samples]
+    common = [sample_id for sample_id in baseline.samples if sample_id in current.samples]
     unevaluated = left_out(current, len(missing), len(baseline.samples))
-    common = [name for name in baseline.samples if name in current.samples]
-    reworded = frozenset(name for name in common if not same_question(current, baseline, name))
-    compared = {rule.metric for rule in evidence.rules if rule.max_drop is not None} & baseline.metrics.keys()
-    relabelled = {
-        name for metric in compared for name in pairing.edited_for(metric) if name in baseline.metrics[metric].values
-    }
+    reworded = frozenset(sample_id for sample_id in common if not same_question(current, baseline, sample_id))
+    relabelled: set[str] = set()
+    for rule in evidence.rules:
+        if rule.max_drop is not None and rule.metric in baseline.metrics:
+            relabelled |= pairing.edited_for(rule.metric) & baseline.metrics[rule.metric].values.keys()
     return EditedSamples(
         removed=len(missing) - unevaluated,
         reworded=reworded,
@@ -96,12 +96,13 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     )
 
 
-def _fingerprint(pairing: Pairing, names: Collection[str]) -> str:
-    """That of what became of the samples `names` of the baseline: any other edit has another one."""
+def _fingerprint(pairing: Pairing, samples: Collection[str]) -> str:
+    """That of what became of these samples of the baseline: any other edit has another one."""
     edits = []
-    for name in sorted(names):
-        now = pairing.current.samples.get(name)
-        edits.append([name, pairing.baseline.samples[name].content_hash, None if now is None else now.content_hash])
+    for sample_id in sorted(samples):
+        content = pairing.current.samples.get(sample_id)
+        baseline_hash = pairing.baseline.samples[sample_id].content_hash
+        edits.append([sample_id, baseline_hash, None if content is None else content.content_hash])
     return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
 
 
@@ -112,12 +113,13 @@ def _too_many(edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: f
         "reworded": len(edited.reworded),
         "relabelled": len(edited.relabelled),
     }
-    details = [percent(share), f"at most {percent(limit)} may"]
-    another = f" {listed([entry.id for entry in accepted])} accepts another edit." if accepted else ""
+    another = ""
+    if accepted:
+        another = f" {listed([entry.id for entry in accepted])} accepts another edit."
     reason = (
         f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
-        f"golden set changed: {listed(tally(counts))} ({', '.join(details)}).{another} If that is meant, accept it: "
-        f"ragstone accept --metric '{GOLDEN_SET}'."
+        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may).{another} If "
+        f"that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
     )
     check = limit_check(
         "golden_set.edited", CheckKind.GOLDEN_SET, Status.ERROR, reason, value=share, limit=limit, n=edited.total
@@ -127,13 +129,15 @@ def _too_many(edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: f
 
 def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterator[Check]:
     """Inconclusive if the mean of the edited questions fell in a blocking metric as a drop that would be seen."""
-    drops = [drop for rule in evidence.rules for drop in _group(rule, pairing, edited)]
-    fallen = [
-        drop.check for drop in decide_drops(drops, evidence).drops if drop.fails or drop.suspected or _collapsed(drop)
-    ]
+    drops: list[BoundCheck] = []
+    for rule in evidence.rules:
+        drops += _group(rule, pairing, edited)
+    decided = decide_drops(drops, evidence).drops
+    fallen = [drop.check for drop in decided if drop.fails or drop.suspected or _collapsed(drop)]
     if not fallen:
         return
     worst = min(fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric))
+    n = len(worst.values)
     shown = worst.rule.direction.shown
     moved = f"{worst.rule.metric} {score(shown(worst.baseline or 0.0))} → {score(shown(worst.current))}"
     yield Check(
@@ -141,19 +145,18 @@ def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterat
         kind=CheckKind.GOLDEN_SET,
         status=Status.INCONCLUSIVE,
         action=Action.BLOCK,
-        reason=f"{counted(len(worst.values), 'edited question')} scored better before the edit: {moved}. Are they "
-        "harder now, or did the system get worse?",
+        reason=f"{counted(n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or did "
+        "the system get worse?",
         estimate=edited.count / edited.total,
         current=worst.current,
         baseline=worst.baseline,
-        n=len(worst.values),
+        n=n,
         edit=edited.fingerprint,
     )
 
 
 def _collapsed(drop: Drop) -> bool:
-    several = len(drop.check.values) >= MIN_COLLAPSED
-    return several and drop.interval.estimate - drop.check.unchanged <= COLLAPSE - 1.0
+    return len(drop.check.values) >= MIN_COLLAPSED and drop.is_collapse
 
 
 def _group(rule: Rule, pairing: Pairing, edited: EditedSamples) -> Iterator[BoundCheck]:

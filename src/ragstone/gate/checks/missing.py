@@ -25,21 +25,23 @@ CHANCE = 0.01
 def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status]:
     """By metric and slice, where a floor or drop that holds would not hold with the worst scores: what it would be."""
     run = evidence.current
-    baseline = evidence.baseline
     missing = {metric: _not_by_chance(metric, scores, evidence) for metric, scores in run.metrics.items()}
     if not any(missing.values()):
         return {}
+    baseline = evidence.baseline
     if baseline is not None:
         # A question that neither system answered is no loss, and one that only this one answered is a gain.
         unanswered = {metric: _failed_by_system(scores) for metric, scores in baseline.metrics.items()}
         baseline = _with_worst(baseline, unanswered, evidence)
     at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
-    now = {check.name: check.status for check in _floors_and_drops(evidence)}
+    status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
     verdicts: dict[tuple[str, str | None], Status] = {}
     for check in _floors_and_drops(at_worst):
-        holds = now.get(check.name, Status.PASS) not in (Status.FAIL, check.status)
+        status = status_of.get(check.name, Status.PASS)
+        if check.status is Status.PASS or status is Status.FAIL or status is check.status:
+            continue  # no worse than with the scores that there are
         place = check.metric or "", check.slice
-        if holds and check.status is not Status.PASS and verdicts.get(place) is not Status.FAIL:
+        if verdicts.get(place) is not Status.FAIL:
             verdicts[place] = check.status
     return verdicts
 
@@ -50,7 +52,9 @@ def _failed_by_system(scores: MetricScores) -> set[str]:
 
 def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set[str]:
     """The samples whose score of `metric` is missing, and counts as the worst one."""
-    judged = {name for name, failure in scores.failed.items() if failure.by == "judge" and not evidence.offline}
+    judged: set[str] = set()
+    if not evidence.offline:
+        judged = {sample_id for sample_id, failure in scores.failed.items() if failure.by == "judge"}
     missing = scores.failed.keys() - judged
     if not judged:
         return missing
@@ -67,17 +71,19 @@ def _changed(evidence: Evidence) -> Set[str]:
     """The samples with another answer than in the baseline, as far as both are known."""
     if evidence.pairing is None:
         return frozenset()
-    now = evidence.current.system.answers
-    before = evidence.pairing.baseline.system.answers
-    return {name for name in evidence.pairing.samples if name in before and now.get(name) != before[name]}
+    answers = evidence.current.system.answers
+    baseline_answers = evidence.pairing.baseline.system.answers
+    known_in_both = [sample_id for sample_id in evidence.pairing.samples if sample_id in baseline_answers]
+    return {sample_id for sample_id in known_in_both if answers.get(sample_id) != baseline_answers[sample_id]}
 
 
 def _with_worst(run: RunScores, missing: Mapping[str, Set[str]], evidence: Evidence) -> RunScores:
     """`run` with the worst score for the `missing` samples of each metric."""
     metrics = dict(run.metrics)
-    for metric, names in missing.items():
+    for metric, samples in missing.items():
         worst = float(evidence.policy.lower_is_better(metric))
-        metrics[metric] = replace(metrics[metric], values={**metrics[metric].values, **dict.fromkeys(names, worst)})
+        values = {**metrics[metric].values, **dict.fromkeys(samples, worst)}
+        metrics[metric] = replace(metrics[metric], values=values)
     return replace(run, metrics=metrics)
 
 

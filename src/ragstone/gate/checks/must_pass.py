@@ -30,11 +30,13 @@ Required = Mapping[tuple[str, Direction], float]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Whether a sample passed, and why not. `unsettled`: more answers could settle it."""
+    """Whether a sample passed."""
 
     status: Status
     why: str = ""
+    """Why it did not."""
     unsettled: bool = False
+    """More answers could settle it."""
 
 
 class MustPass(Checker):
@@ -51,25 +53,26 @@ class MustPass(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         samples = evidence.current.samples
         required = must_pass_samples(evidence)
-        named = {*evidence.policy.must_pass.ids, *(name for name, facts in samples.items() if facts.bounds)}
+        named = {*evidence.policy.must_pass.ids, *(sample_id for sample_id, facts in samples.items() if facts.bounds)}
         passed = 0
-        not_compared = list[str]()
-        for name, bounds in required.items():
-            result = _result(evidence, name, bounds)
+        not_compared: list[str] = []
+        for sample_id, bounds in required.items():
+            result = _result(evidence, sample_id, bounds)
             if result.status is Status.PASS:
                 passed += 1
-            elif result.status is Status.ERROR and name not in named:
-                not_compared.append(f"{name}: {result.why}")
+            elif result.status is Status.ERROR and sample_id not in named:
+                not_compared.append(f"{sample_id}: {result.why}")
             else:
-                yield _check(evidence, result, f"must-pass sample {name}: {result.why}.", 1, name)
+                yield _check(evidence, result, f"must-pass sample {sample_id}: {result.why}.", 1, sample_id)
         total = len(required)
-        if passed or 0 < total == len(not_compared):
+        none_compared = total > 0 and len(not_compared) == total
+        if passed or none_compared:
             aside = f" Not compared: {some(not_compared)}." if not_compared else ""
             reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
             status = Status.PASS if passed else Status.ERROR
             yield _check(evidence, Result(status, f"{passed:,} of {counted(total, 'sample')}"), reason, passed)
 
-    def found(self, check: Check) -> str:
+    def result(self, check: Check) -> str:
         if check.status is Status.PASS:
             return (check.short_reason or "").rstrip(".")
         return "failed"
@@ -77,25 +80,27 @@ class MustPass(Checker):
 
 def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     """The must-pass samples, those that the policy names first, and what each must reach."""
-    must = evidence.policy.must_pass
-    samples = evidence.current.samples
+    rules = evidence.policy.must_pass
+    run = evidence.current
     floors = _floors(evidence)
-    every = samples if must.every else ()
-    passed_before = _passed_in_baseline(evidence, floors) if must.baseline else ()
-    required: dict[str, Required] = dict.fromkeys((*must.ids, *every, *passed_before), floors)
-    for sample_id, facts in samples.items():
+    required: dict[str, Required] = dict.fromkeys(rules.ids, floors)
+    if rules.every:
+        required |= dict.fromkeys(run.samples, floors)
+    if rules.baseline:
+        required |= dict.fromkeys(_passed_in_baseline(evidence, floors), floors)
+    for sample_id, facts in run.samples.items():
         if facts.bounds:
-            required[sample_id] = {**required.get(sample_id, {}), **_own(evidence.current, facts.bounds)}
+            required[sample_id] = {**required.get(sample_id, {}), **_own_bounds(run, facts.bounds)}
     return required
 
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     """By how much must-pass samples miss what they must reach, by metric and sample id."""
-    short: dict[str, dict[str, float]] = {}
+    shortfalls: dict[str, dict[str, float]] = {}
     for sample_id, required in must_pass_samples(evidence).items():
         for (metric, _), gap in _gaps(evidence.current, sample_id, required).items():
-            short.setdefault(metric, {})[sample_id] = gap
-    return short
+            shortfalls.setdefault(metric, {})[sample_id] = gap
+    return shortfalls
 
 
 def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: str | None = None) -> Check:
@@ -112,8 +117,9 @@ def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: s
     )
 
 
-def _gap(value: float, bound: float, way: Direction) -> float:
-    if way.lower_is_better:
+def _gap(value: float, bound: float, direction: Direction) -> float:
+    """By how much `value` misses `bound`; less than 0 if it reaches it with some to spare."""
+    if direction.lower_is_better:
         return value - bound
     return bound - value
 
@@ -121,10 +127,13 @@ def _gap(value: float, bound: float, way: Direction) -> float:
 def _gaps(run: RunScores, sample_id: str, required: Required) -> dict[tuple[str, Direction], float]:
     """By how much the scores of a sample miss what they must reach."""
     gaps = {}
-    for (metric, way), bound in required.items():
+    for (metric, direction), bound in required.items():
         value = run.scores_of(metric).values.get(sample_id)
-        if value is not None and _gap(value, bound, way) > _SAME:
-            gaps[metric, way] = _gap(value, bound, way)
+        if value is None:
+            continue
+        gap = _gap(value, bound, direction)
+        if gap > _SAME:
+            gaps[metric, direction] = gap
     return gaps
 
 
@@ -141,54 +150,79 @@ def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
 
 def _floors(evidence: Evidence) -> Required:
     """What the policy asks of each must-pass sample."""
-    must = evidence.policy.must_pass
-    whole = [rule for rule in evidence.rules if rule.slice is None]
-    any_written = any(rule.written for rule in whole)
+    must_pass = evidence.policy.must_pass
+    rules = [rule for rule in evidence.rules if rule.slice is None]
+    any_written = any(rule.written for rule in rules)
     floors: dict[tuple[str, Direction], float] = {}
-    for rule in whole:
+    for rule in rules:
         is_selected = rule.written or not any_written
-        if must.metrics is not None:
-            is_selected = rule.metric in must.metrics or rule.key in must.metrics
-        floor = rule.min if must.min is None or rule.lower_is_better else must.min
+        if must_pass.metrics is not None:
+            is_selected = rule.metric in must_pass.metrics or rule.key in must_pass.metrics
+        floor = rule.min if must_pass.min is None or rule.lower_is_better else must_pass.min
         if is_selected and floor is not None:
             floors[rule.metric, rule.direction] = rule.direction.shown(floor)
-    with_rules = {name for rule in evidence.rules for name in (rule.metric, rule.key)}
-    for metric in must.metrics or ():
-        if metric not in with_rules and must.min is not None:
-            floors[metric, HIGHER] = must.min
+    if must_pass.min is not None:
+        ruled = {rule.metric for rule in evidence.rules} | {rule.key for rule in evidence.rules}
+        for metric in must_pass.metrics or ():
+            if metric not in ruled:
+                floors[metric, HIGHER] = must_pass.min
     return floors
 
 
-def _own(run: RunScores, bounds: Iterable[Bound]) -> Required:
+def _own_bounds(run: RunScores, bounds: Iterable[Bound]) -> Required:
     """What the bounds of a sample ask of it."""
-    ways = {"min": HIGHER, "max": LOWER}
-    return {(metric, ways[key]): value for key, name, value in bounds for metric in metrics_of(name, run, {})}
+    directions = {"min": HIGHER, "max": LOWER}
+    required: dict[tuple[str, Direction], float] = {}
+    for key, name, value in bounds:
+        for metric in metrics_of(name, run, {}):
+            required[metric, directions[key]] = value
+    return required
 
 
 def _result(evidence: Evidence, sample_id: str, required: Required) -> Result:
     run = evidence.current
     if sample_id not in run.samples:
         return Result(Status.ERROR, "it is not in this run")
-    if other := _other_question(evidence, sample_id):
-        return Result(Status.ERROR, other)
-    each = answers_per_sample(run)
-    crashed = run.system.failed_answers.get(sample_id, 0)
-    if 2 * crashed > each:
+    edit = _edit_of_question(evidence, sample_id)
+    if edit:
+        return Result(Status.ERROR, edit)
+    times_asked = answers_per_sample(run)
+    crashes = run.system.failed_answers.get(sample_id, 0)
+    if 2 * crashes > times_asked:
         why = f"the system under test failed on it: {run.system.failures.get(sample_id, 'no answer')}"
-        return Result(Status.FAIL, why, unsettled=_is_open(evidence, crashed))
+        return Result(Status.FAIL, why, unsettled=_is_open(evidence, crashes))
     unscored, by_system = _unscored(run, sample_id, required)
-    failing, answers = _failing_answers(run, sample_id, required)
-    if by_system and (each == 1 or not answers):
+    failing, scored = _failing_answers(run, sample_id, required)
+    if by_system and (times_asked == 1 or not scored):
         return Result(Status.FAIL, some(by_system), unsettled=_is_open(evidence, 1))
-    if 2 * failing > answers:
-        why = _misses(run, sample_id, required)
-        often = f"{failing} of {answers} answers fail: " if answers > 1 else ""
-        return Result(Status.FAIL, f"{often}{why}", unsettled=_is_open(evidence, failing))
+    if 2 * failing > scored:
+        often = f"{failing} of {scored} answers fail: " if scored > 1 else ""
+        why = f"{often}{_misses(run, sample_id, required)}"
+        return Result(Status.FAIL, why, unsettled=_is_open(evidence, failing))
     if unscored or by_system:
         return Result(Status.ERROR, some([*unscored, *by_system]))
-    if answers:
-        return Result(Status.PASS)
-    return Result(Status.ERROR, "no metric with a floor has a score for it")
+    if not scored:
+        return Result(Status.ERROR, "no metric with a floor has a score for it")
+    return Result(Status.PASS)
+
+
+def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
+    """Why a must-pass sample is not the one that it was; empty if it is."""
+    question = evidence.current.samples[sample_id].question
+    rules = evidence.policy.must_pass
+    baseline = evidence.baseline
+    if sample_id in rules.questions:
+        expected = rules.questions[sample_id]
+        is_same = expected.split() == question.split()
+    elif baseline is not None and sample_id in baseline.samples and sample_id in rules.ids:
+        expected = baseline.samples[sample_id].question
+        is_same = same_question(evidence.current, baseline, sample_id)
+    else:
+        return ""
+    if is_same:
+        return ""
+    asks = f"it asks “{clipped(question)}” instead of “{clipped(expected)}”"
+    return f"{asks}; if that is meant, write its text in [must_pass.questions]"
 
 
 def _is_open(evidence: Evidence, failing: int) -> bool:
@@ -196,47 +230,32 @@ def _is_open(evidence: Evidence, failing: int) -> bool:
     return not evidence.current.steady and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
 
 
-def _other_question(evidence: Evidence, sample_id: str) -> str:
-    """Why a must-pass sample is not the one that it was; empty if it is."""
-    question = evidence.current.samples[sample_id].question
-    must = evidence.policy.must_pass
-    expected = must.questions.get(sample_id)
-    baseline = evidence.baseline
-    if expected is not None:
-        is_same = expected.split() == question.split()
-    elif baseline is not None and sample_id in baseline.samples and sample_id in must.ids:
-        expected = baseline.samples[sample_id].question
-        is_same = same_question(evidence.current, baseline, sample_id)
-    if expected is None or is_same:
-        return ""
-    asks = f"it asks “{clipped(question)}” instead of “{clipped(expected)}”"
-    return f"{asks}; if that is meant, write its text in [must_pass.questions]"
-
-
 def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:
     """How many answers to a sample miss what they must reach in any metric, and how many have a score."""
-    failing = set[int]()
-    scored = set[int]()
-    for (metric, way), bound in required.items():
+    failing: set[int] = set()
+    scored: set[int] = set()
+    for (metric, direction), bound in required.items():
         scores = run.scores_of(metric)
         if sample_id not in scores.values:
             continue
-        for number, value in enumerate(scores.answers.get(sample_id, (scores.values[sample_id],))):
-            if value is not None:
-                scored.add(number)
-                if _gap(value, bound, way) > _SAME:
-                    failing.add(number)
+        answers = scores.answers.get(sample_id, (scores.values[sample_id],))
+        for number, value in enumerate(answers):
+            if value is None:
+                continue
+            scored.add(number)
+            if _gap(value, bound, direction) > _SAME:
+                failing.add(number)
     return len(failing), len(scored)
 
 
 def _misses(run: RunScores, sample_id: str, required: Required) -> str:
     """What a sample misses, in words."""
     misses = []
-    for metric, way in _gaps(run, sample_id, required):
-        bound = required[metric, way]
-        most = "at most " if way.lower_is_better else ""
+    for metric, direction in _gaps(run, sample_id, required):
+        bound = required[metric, direction]
         value = figure(run.metrics[metric].values[sample_id], bound)
-        misses.append(f"{metric} is {value}, required {most}{threshold(bound)}")
+        at_most = "at most " if direction.lower_is_better else ""
+        misses.append(f"{metric} is {value}, required {at_most}{threshold(bound)}")
     return some(misses)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, listed, percent, usual_reason
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.golden_set import edited_samples
@@ -26,33 +27,51 @@ class Paired(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         pairing = evidence.pairing
-        required = evidence.policy.gate.min_paired
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
-        baseline = pairing.baseline
+        required = evidence.policy.gate.min_paired
         edited = edited_samples(evidence, pairing)
         changed = edited.reworded | edited.relabelled
-        same = [name for name in baseline.samples if name in pairing.current.samples and name not in changed]
-        failed = [baseline.system.failures[name] for name in same if name in baseline.system.failures]
-        metrics = baseline.metrics.values()
-        scored = {name for scores in metrics for name in scores.values} | baseline.system.failures.keys()
-        unscored = {name for scores in metrics for name in scores.failed} & set(same) - scored
+        common = [name for name in pairing.baseline.samples if name in pairing.current.samples]
+        same = [sample_id for sample_id in common if sample_id not in changed]
+        failures = pairing.baseline.system.failures
+        failed = [failures[sample_id] for sample_id in same if sample_id in failures]
+        unscored = _unscored(pairing.baseline, same)
         total = len(same)
-        paired = len(same) - len(failed) - len(unscored)
+        paired = total - len(failed) - unscored
         if total == 0 or paired >= required * total:
             return
-        of_base = baseline.manifest is not None and baseline.manifest.same_job
-        system = "the system of the base commit" if of_base else "the baseline's system"
-        reasons = [f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"] if failed else []
-        reasons += [f"{len(unscored):,} have no score there"] if unscored else []
         share = paired / total
         reason = (
             f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
-            f"required {percent(required)}): {listed(reasons)}. {_SAME_JOB if of_base else _OTHER_JOB}"
+            f"required {percent(required)}): {_causes(pairing.baseline, failed, unscored)}"
         )
         yield limit_check(
             "baseline.paired", CheckKind.PAIRED, Status.ERROR, reason, value=share, limit=required, n=total
         )
+
+
+def _unscored(baseline: RunScores, samples: Collection[str]) -> int:
+    """How many of the samples failed in a metric and have no score, although the system answered them."""
+    scored: set[str] = set()
+    failed: set[str] = set()
+    for scores in baseline.metrics.values():
+        scored |= scores.values.keys()
+        failed |= scores.failed.keys()
+    unscored = failed - scored - baseline.system.failures.keys()
+    return len(unscored.intersection(samples))
+
+
+def _causes(baseline: RunScores, failed: Sequence[str], unscored: int) -> str:
+    """Why samples can't be compared, by their number, and what to do."""
+    is_of_base = baseline.manifest is not None and baseline.manifest.same_job
+    system = "the system of the base commit" if is_of_base else "the baseline's system"
+    reasons = []
+    if failed:
+        reasons.append(f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})")
+    if unscored:
+        reasons.append(f"{unscored:,} have no score there")
+    return f"{listed(reasons)}. {_SAME_JOB if is_of_base else _OTHER_JOB}"
 
 
 _SAME_JOB = (

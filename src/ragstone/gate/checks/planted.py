@@ -23,9 +23,11 @@ class PlantedAnswers(Checker):
     heading = "Planted wrong answers"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        if (error := credulous(evidence.current.manifest)) is not None:
+        error = credulous(evidence.current.manifest)
+        steered = _steered(evidence)
+        if error is not None:
             yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
-        elif steered := _steered(evidence):
+        elif steered:
             reason = (
                 f"the contexts of {counted(len(steered), 'question')} make the judge support anything, such as "
                 f"sentences about places that do not exist ({some(list(steered))}): look for instructions in them."
@@ -43,7 +45,8 @@ def _steered(evidence: Evidence) -> tuple[str, ...]:
 def planted_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that the judge let some of the planted answers pass."""
     manifest = evidence.current.manifest
-    found = None if manifest is None else manifest.planted
-    if found is not None and 0 < found.passed < found.asked + found.unanswered:
-        passed = lenient(found)
-        yield f"The judge is too lenient: {passed}. `ragstone calibrate` measures it."
+    planted = None if manifest is None else manifest.planted
+    if planted is None or planted.passed == 0:
+        return
+    if planted.passed < planted.asked + planted.unanswered:
+        yield f"The judge is too lenient: {lenient(planted)}. `ragstone calibrate` measures it."

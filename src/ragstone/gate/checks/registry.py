@@ -58,27 +58,31 @@ CHECKERS: tuple[Checker, ...] = (
     NothingDecided(),
 )
 
-_BY_KIND: dict[str, Checker] = {kind: checker for checker in CHECKERS for kind in checker.kinds}
-
 
 def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
     """`evidence` with the checks decided on it, and whether all kinds were asked: not, after a final one."""
     for checker in CHECKERS:
-        found = tuple(checker.evaluate(evidence))
-        evidence = replace(evidence, decided=(*evidence.decided, *found))
-        if found and checker.final:
+        checks = tuple(checker.evaluate(evidence))
+        evidence = replace(evidence, decided=(*evidence.decided, *checks))
+        if checks and checker.final:
             return evidence, False
     return evidence, True
 
 
 def unguarded(evidence: Evidence) -> tuple[str, ...]:
     """A sentence for each rule of the policy that was not applied to this run."""
-    return tuple(dict.fromkeys(sentence for checker in CHECKERS for sentence in checker.unguarded(evidence)))
+    sentences: dict[str, None] = {}
+    for checker in CHECKERS:
+        sentences |= dict.fromkeys(checker.unguarded(evidence))
+    return tuple(sentences)
 
 
 def checker_of(check: Check) -> Checker:
     """The kind of check that `check` is one of: it has the words for it."""
-    return _BY_KIND[check.kind]
+    for checker in CHECKERS:
+        if check.kind in checker.kinds:
+            return checker
+    raise KeyError(check.kind)
 
 
 def key_of_check(check: Check) -> KeyPath:

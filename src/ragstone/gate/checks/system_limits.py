@@ -35,12 +35,15 @@ SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class _Limited:
-    """A limit in the policy: what reports call it, how it is measured, and how a value is written."""
+    """A limit in the policy."""
 
     title: str
+    """What reports call it."""
     says: str
+    """What a value of it says."""
     measure: Callable[..., Estimate]
     shown: Format
+    """How a value is written."""
 
 
 def _tokens(value: float) -> str:
@@ -101,21 +104,32 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
     kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
     name = f"system.{key.removesuffix('_s')}"
     action = policy.system.action
-    if (missing := why_not_measured(key, evidence.current)) is not None:
+    missing = why_not_measured(key, evidence.current)
+    if missing is not None:
         return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
     measured = measured_values(evidence.current, key)
-    values = np.array([measured[sample] for sample in sorted(measured)], dtype=np.float64)
+    values = np.array([measured[sample_id] for sample_id in sorted(measured)], dtype=np.float64)
     result = limited.measure(values, confidence=1.0 - 2.0 * error_rate_of_a_limit(policy))
     status = _status(result, limit, policy.gate.decision)
-    side = "over" if result.estimate > limit else "not shown to be within" if status is Status.FAIL else "within"
-    doubt = ", but with too few answers to rule out chance" if status is Status.INCONCLUSIVE else ""
     reason = (
-        f"{limited.says.format(limited.shown(result.estimate))} on {counted(values.size, 'sample')}: {side} the limit "
-        f"of {limited.shown(limit)}{doubt}."
+        f"{limited.says.format(limited.shown(result.estimate))} on {counted(values.size, 'sample')}: "
+        f"{_side(result, limit, status)} the limit of {limited.shown(limit)}"
     )
-    check = limit_check(name, kind, status, reason, value=result.estimate, limit=limit, n=values.size, action=action)
+    if status is Status.INCONCLUSIVE:
+        reason += ", but with too few answers to rule out chance"
+    check = limit_check(
+        name, kind, status, f"{reason}.", value=result.estimate, limit=limit, n=values.size, action=action
+    )
     interval = replace(Interval.of(result), low=max(result.low, 0.0))
     return replace(check, interval=interval if math.isfinite(interval.high) else None)
+
+
+def _side(result: Estimate, limit: float, status: Status) -> str:
+    if result.estimate > limit:
+        return "over"
+    if status is Status.FAIL:
+        return "not shown to be within"
+    return "within"
 
 
 def why_not_measured(key: str, run: RunScores) -> str | None:

@@ -36,18 +36,20 @@ class Targets(Checker):
             if rule.target is None:
                 continue
             level = levels.get((rule.metric, rule.slice))
-            if level is None:
-                mean = _mean(evidence, rule)
-            elif level.status is Status.PASS and level.estimate is not None and level.interval is not None:
-                of = level.interval
-                mean = Estimate(level.estimate, of.low, of.high, of.confidence, of.method, level.n)
-            else:
-                mean = None
+            mean = _mean(evidence, rule) if level is None else _mean_that_holds(level)
             if mean is not None:
                 yield _check(rule, rule.target, mean)
 
     def key(self, check: Check) -> KeyPath:
         return rule_key(check, "target")
+
+
+def _mean_that_holds(level: Check) -> Estimate | None:
+    """The mean that a floor or ceiling was decided on; None if it does not hold."""
+    interval = level.interval
+    if level.status is not Status.PASS or level.estimate is None or interval is None:
+        return None
+    return Estimate(level.estimate, interval.low, interval.high, interval.confidence, interval.method, level.n)
 
 
 def _mean(evidence: Evidence, rule: Rule) -> Estimate | None:
@@ -61,16 +63,21 @@ def _mean(evidence: Evidence, rule: Rule) -> Estimate | None:
 
 
 def _check(rule: Rule, target: float, mean: Estimate) -> Check:
-    lower = rule.lower_is_better
-    missed = mean.estimate > target + ROUNDING if lower else mean.estimate < target - ROUNDING
-    span = interval_words(mean.low, mean.high, mean.confidence)
-    text = f"is {figure(mean.estimate, target)} on {counted(mean.n, 'sample')} ({span})"
     ideal = f"the target of {threshold(target)}"
-    if missed:
-        includes = mean.low <= target if lower else mean.high >= target
-        chance = ", which the interval includes" if includes else ""
-        text = f"{text}: acceptable, not yet good: {'above' if lower else 'below'} {ideal}{chance}"
+    if rule.lower_is_better:
+        missed = mean.estimate > target + ROUNDING
+        side = "above"
+        in_interval = mean.low <= target
     else:
-        text = f"{text}: good, {ideal} is met"
+        missed = mean.estimate < target - ROUNDING
+        side = "below"
+        in_interval = mean.high >= target
+    result = f"good, {ideal} is met"
+    if missed:
+        result = f"acceptable, not yet good: {side} {ideal}"
+        if in_interval:
+            result += ", which the interval includes"
+    span = interval_words(mean.low, mean.high, mean.confidence)
+    reason = f"{rule.title} is {figure(mean.estimate, target)} on {counted(mean.n, 'sample')} ({span}): {result}."
     check = rule.check(CheckKind.TARGET, Status.FAIL if missed else Status.PASS, Action.WARN, "")
-    return replace(check, reason=f"{rule.title} {text}.", short_reason=None, threshold=target).measured(mean)
+    return replace(check, reason=reason, short_reason=None, threshold=target).measured(mean)
