@@ -69,7 +69,7 @@ def test_a_floor_is_no_part_of_the_content(tmp_path: Path) -> None:
     ("bounds", "said"),
     [
         (0.8, "expected scores by metric"),
-        ("faithfulness: 0.8", "looks like JSON"),
+        ("faithfulness: 0.8", "expected scores by metric"),
         (["faithfulness"], "expected scores by metric"),
         ({"faithfulness": 80}, "contains 80 for faithfulness, expected a score from 0 to 1"),
         ({"faithfulness": True}, "expected a score from 0 to 1"),

@@ -243,6 +243,26 @@ def test_a_workbook_with_the_rows_of_its_sheet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Golden set of the town;;\n;;\nNo.;Question;Expected answer\n1;How long?;24 months\n", 4),
+        ("Our questions\nQuestion,Answer\nHow long?,24 months\n", 3),
+        ("Questions\nQuestion\tAnswer\nHow long?\t24 months\n", 3),
+    ],
+)
+def test_titles_above_the_header_of_a_csv_file_are_passed_over(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    (sample,) = load_golden_set("a.csv", root=tmp_path)
+    assert (sample.question, sample.reference, str(sample.origin)) == ("How long?", "24 months", f"a.csv:{line}")
+
+
+def test_a_title_above_an_unknown_header_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Unsere Fragen;;\nNr;Frage;Antwort\n1;Wie?;So\n")
+    with pytest.raises(GoldenSetError, match="If the first lines are a title, delete them"):
+        load_golden_set("a.csv", root=tmp_path)
+
+
+@pytest.mark.parametrize(
     "title", [[["Questions of May"]], [["Questions of May", None, "final"], []], [["Questions"], ["for the gate"]]]
 )
 def test_titles_above_the_table_are_passed_over(tmp_path: Path, title: list[list[object]]) -> None:

@@ -52,6 +52,49 @@ def test_the_exports_of_other_tools_are_read(tmp_path: Path, row: dict[str, Any]
     assert (sample.question, sample.reference) == ("How long?", "24 months.")
 
 
+def test_the_reference_of_phoenix_is_what_was_retrieved(tmp_path: Path) -> None:
+    row = {
+        "context.span_id": "s1",
+        "input": "How long?",
+        "output": "24 months.",
+        "reference": "The warranty is 24 months.",
+    }
+    golden = load_table(tmp_path, row)
+    assert golden[0].references == ()
+    assert dict(golden.mappings[0].recorded) == {"answer": "output", "contexts": "retrieved_contexts"}
+    assert open_cells(row)["retrieved_contexts"] == "The warranty is 24 months."
+
+
+@pytest.mark.parametrize(
+    ("cell", "passages"),
+    [
+        ({"a.md": "The text.", "b.md": "Another."}, ("The text.", "Another.")),
+        ({"30": {"id": 30, "text": "The text."}}, ("The text.",)),
+        ([{"id": "a", "content": "The text."}, "Another."], ("The text.", "Another.")),
+        ({"page_content": "The text."}, ("The text.",)),
+        ('{"a": 1} is JSON.', ('{"a": 1} is JSON.',)),
+    ],
+)
+def test_documents_in_one_text_are_opened(tmp_path: Path, cell: Any, passages: tuple[str, ...]) -> None:
+    (sample,) = load_table(tmp_path, {"question": "Q?", "reference": "R.", "reference_contexts": cell})
+    assert sample.reference_contexts == passages
+
+
+@pytest.mark.parametrize(
+    ("cell", "references"),
+    [
+        ({"answer": "24 months."}, ("24 months.",)),
+        ([{"text": "24 months."}, {"text": "Two years."}], ("24 months.", "Two years.")),
+        ({"total": 5}, ('{"total": 5}',)),
+    ],
+)
+def test_a_reference_in_one_text_is_opened_unless_it_is_the_answer(
+    tmp_path: Path, cell: Any, references: tuple[str, ...]
+) -> None:
+    (sample,) = load_table(tmp_path, {"question": "Q?", "reference": cell})
+    assert sample.references == references
+
+
 def test_facts_that_an_answer_must_state_are_one_reference(tmp_path: Path) -> None:
     facts = {"expected_facts": ["24 months.", "It begins on delivery."]}
     (sample,) = load_table(tmp_path, {"inputs": ASKED, "expectations": facts})

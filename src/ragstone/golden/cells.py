@@ -34,6 +34,7 @@ STATUSES = ("draft", "reviewed")
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
 _ARRAY = re.compile(r"(?:\[\s*)?(?:np\.|numpy\.)?array\((?P<list>\[.*\])(?:,\s*dtype=[^][()]*)?\)(?:\s*\])?", re.DOTALL)
+_BEGINS = re.compile(r"""\s*(?:[\[{"]|\(['"]|(?:np\.|numpy\.)?array\()""")
 _LIKE_A_LIST = re.compile(r"""\[\s*["']|\[?(?:np\.|numpy\.)?array\(|\[\s*\w{0,40}(?:Document|Node\w{0,40})\(""")
 _MAX_PYTHON_LIST = 1_000_000
 _MAX_LITERAL = 100_000
@@ -68,13 +69,11 @@ def earlier_turns(value: object) -> tuple[Turn, ...]:
 def turns(value: object) -> tuple[Turn, ...]:
     """`value` as the turns of a conversation: messages with a role, pairs of question and answer, or texts in turn.
 
-    A list may be written into one text. Empty messages, and those of other roles (tools), are left out.
+    Empty messages, and those of other roles (tools), are left out.
     """
-    if isinstance(value, str):
-        listed = _written_list(value.strip())
-        if listed is None and value.strip():
-            raise CellError(f"contains {shown(value)}, expected a list of messages")
-        value = listed or []
+    value = opened(value)
+    if isinstance(value, str) and not value.strip():
+        return ()
     if not isinstance(value, list):
         raise CellError(f"contains {shown(value)}, expected a list of messages")
     found: list[Turn] = []
@@ -95,15 +94,24 @@ def turns(value: object) -> tuple[Turn, ...]:
     return tuple(found)
 
 
-def texts(value: object, *, written: bool = False) -> tuple[str, ...]:
-    """`value` as distinct texts that are equally right: a list, an object with a list of texts (SQuAD) or with aliases
-    (TriviaQA), or one text. `written`: a text may be a list of texts. Empty texts are left out.
+def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
+    """`value` as distinct texts that are equally right: a list of texts, an object with a text, with a list of texts
+    (SQuAD) or with aliases (TriviaQA), each also as JSON in a text; or one text. Empty texts are left out.
+
+    Unless `plural`, a text that is a list of texts is one answer.
     """
-    if written and isinstance(value, str) and value.lstrip().startswith("["):
-        listed = _written_list(value.strip())
-        if listed and all(isinstance(item, str) for item in listed):
-            value = listed
-    return tuple(dict.fromkeys(found for item in _alternatives(value, 0) if (found := text(item)) is not None))
+    read = opened(value)
+    is_answer = isinstance(read, list) and not plural and all(isinstance(item, str) for item in read)
+    if read is not value and (is_answer or not _has_texts(read)):
+        read = value  # an answer may be JSON itself
+    return tuple(dict.fromkeys(found for item in _alternatives(read, 0) if (found := text(item)) is not None))
+
+
+def _has_texts(value: object) -> bool:
+    """Whether `value` is a list of texts, or of objects with a text, or such an object."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, str) or _has_texts(item) for item in value)
+    return isinstance(value, Mapping) and _pick(value, TEXT_KEYS) is not None
 
 
 def _alternatives(value: object, depth: int) -> Iterator[object]:
@@ -141,7 +149,8 @@ def is_answerless(value: object) -> bool:
 
 
 def contexts(value: object) -> tuple[str, ...]:
-    """`value` as passages: a list of texts or objects, a list written into one cell, or one text."""
+    """`value` as passages: a list of texts or objects, an object of these by their ids, or one text; each also as JSON
+    in a text."""
     found: list[str] = []
     for item in passages(value):
         passage = _text(item, 0)
@@ -151,16 +160,17 @@ def contexts(value: object) -> tuple[str, ...]:
 
 
 def passages(value: object, *, split_bars: bool = True) -> list[object]:
-    """`value` as a list of passages, each a text or an object: a list, one in any notation written into a text, or one
-    text. Raises CellError for a text that begins like a written list, and is none.
+    """`value` as a list of passages, each a text or an object, as `contexts` reads them.
+
+    Raises CellError for a text that begins like a written list, and is none.
     """
-    if isinstance(value, str) and _LIKE_A_LIST.match(value.strip()):
-        written = _written_list(value.strip())
-        if written is None:
-            cut = "" if value.rstrip().endswith(("]", ")")) else ", perhaps because it was cut off"
-            raise CellError(f"begins like a list, but can't be read as one{cut}: {shown(value)}")
-        value = written
-    return [item for item in listed(value, split_bars=split_bars) if item is not None]
+    read = opened(value)
+    if isinstance(read, str) and _LIKE_A_LIST.match(read.strip()):
+        cut = "" if read.rstrip().endswith(("]", ")")) else ", perhaps because it was cut off"
+        raise CellError(f"begins like a list, but can't be read as one{cut}: {shown(read)}")
+    if isinstance(read, Mapping) and not _has_texts(read) and _has_texts(list(read.values())):
+        return list(read.values())
+    return [item for item in listed(read, split_bars=split_bars) if item is not None]
 
 
 def phrases(value: object) -> tuple[str, ...]:
@@ -207,9 +217,8 @@ def tags(value: object) -> tuple[str, ...]:
 
 def grades(value: object) -> dict[str, float]:
     """`value` as document id to grade: a list of ids (grade 1), an object, or a list of objects with id and grade."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = _json(value)
-    if isinstance(value, bool):
+    value = opened(value)
+    if isinstance(value, bool) or (isinstance(value, str) and value.lstrip().startswith("{")):
         raise CellError(f"contains {shown(value)}, expected document ids")
     if isinstance(value, list) and None in value:
         raise CellError("contains a list with an empty id (null)")
@@ -232,7 +241,7 @@ def grades(value: object) -> dict[str, float]:
 
 def bounds(value: object) -> dict[str, float]:
     """`value` as metric to floor or ceiling: an object, also as JSON in one cell."""
-    found = _json(value) if isinstance(value, str) and value.strip() else value or {}
+    found = opened(value) or {}
     if not isinstance(found, Mapping):
         raise CellError(f'contains {shown(value)}, expected scores by metric, such as {{"faithfulness": 0.8}}')
     given = {str(metric): bound for metric, bound in found.items() if bound is not None}
@@ -342,17 +351,13 @@ def _only_text(value: Mapping[str, object]) -> object:
 
 def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
     """The items of a list in any notation: JSON, Python's, numpy's, or text between bars."""
+    value = opened(value)
     if value is None:
         return
     if not isinstance(value, str):
         yield from value if isinstance(value, list) else [value]
         return
     stripped = value.strip()
-    if stripped.startswith(("[", "('", '("')) or _ARRAY.match(stripped):
-        listed = _written_list(stripped)
-        if listed is not None:
-            yield from listed
-            return
     if split_bars and "|" in stripped and not _is_table(stripped):
         parts = [part.strip() for part in stripped.split("|")]
         if all(parts):
@@ -364,17 +369,16 @@ def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> It
     yield value
 
 
-def written(value: str) -> object:
-    """What `value` is as JSON, or as Python prints it (numpy too, without commas); None for any other text."""
+def opened(value: object) -> object:
+    """The list, object or quoted text that a text is as JSON, or as Python or numpy print it; else `value` itself."""
+    if not isinstance(value, str) or not _BEGINS.match(value):
+        return value
+    text = value.strip()
     try:
-        return decode(value)
+        read = decode(text)
     except NotJsonError:
-        return _python_value(value)
-
-
-def _written_list(value: str) -> list[object] | None:
-    found = written(value)
-    return found if isinstance(found, list) else None
+        read = _python_value(text)
+    return value if read is None else read
 
 
 def _python_value(value: str) -> object:
@@ -407,13 +411,6 @@ def _value_of(node: ast.expr) -> object:
     if isinstance(node, ast.Name) and node.id == "nan":
         return None
     return ast.literal_eval(node)
-
-
-def _json(value: str) -> object:
-    try:
-        return decode(value)
-    except NotJsonError as error:
-        raise CellError(f"looks like JSON, but is {error}") from None
 
 
 def _is_table(value: str) -> bool:

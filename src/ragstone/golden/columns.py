@@ -300,8 +300,11 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
     lines = suggested_columns(profile)
-    judged = any(normal(path[-1]) == "metric_output" for path in profile.columns)
-    remark = " These look like annotations for training a judge, not like a golden set." if judged else ""
+    remark = ""
+    if any(normal(path[-1]) == "metric_output" for path in profile.columns):
+        remark = " These look like annotations for training a judge, not like a golden set."
+    elif "" in names and len(names) == 2:
+        remark = " If the first lines are a title, delete them."
     return source.error(
         f"no column for the question. Columns found: {shown or 'none'}.{remark}",
         hint="Map the columns in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),

@@ -8,6 +8,9 @@ from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
 from ragstone.golden.rows import Row
 
+SPAN_ID = "context_span_id"
+"""The column of Phoenix' tables of spans."""
+
 _JSON_CELLS = CONTAINERS | OUTPUTS
 _HEADS = _JSON_CELLS | PATHS
 
@@ -22,7 +25,11 @@ def open_cells(values: Mapping[str, object]) -> dict[str, object]:
     read: an object, a chat, or a quoted text.
     """
     opened: dict[str, object] = {}
+    of_phoenix = any(normal(str(name)) == SPAN_ID for name in values)
     for name, value in values.items():
+        if of_phoenix and name == "reference":
+            opened["retrieved_contexts"] = value  # the documents of a span, in one text
+            continue
         head, _, inner = str(name).partition(".")
         if inner and head not in values and normal(head) in _HEADS:
             container = opened.setdefault(head, {})
@@ -36,7 +43,7 @@ def open_cells(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _read(text: str) -> object:
-    """The value that is written in `text`, or `text` itself if it is no JSON."""
-    value = cells.written(text.strip()) if text.lstrip()[:1] in ("{", "[", '"') else None
+    """The object, the chat or the quoted text that is written in `text`, or `text` itself."""
+    value = cells.opened(text)
     is_chat = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
     return value if is_chat or isinstance(value, dict | str) else text

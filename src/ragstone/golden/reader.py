@@ -97,13 +97,13 @@ class SampleReader:
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
         paths = self.plan.fields.get("reference", ())
-        found = [self._convert(row, path, "reference", _alternatives(path)) or () for path in paths]
+        found = [self._convert(row, path, "reference", _reader_of(path)) or () for path in paths]
         given = [texts for texts in found if texts]
         for path, texts in zip(paths[1:], found[1:], strict=True):
             # One answer, and the list of all right ones, agree.
             if texts and found[0] and not ({*texts} <= {*found[0]} or {*found[0]} <= {*texts}):
                 raise self._ambiguous(row, "reference", paths[0], path)
-        other = self._read(row, "other_references", partial(cells.texts, written=True)) or ()
+        other = self._read(row, "other_references", cells.texts) or ()
         every = tuple(dict.fromkeys(text for texts in (*sorted(given, key=len), other) for text in texts))
         if len(every) > cells.MAX_REFERENCES:
             raise self.source.error(
@@ -179,13 +179,12 @@ class SampleReader:
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 
-def _alternatives(path: str) -> Callable[[object], tuple[str, ...]]:
-    """Reads a column of references. Only under a plural name can a text be a list that was written down."""
+def _reader_of(path: str) -> Callable[[object], tuple[str, ...]]:
+    """Reads a column of references."""
     name = normal(path.rpartition(".")[2])
     if name == "expected_facts":  # MLflow's: an answer must state them all
-        return lambda value: tuple(filter(None, ["\n".join(cells.texts(value, written=True))]))
-    plural = name.endswith("s")
-    return partial(cells.texts, written=plural)
+        return lambda value: tuple(filter(None, ["\n".join(cells.texts(value))]))
+    return partial(cells.texts, plural=name.endswith("s"))
 
 
 def derived_id(question: str, reference: str | None, passages: tuple[str, ...], history: tuple[Turn, ...] = ()) -> str:

@@ -1,4 +1,4 @@
-"""CSV and TSV: one header line, and cells that can contain line breaks inside quotes.
+"""CSV and TSV: a header line, perhaps below lines of a title, and cells that can contain line breaks inside quotes.
 
 Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and America.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Literal, TypeVar
 
 from ragstone.formatting import counted
+from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
+Cells = TypeVar("Cells", bound=Sequence[object])
+QUESTION_NAMES = frozenset(FIELDS["question"].strong)
+MAX_TITLE_ROWS = 4
 WINDOWS = "cp1252"
 _DELIMITERS = (",", ";", "\t")
 
@@ -66,10 +71,11 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
     line = 1
     try:
         records = _records(source, delimiter, quoting)
-        line, header = next(records, (1, []))
-        names = header_names(source, header, line)
-        for line, cells in records:
-            if any(cell.strip() for cell in cells):
+        first_records = list(islice(records, MAX_TITLE_ROWS + 1))
+        header = header_row(first_records) or next(iter(first_records), (1, []))
+        names = header_names(source, header[1], header[0])
+        for line, cells in chain(first_records, records):
+            if line > header[0] and any(cell.strip() for cell in cells):
                 yield Row(_row(source, names, cells, line), line)
     except csv.Error as error:
         raise source.error(
@@ -77,6 +83,15 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
             line,
             hint="Put a cell with quotes, delimiters or line breaks in double quotes, and double its quotes.",
         ) from None
+
+
+def header_row(rows: Iterable[tuple[int, Cells]]) -> tuple[int, Cells] | None:
+    """The row, with its line, that names the question among other columns: rows above it are a title."""
+    for line, cells in rows:
+        names = [normal(str(cell)) for cell in cells if cell is not None]
+        if sum(map(bool, names)) > 1 and set(names) & QUESTION_NAMES:
+            return line, cells
+    return None
 
 
 def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
@@ -95,7 +110,7 @@ def _row(source: SourceFile, names: list[str], cells: list[str], line: int) -> d
         raise source.error(
             f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
             line,
-            hint="Put a cell that contains the delimiter in double quotes.",
+            hint="Put a cell that contains the delimiter in double quotes. Delete a title above the header.",
         )
     return {name: cell if cell.strip() else None for name, cell in zip(names, cells, strict=False)}
 
@@ -117,16 +132,16 @@ def _lines(source: SourceFile) -> Iterator[str]:
 
 
 def _delimiter(source: SourceFile) -> str:
-    """The delimiter that gives the header the most columns; a comma where all give one."""
+    """The delimiter that makes a header which names the question, or else the longest first line; a comma for ties."""
 
-    def columns(delimiter: str) -> int:
+    def rank(delimiter: str) -> tuple[bool, int]:
         try:
-            _, header = next(_records(source, delimiter, csv.QUOTE_MINIMAL), (1, []))
+            records = list(islice(_records(source, delimiter, csv.QUOTE_MINIMAL), MAX_TITLE_ROWS + 1))
         except csv.Error:
-            return 0
-        return len(header)
+            return False, 0
+        return header_row(records) is not None, len(records[0][1]) if records else 0
 
-    return max(_DELIMITERS, key=columns)
+    return max(_DELIMITERS, key=rank)
 
 
 def _allow_wide_cells() -> None:

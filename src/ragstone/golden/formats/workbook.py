@@ -10,14 +10,11 @@ from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import Any
 
-from ragstone.golden.aliases import FIELDS, normal
-from ragstone.golden.formats.delimited import header_names
+from ragstone.golden.formats.delimited import MAX_TITLE_ROWS, header_names, header_row
 from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Maximum size of a workbook's unpacked parts: a small archive may hold a lot."""
-
-_MAX_TITLE_ROWS = 4
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
@@ -88,12 +85,9 @@ def _header(sheet: Any) -> tuple[int, tuple[object, ...]]:
     or else the first. Rows of a title above it are passed over.
     """
     filled = ((number, cells) for number, cells in _cells(sheet) if _is_filled(cells))
-    first_rows = list(islice(filled, _MAX_TITLE_ROWS + 1))
+    first_rows = list(islice(filled, MAX_TITLE_ROWS + 1))
     wide_rows = [row for row in first_rows if sum(cell is not None for cell in row[1]) > 1]
-    for row in wide_rows:
-        if any(normal(str(cell)) in FIELDS["question"].strong for cell in row[1]):
-            return row
-    return (wide_rows or first_rows)[0]
+    return header_row(first_rows) or (wide_rows or first_rows)[0]
 
 
 def _cells(sheet: Any, columns: int = MAX_COLUMNS) -> Iterator[tuple[int, tuple[object, ...]]]:
