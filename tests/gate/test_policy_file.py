@@ -14,8 +14,8 @@ from ragstone.errors import ConfigError
 from ragstone.gate.policy import load_policy, policy_from_mapping, policy_hash
 from ragstone.gate.policy_file import policy_schema
 from ragstone.gate.policy_table import PolicyTable
-from ragstone.gate.source import key_lines
 from ragstone.gate.verdict import Action
+from ragstone.settings.toml_lines import key_lines
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "thresholds.example.toml"

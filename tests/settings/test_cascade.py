@@ -45,6 +45,28 @@ def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> N
         provider_of(load_settings(directory=tmp_path, environ={}, overrides={"judge.name": ""}).judge.name)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gpt-5.4-mini", "Did you mean 'openai:gpt-5.4-mini'?"),
+        ("Claude-Sonnet-4-6", "Did you mean 'anthropic:claude-sonnet-4-6'?"),
+        ("opnai:gpt-5.4-mini", "Did you mean 'openai:gpt-5.4-mini'?"),
+        ("offlin", "Did you mean 'offline'?"),
+        ("somebody", "Known: anthropic, "),
+    ],
+)
+def test_a_judge_without_a_known_provider_gets_the_name_that_was_meant(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        provider_of(name)
+    assert hint in str(caught.value)
+
+
+def test_a_wrong_key_is_named_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ragstone.system]\nentrypont = "x"\n')
+    with pytest.raises(ConfigError, match=r"pyproject\.toml:4: unknown key 'system\.entrypont'"):
+        load_settings(directory=tmp_path, environ={})
+
+
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
     """A workflow passes a secret that is not there as empty text, which must not lift what the file demands."""
     write(tmp_path / "ragstone.toml", '[judge]\nmax_cost_usd = 2\nbase_url = "https://gateway.example/v1"\n')
@@ -220,11 +242,11 @@ def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(
 
 def test_the_values_of_a_file_are_named_by_their_key(tmp_path: Path) -> None:
     write(tmp_path / "ragstone.toml", '[run]\nworkers = "all"\n')
-    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'run\.workers' must be 'auto' or a whole number, found"):
+    with pytest.raises(ConfigError, match=r"ragstone\.toml:2: 'run\.workers' must be 'auto' or a whole number, found"):
         load_settings(directory=tmp_path, environ={})
 
 
 def test_what_is_wrong_with_a_table_is_said_after_its_name(tmp_path: Path) -> None:
     write(tmp_path / "ragstone.toml", '[metrics.tone]\nrubric = " "\n')
-    with pytest.raises(ConfigError, match=r"ragstone\.toml: 'metrics\.tone': the rubric is empty, found"):
+    with pytest.raises(ConfigError, match=r"ragstone\.toml:1: 'metrics\.tone': the rubric is empty, found"):
         load_settings(directory=tmp_path, environ={})

@@ -21,11 +21,12 @@ from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
-from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, statements
+from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.printable import shell_command
 from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.toml_lines import statements
 
 ACCEPTED_FILE = "accepted.toml"
 """Next to the policy file, and separate from it: a command writes it, and must not change what people wrote."""

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import DEFAULT_METRICS, SHORT_FORMS, MetricRule, PolicyTable
-from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source, key_lines
+from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source
 from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.printable import shown_name
 from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.toml_lines import key_lines
 
 
 def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -20,10 +21,28 @@ def provider_of(name: str) -> Provider:
     """The provider in `name`, a judge's name in the settings. Raises ConfigError with a suggestion."""
     known = find_provider(name.strip().partition(":")[0])
     if known is None:
-        raise ConfigError(
-            f"unknown judge '{name}'.", where="judge.name", hint=suggestion(name.strip().partition(":")[0], PROVIDERS)
-        )
+        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=_hint(name.strip()))
     return known
+
+
+def _hint(name: str) -> str:
+    """What was meant by a name without a known provider: a model alone, or a misspelt provider."""
+    provider, colon, model = name.partition(":")
+    close_providers = difflib.get_close_matches(provider, PROVIDERS, n=1)
+    if colon and model and close_providers:
+        return f"Did you mean '{close_providers[0]}:{model}'?"
+    return suggested_model(name) or suggestion(provider, PROVIDERS)
+
+
+def suggested_model(model: str, providers: Sequence[str] = ("openai", "anthropic")) -> str | None:
+    """``Did you mean 'openai:gpt-5.4-mini'?`` for a model that is nearly a listed one of `providers`."""
+    judges: dict[str, str] = {}
+    for provider in filter(None, map(find_provider, providers)):
+        for listed in (*provider.prices, *provider.snapshots):
+            if "embedding" not in listed:
+                judges[listed] = f"{provider.name}:{listed}"
+    close_models = difflib.get_close_matches(model.lower(), judges, n=1)
+    return f"Did you mean '{judges[close_models[0]]}'?" if close_models else None
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular
 from ragstone.printable import shown_name
 from ragstone.settings.settings import METRICS, TABLES, CustomMetric, Settings
+from ragstone.settings.toml_lines import KeyPath, key_lines
 
 
 def default_text(field: FieldInfo, unset: str = "") -> str:
@@ -166,9 +167,10 @@ def load_settings(
     folder that this and every other named file must be in (on GitHub, the workspace).
     Raises ConfigError with file, key and expectation.
     """
-    file, table, where, root = _read_file(directory, config, within)
-    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, where)
-    _refuse_unknown_in_metrics(table.get(METRICS, {}), where)
+    file, table, read, root = _read_file(directory, config, within)
+    where = read.name
+    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, read)
+    _refuse_unknown_in_metrics(table.get(METRICS, {}), read)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
     origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
@@ -176,7 +178,7 @@ def load_settings(
         if not option.in_file and option.name in table.get(option.table, {}):
             raise ConfigError(
                 f"'{option.key}' must not be set in a file.",
-                where=where,
+                where=read.at(option.table, option.name),
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
         value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
@@ -210,7 +212,7 @@ def load_settings(
         source = origin.get(key, where)
         named = f"'{path}' " if wanted.startswith("must ") else f"'{path}': "
         named = "" if source == f"option for {path}" else named
-        raise ConfigError(f"{named}{wanted}{shown}.", where=source) from None
+        raise ConfigError(f"{named}{wanted}{shown}.", where=read.at(*place) if source == where else source) from None
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
@@ -225,10 +227,28 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
 
 
+@dataclass(frozen=True, slots=True)
+class _ConfigText:
+    """The text of a config file, its name in messages, and the table in which its keys are."""
+
+    name: str
+    text: str = ""
+    table: KeyPath = ()
+
+    def at(self, *key: object) -> str:
+        """``ragstone.toml:4`` for a key, or for the nearest table above it."""
+        path = (*self.table, *map(str, key))
+        lines = key_lines(self.text)
+        while path and path not in lines:
+            path = path[:-1]
+        file = self.name.partition(" [")[0]
+        return f"{file}:{lines[path]}" if path else self.name
+
+
 def _read_file(
     directory: Path, config: Path | None, within: Path | None
-) -> tuple[Path | None, dict[str, dict[str, Any]], str, Path]:
-    """The config file, its tables, its name in messages, and the folder that its paths are relative to."""
+) -> tuple[Path | None, dict[str, dict[str, Any]], _ConfigText, Path]:
+    """The config file, its tables, its text, and the folder that its paths are relative to."""
     if config is not None and not os.path.lexists(config):
         raise ConfigError(f"config file not found: {shown_name(str(config))}", hint="Run `ragstone init` to write one.")
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
@@ -239,12 +259,14 @@ def _read_file(
         file = _config_above(directory)
         name = None if file is None else os.path.relpath(file, directory)
     if file is None or name is None:
-        return None, {}, "defaults", directory
-    document, where = read_toml(file, within=within), str(config or name)
+        return None, {}, _ConfigText("defaults"), directory
+    text = read_text(file, within=within)
+    read, document = _ConfigText(str(config or name), text), parse_toml(text, file)
     if file.name == PYPROJECT:
-        tools, where = document.get("tool", {}), where if config else f"{PYPROJECT} [tool.ragstone]"
+        read = _ConfigText(read.name if config else f"{PYPROJECT} [tool.ragstone]", text, ("tool", "ragstone"))
+        tools = document.get("tool", {})
         document = cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
-    return file, _tables(document, where), where, file.parent
+    return file, _tables(document, read), read, file.parent
 
 
 def _config_above(directory: Path) -> Path | None:
@@ -297,38 +319,39 @@ def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object
         return None
 
 
-def _tables(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+def _tables(document: Mapping[str, Any], read: _ConfigText) -> dict[str, dict[str, Any]]:
     for name, value in document.items():
         if name not in TABLES:
-            raise ConfigError(f"unknown table '{name}'.", where=where, hint=suggestion(name, TABLES))
+            raise ConfigError(f"unknown table '{name}'.", where=read.at(name), hint=suggestion(name, TABLES))
         if not isinstance(value, dict):
-            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=where)
+            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=read.at(name))
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
-def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str = "") -> None:
+def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], read: _ConfigText, path: KeyPath = ()) -> None:
     for name, value in table.items():
+        key = (*path, name)
         field = model.model_fields.get(name)
         if field is None:
             hint = suggestion(name, model.model_fields)
-            raise ConfigError(f"unknown key '{prefix}{name}'.", where=where, hint=hint)
+            raise ConfigError(f"unknown key '{'.'.join(key)}'.", where=read.at(*key), hint=hint)
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
-            _refuse_unknown(inner, value, where, f"{prefix}{name}.")
+            _refuse_unknown(inner, value, read, key)
 
 
-def _refuse_unknown_in_metrics(table: Mapping[str, Any], where: str) -> None:
+def _refuse_unknown_in_metrics(table: Mapping[str, Any], read: _ConfigText) -> None:
     for name, value in table.items():
-        path = f"{METRICS}.{name}"
+        path = (METRICS, name)
         if not isinstance(value, dict):
-            raise ConfigError(f"'{path}' must be a table, found {_shown(value)}.", where=where)
+            raise ConfigError(f"'{'.'.join(path)}' must be a table, found {_shown(value)}.", where=read.at(*path))
         if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
             raise ConfigError(
-                f"'{path}' sets thresholds, which belong in the policy.",
-                where=where,
+                f"'{'.'.join(path)}' sets thresholds, which belong in the policy.",
+                where=read.at(*path),
                 hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or 'python'.",
             )
-        _refuse_unknown(CustomMetric, value, where, f"{path}.")
+        _refuse_unknown(CustomMetric, value, read, path)
 
 
 _THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
@@ -20,7 +21,7 @@ from ragstone.judge.llm.account import parse_address
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.provider import Busy
 from ragstone.judge.llm.scheduler import Clock
-from ragstone.judge.llm.transport import encoded, retry_after_s, status_error
+from ragstone.judge.llm.transport import connection_error, encoded, retry_after_s, status_error
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.settings.settings import JudgeSettings
 from tests.loopback import write_certificate
@@ -230,6 +231,24 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
     assert hint in str(caught.value)
     assert caught.value.exit_code == 5
     assert len(world.fake.seen) == 1
+
+
+def test_a_misspelt_model_gets_the_name_that_was_meant(world: Any, refuse: Any) -> None:
+    world.fake.always = refuse(404, "The model does not exist", None)
+    with pytest.raises(JudgeError, match="Did you mean 'openai:gpt-4o-mini'"):
+        world.ask(name="openai:gpt4o-mini")
+
+
+def test_a_dead_proxy_is_called_a_proxy(world: Any) -> None:
+    async def call() -> None:
+        async with aiohttp.ClientSession() as session, session.get("https://api.test/", proxy="http://127.0.0.1:9"):
+            pass
+
+    account = make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", {"OPENAI_API_KEY": "sk-x"})
+    with pytest.raises(aiohttp.ClientProxyConnectionError) as caught:
+        world.run(call())
+    fault = connection_error(account, caught.value)
+    assert "no connection to the proxy 127.0.0.1:9 that HTTPS_PROXY or HTTP_PROXY names" in str(fault)
 
 
 @pytest.mark.parametrize(("name", "status"), [(OPENAI, 301), (ANTHROPIC, 307), (COMPATIBLE, 308)])

@@ -20,6 +20,7 @@ from ragstone.files import read_regular
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.features import FeatureRefused
 from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected
+from ragstone.judge.names import suggested_model
 
 if TYPE_CHECKING:
     import httpx2
@@ -160,10 +161,12 @@ def _redirected(account: Account, headers: Mapping[str, str]) -> JudgeError:
 
 def _unknown_model(account: Account, reason: str) -> JudgeError:
     address = "judge.base_url" if account.setting == "judge.name" else "judge.embeddings_base_url"
+    suggestion = suggested_model(account.model, [account.provider.name]) if account.setting == "judge.name" else None
+    hint = f"Check the model's name and {address}, and that the key has access to the model."
     return JudgeError(
         f"{account.service} does not know the model '{account.model}' at this address: {reason}",
         where=account.setting,
-        hint=f"Check the model's name and {address}, and that the key has access to the model.",
+        hint=f"{suggestion} {hint}" if suggestion else hint,
     )
 
 
@@ -216,6 +219,11 @@ def connection_error(account: Account, error: BaseException) -> Broken | Rejecte
             return Rejected(f"the judge's reply holds {cause.reason}")
         if isinstance(cause, httpx2.DecodingError):
             return Broken(f"the judge's reply can't be unpacked: {account.scrubbed(cause)}")
+        if isinstance(cause, aiohttp.ClientProxyConnectionError):
+            proxy = f"{cause.host}:{cause.port}"
+            return Broken(f"no connection to the proxy {proxy} that HTTPS_PROXY or HTTP_PROXY names: {cause.os_error}")
+        if isinstance(cause, aiohttp.ClientHttpProxyError):
+            return Broken(f"the proxy refused the connection: {cause.status} {account.scrubbed(cause.message)}")
         if isinstance(cause, aiohttp.ClientResponseError):
             return Broken(f"the judge's reply is not HTTP: {account.scrubbed(cause.message)}")
         if isinstance(cause, aiohttp.ClientPayloadError):

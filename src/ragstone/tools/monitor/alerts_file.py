@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ragstone.errors import suggestion
-from ragstone.gate.source import Source, key_lines
+from ragstone.gate.source import Source
 from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.toml_lines import key_lines
 from ragstone.stats.surveillance import MIN_ANCHOR
 from ragstone.tools.monitor.interaction import NAMES
 

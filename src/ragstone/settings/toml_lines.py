@@ -1,0 +1,68 @@
+"""The lines of the keys of a TOML document, so that messages can say where."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
+
+KeyPath = tuple[str, ...]
+"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain dots."""
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line (from 1) of every key and table of the TOML document `text`.
+
+    The document is split into the smallest parts that are valid TOML (a header, or a key with its value, on one or more
+    lines), so that tomllib alone decides what a key is.
+    """
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    for number, statement in statements(text):
+        document = tomllib.loads(statement)
+        is_header = statement.lstrip().startswith("[")
+        for path in _paths(document):
+            lines.setdefault(path if is_header else table + path, number)
+        if is_header:
+            table = _innermost(document)
+    return lines
+
+
+def statements(text: str) -> Iterator[tuple[int, str]]:
+    """The smallest parts of a TOML document that are valid TOML, each with its line."""
+    pending: list[str] = []
+    start = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not pending:
+            start = number
+        pending.append(line)
+        if len(pending) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
+            continue
+        statement = "\n".join(pending)
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        pending = []
+        if parsed:
+            yield start, statement
+
+
+def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
+    for key, value in document.items():
+        yield (key,)
+        if isinstance(value, dict):
+            yield from ((key, *rest) for rest in _paths(value))
+
+
+def _innermost(document: Any) -> KeyPath:
+    path: KeyPath = ()
+    while document:
+        if isinstance(document, list):
+            document = document[-1]
+            continue
+        key, document = next(iter(document.items()))
+        path = (*path, key)
+    return path
