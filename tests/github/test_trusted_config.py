@@ -17,6 +17,7 @@ from ragstone.errors import ConfigError
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.commit_files import BaseFiles
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
@@ -325,14 +326,9 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     github.files[BASE_SHA]["conf/ragstone.toml"] = b'[judge]\nbase_url = "https://other.example"\n'
     checkout.write("conf/gate.toml", f'[judge]\nname = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n')
     settings = action_settings(inputs, {"OPENAI_API_KEY": KEY}, checkout.root)
-    held = restrict_to_base(
-        settings,
-        reviewed=reviewed_base(api, build_event(runner("pull_request"), pull_request())),
-        api=api,
-        environ={"OPENAI_API_KEY": KEY},
-        workspace=checkout.root,
-        folder=checkout.files / "base",
-    )
+    reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
+    base_files = BaseFiles(api, reviewed, settings, checkout.root, checkout.files)
+    held = restrict_to_base(settings, base_files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
     assert held.settings.value.judge.base_url == listener.url
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
@@ -28,6 +28,7 @@ from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import NO_BASE_COMMIT, OWN_SETTINGS, find_base_commit, prepare_base
 from ragstone.github.branch_history import merged_pull_request, tagged_commits
+from ragstone.github.commit_files import BaseFiles
 from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
@@ -35,13 +36,14 @@ from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.reviewed_templates import reviewed_templates
 from ragstone.github.trusted_config import Trusted, restrict_to_base
 from ragstone.golden.sample import GoldenSet
+from ragstone.history.file import History
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.pipeline.baseline import open_baseline
 from ragstone.pipeline.baseline_search import TrustedBaseline, find_baseline, history_from
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.gate_request import gate_policy
 from ragstone.pipeline.history import RunHistory
-from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, without_key
+from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, Narrowed, without_key
 from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import read_golden_set, run_plan
 from ragstone.printable import shown_name
@@ -59,19 +61,6 @@ Write = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """The settings that the base branch allows, and the commit to ask beside the change, None if there is none.
-
-    `changes` are what the checkout's config has otherwise: taken back for this run, but in force once it is merged.
-    """
-
-    settings: Trusted[Settings]
-    base_commit: str | None
-    changes: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Checkout:
     """What a job evaluates and decides by, read once before any code of the checkout runs.
 
@@ -86,19 +75,6 @@ class Checkout:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """How a job judges: its `settings`, with what remains of them if there is no key for the judge.
-
-    `unproven` says what is left out, so that the run can't pass. `outcome` is the verdict if nothing can be judged.
-    """
-
-    settings: Trusted[Settings]
-    unproven: str | None = None
-    outcome: GateOutcome | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has it.
 
@@ -107,7 +83,7 @@ class Comparison:
 
     run: RunDirectory | None = None
     trusted: TrustedBaseline | None = None
-    history: bytes | None = None
+    history: History = field(default_factory=History)
     unproven: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -137,55 +113,70 @@ async def evaluate(job: Job, write: Write) -> Evaluation:
         now=job.now,
         trusts_checkout=False,
     )
-    unreviewed = () if job.base.sentence is None else (job.base.sentence,)
-    notes: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
+    base_files = BaseFiles(job.api, job.base, job.settings, job.places.workspace, job.temporary)
     checkout: Checkout | None = None
-    baseline_run_id: int | None = None
+    base_commit: str | None = None
+    comparison = Comparison()
     outcome: GateOutcome | None = None
     error: RagstoneError | None = None
+    changes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     try:
-        allowed = allow_settings(job)
-        changes, notes = allowed.changes, allowed.notes
-        checkout = read_checkout(job, allowed.settings)
+        refuse_own_baseline(job)
+        base_commit = find_base_commit(job)
+        restricted = restrict_to_base(job.settings, base_files, environ=job.environ, workspace=job.places.workspace)
+        changes, notes = restricted.notes, restricted.notes  # taken back for this run, in force once they are merged
+        checkout = read_checkout(job, restricted.settings, base_files)
         notes += checkout.notes
         judged = choose_judge(job, checkout)
         notes += judged.notes
         outcome = judged.outcome
         if outcome is None:
-            plan = _run_plan(checkout, judged, context)
-            plan, file_notes = _comparing_files(plan, job)
+            plan = run_plan(judged.settings, context, golden=checkout.golden, command="gate")
+            plan, file_notes = comparing_files(plan.requiring(checkout.policy.named_metrics), job)
             notes += file_notes
-            comparison = find_comparison(job, checkout.settings.value, allowed.base_commit, write)
-            notes += comparison.notes
-            if comparison.trusted is not None and allowed.base_commit is None:
-                baseline_run_id = comparison.trusted.run_id
+            comparison = find_comparison(job, checkout.settings.value, base_commit, write)
             changed = changes_to_the_gate(
-                job, checkout.settings.value, checkout.policy, checkout.golden, comparison.run
+                job.event.kind,
+                base_files,
+                checkout.settings.value,
+                checkout.policy,
+                checkout.golden,
+                comparison.run,
             )
             changes += changed.sentences
-            notes = changed.sentences + notes
-            past, history_notes = _past(job, checkout, comparison)
-            notes += history_notes
+            notes = changed.sentences + notes + comparison.notes
             request = GateRequest(
                 run=plan if job.container is None else job.container.staged(plan),
                 policy=checkout.policy,
-                fail_on=judged.settings.value.gate.fail_on,
+                fail_on=judged.settings.gate.fail_on,
                 baseline=comparison.run,
-                baseline_required=judged.settings.value.gate.baseline is not None,
-                earlier=_earlier_run(job, checkout.settings.value, plan, write),
-                past=past,
+                baseline_required=judged.settings.gate.baseline is not None,
+                earlier=_earlier_run(job, plan, write),
+                past=_past(job, checkout.policy, comparison),
                 templates=checkout.templates,
-                links=_links(job, allowed.base_commit, comparison.trusted),
+                links=_links(job, base_commit, comparison.trusted),
                 role=_role(job, comparison.trusted),
-                warnings=unreviewed + notes,
-                folder=_policy_folder(checkout.policy, checkout.settings.value.root, job.places),
+                warnings=_with_base(job, notes),
+                folder=_policy_folder(checkout.policy, job.settings.root, job.places),
                 unproven=judged.unproven or comparison.unproven or changed.unproven,
             )
-            outcome = await _run(job, request, allowed.base_commit, judged.settings, context, write)
+            outcome = await _run(job, request, base_commit, Trusted(judged.settings), context, write)
     except RagstoneError as caught:
         error = caught
-    return Evaluation(outcome, error, checkout, changes, unreviewed + notes, baseline_run_id)
+    baseline = comparison.trusted if base_commit is None else None
+    return Evaluation(
+        outcome=outcome,
+        error=error,
+        checkout=checkout,
+        changes=changes,
+        notes=_with_base(job, notes),
+        baseline_run_id=None if baseline is None else baseline.run_id,
+    )
+
+
+def _with_base(job: Job, notes: tuple[str, ...]) -> tuple[str, ...]:
+    return notes if job.base.sentence is None else (job.base.sentence, *notes)
 
 
 async def _run(
@@ -219,71 +210,44 @@ async def _run(
 # -- read --------------------------------------------------------------------------------------------------------------
 
 
-def allow_settings(job: Job) -> Allowed:
-    """The settings of the checkout that its base branch allows. Raises ConfigError, GitHubError."""
-    _refuse_configured_baseline(job)
-    job.check_baseline_inputs()
-    commit = find_base_commit(job)
-    allowed = restrict_to_base(
-        job.settings,
-        reviewed=job.base,
-        api=job.api,
-        environ=job.environ,
-        workspace=job.places.workspace,
-        folder=job.temporary / "base",
-    )
-    settings = Trusted(_blocking(job, allowed.settings.value))
-    notes = allowed.notes
-    if commit is None and job.plan.baseline is BaselineSource.COMMIT:
-        notes = (NO_BASE_COMMIT, *notes)
-    return Allowed(settings, commit, changes=allowed.notes, notes=notes)
-
-
-def read_checkout(job: Job, settings: Trusted[Settings]) -> Checkout:
+def read_checkout(job: Job, allowed: Trusted[Settings], base_files: BaseFiles) -> Checkout:
     """Everything in the checkout that affects the verdict. Raises ConfigError, and what reading raises."""
-    policy = gate_policy(settings.value)
-    reviewed = reviewed_templates(
-        settings.value,
-        reviewed=job.base,
-        api=job.api,
-        workspace=job.places.workspace,
-        folder=job.temporary / "templates",
-    )
-    if settings.value.golden.only or settings.value.golden.tags:
+    settings = _blocking(job, allowed.value)
+    policy = gate_policy(settings)
+    reviewed = reviewed_templates(settings, base_files)
+    if settings.golden.only or settings.golden.tags:
         raise ConfigError(
             "a job on GitHub evaluates the whole golden set.",
             where="RAGSTONE_ONLY or RAGSTONE_TAG",
             hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
         )
-    return Checkout(settings, policy, read_golden_set(settings.value), reviewed.templates, tuple(reviewed.notes))
+    notes = reviewed.notes
+    if settings.run.history is not None:
+        notes = (*notes, "`[run] history` is ignored: on GitHub the history comes with the baseline.")
+    return Checkout(Trusted(settings), policy, read_golden_set(settings), reviewed.templates, notes)
 
 
-def choose_judge(job: Job, checkout: Checkout) -> Judged:
-    """How to judge with the keys that this job has. Raises ConfigError."""
-    settings = checkout.settings
-    unproven = job.base.unproven
-    lacks_key = job.plan.without_secrets and needs_key(settings.value.judge, job.environ)
-    if unproven is not None:
-        lacks_key = asks_a_server(settings.value.judge)
-    notes: tuple[str, ...] = ()
+def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
+    """How to judge with the keys that this job has, and what the run then leaves out. Raises ConfigError."""
+    settings = checkout.settings.value
+    lacks_key = job.plan.without_secrets and needs_key(settings.judge, job.environ)
+    if job.base.unproven is not None:
+        lacks_key = asks_a_server(settings.judge)
+    narrowed = Narrowed(settings, ())
     if lacks_key:
         why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
-        narrowed = without_key(settings.value, checkout.golden, checkout.policy, why)
-        notes = narrowed.notes
-        if narrowed.outcome is not None:
-            document = job.redact.tree(narrowed.outcome.document)
-            return Judged(settings, outcome=replace(narrowed.outcome, document=document), notes=notes)
-        settings = Trusted(narrowed.settings)
-        unproven = unproven or narrowed.unproven
-    return Judged(_with_canaries(settings, job.event.kind), unproven, notes=notes)
+        narrowed = without_key(settings, checkout.golden, checkout.policy, why)
+    if narrowed.outcome is not None:
+        document = job.redact.tree(narrowed.outcome.document)
+        return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
+    return replace(
+        narrowed,
+        settings=_with_canaries(narrowed.settings, job.event.kind),
+        unproven=job.base.unproven or narrowed.unproven,
+    )
 
 
-def _run_plan(checkout: Checkout, judged: Judged, context: RunContext) -> RunPlan:
-    plan = run_plan(judged.settings.value, context, golden=checkout.golden, command="gate")
-    return plan.requiring(checkout.policy.named_metrics)
-
-
-def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
+def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
     """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs.
 
     Which ones differ is a note: a step before the gate may have edited them.
@@ -311,15 +275,16 @@ def _file_notes(changed: Sequence[str] | None, commit: str) -> tuple[str, ...]:
     return (f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}.",)
 
 
-def _earlier_run(job: Job, settings: Settings, plan: RunPlan, write: Write) -> RunDirectory | None:
+def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     """A run that this pull request had before of the same files, if they tell which system answers."""
     pull = job.event.pull_request
     tree = None if plan.invocation is None else plan.invocation.tree
     if job.api is None or tree is None or pull is None or pull.is_fork:
         return None
-    entrypoint = recognised(settings.system.entrypoint)
+    system = job.settings.system
+    entrypoint = recognised(system.entrypoint)
     if entrypoint is not None:
-        is_in_files = entrypoint.kind.runs_users_code or settings.system.version is not None
+        is_in_files = entrypoint.kind.runs_users_code or system.version is not None
         if not (entrypoint.can_be_asked_again and is_in_files):
             return None
     folder = job.temporary / "earlier"
@@ -336,8 +301,11 @@ def _blocking(job: Job, settings: Settings) -> Settings:
     return settings.having("gate.fail_on", "inconclusive")
 
 
-def _refuse_configured_baseline(job: Job) -> None:
-    """A pull request's own config file must not choose the baseline. Raises ConfigError."""
+def refuse_own_baseline(job: Job) -> None:
+    """A pull request's own config file must not choose the baseline, nor an input one that nobody reviews.
+
+    Raises ConfigError.
+    """
     chosen, named = job.inputs.baseline, job.settings.gate
     found = [key for key in OWN_SETTINGS if key in job.settings.from_file]
     if found and (found != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
@@ -360,13 +328,14 @@ def _refuse_configured_baseline(job: Job) -> None:
             where="gate.baseline_commit",
             hint="Use the input `baseline: commit`, or --baseline commit with --github.",
         )
+    job.check_baseline_inputs()
 
 
-def _with_canaries(settings: Trusted[Settings], kind: EventKind) -> Trusted[Settings]:
+def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
     """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
-    if settings.value.judge.canaries is not None or kind not in _CANARY_EVENTS:
+    if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
-    return Trusted(settings.value.having("judge.canaries", CANARIES))
+    return settings.having("judge.canaries", CANARIES)
 
 
 def find_comparison(job: Job, settings: Settings, base_commit: str | None, write: Write) -> Comparison:
@@ -380,20 +349,25 @@ def find_comparison(job: Job, settings: Settings, base_commit: str | None, write
         return Comparison()
     if job.api is None:
         return Comparison(notes=("No baseline: there is no GitHub token to find earlier runs.",))
+    notes: tuple[str, ...] = ()
+    if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
+        notes = (NO_BASE_COMMIT,)
     found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
+    history, damage = history_from(found.history)
+    without_run = Comparison(history=history, notes=notes if damage is None else (*notes, damage))
     if not isinstance(found, TrustedBaseline):
         if base_commit is not None:
-            return Comparison(history=found.history)
-        return Comparison(history=found.history, unproven=found.unproven, notes=(found.reason,))
+            return without_run
+        return replace(without_run, unproven=found.unproven, notes=(found.reason, *without_run.notes))
     try:
         run = found.materialise(job.temporary / "baseline")
     except RagstoneError as error:
         reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
         unproven = f"Not proven. {reason}" if base_commit is None else None
-        return Comparison(history=found.history, unproven=unproven, notes=(reason,))
+        return replace(without_run, unproven=unproven, notes=(reason, *without_run.notes))
     carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
     write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
-    return Comparison(run, found, found.history)
+    return replace(without_run, run=run, trusted=found)
 
 
 def _links(job: Job, base_commit: str | None, baseline: TrustedBaseline | None) -> Links:
@@ -450,23 +424,16 @@ def _members(run: Path, within: Path | None) -> dict[str, bytes]:
     return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
 
 
-def _past(job: Job, checkout: Checkout, comparison: Comparison) -> tuple[RunHistory, tuple[str, ...]]:
-    """The history of the baseline's branch, which only a run that can be its baseline extends; and notes on it."""
-    notes: list[str] = []
-    if checkout.settings.value.run.history is not None:
-        notes.append("`[run] history` is ignored: on GitHub the history comes with the baseline.")
-    history, damage = history_from(comparison.history)
-    if damage is not None:
-        notes.append(damage)
-    past = RunHistory(
-        history,
+def _past(job: Job, policy: Policy, comparison: Comparison) -> RunHistory:
+    """The history of the baseline's branch, which only a run that can be its baseline extends."""
+    return RunHistory(
+        comparison.history,
         main=_role(job, comparison.trusted).refusal is None,
         pull_request=merged_pull_request(job.event.message),
         github_run=job.event.run_id or None,
         event=job.event.kind.value,
-        releases=tagged_commits(job.api, checkout.policy) if job.api is not None else {},
+        releases=tagged_commits(job.api, policy) if job.api is not None else {},
     )
-    return past, tuple(notes)
 
 
 def _show_log(log: Path, write: Write, of: str = "") -> None:

@@ -25,6 +25,7 @@ from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.branch_history import tagged_commits
+from ragstone.github.commit_files import CommitFiles
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
@@ -86,9 +87,8 @@ async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, 
     terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
     history, damage = history_from(known.history if known is not None else None)
     past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
-    changes = changes_by_a_fork(
-        api, head.head_sha, settings, policy, workspace=job.places.workspace, folder=job.temporary / "changes"
-    )
+    files = CommitFiles(api, head.head_sha, settings, job.places.workspace, job.temporary)
+    changes = changes_by_a_fork(files, settings, policy)
     current = ComparedRun(vouched.scores, run)
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
     terms = replace(terms, baseline=rejudged.baseline)

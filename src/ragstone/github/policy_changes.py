@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import zip_longest
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import SecretStr
 
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.files import read_regular
 from ragstone.formatting import clipped, counted, some
@@ -27,19 +25,15 @@ from ragstone.gate.policy_changes import (
     sample_changes,
 )
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.github.api.base_files import list_base_files, read_base_files
-from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
-from ragstone.github.api.reviewed import base_commit
-from ragstone.github.job import Job
-from ragstone.github.trusted_config import read_base_config
+from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Bound, GoldenSet
 from ragstone.report.summary import SUBJECTS
 from ragstone.settings.settings import METRICS, TABLES, JudgeSettings, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
-_Read = Callable[[Iterable[str], str], Mapping[str, Path]]
 _Value = TypeVar("_Value")
 _PATTERN = "*?["
 _MAX_SHOWN = 80
@@ -62,23 +56,28 @@ class GateChanges:
 
 
 def changes_to_the_gate(
-    job: Job, settings: Settings, policy: Policy, golden: GoldenSet, baseline: RunDirectory | None
+    kind: EventKind,
+    base_files: BaseFiles,
+    settings: Settings,
+    policy: Policy,
+    golden: GoldenSet,
+    baseline: RunDirectory | None,
 ) -> GateChanges:
     """What a pull request changes about policy, golden set and judge, from the files of its base.
 
     If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events. `settings` are
     those of the checkout that its base allows.
     """
-    if job.event.kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
+    if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return GateChanges()
-    subject = SUBJECTS[0 if job.event.kind is EventKind.PULL_REQUEST else 1]
+    subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
     unproven = None
     try:
-        sha = base_commit(job.api, job.base) if job.api is not None else None
-        if job.api is None or sha is None:
-            return _from_baseline(policy, golden, baseline, "there is no GitHub token")
-        commit = Commit(job.api, sha, settings, job.places.workspace, job.temporary / "changes")
-        base = commit.settings()
+        files = base_files.commit
+        if files is None:
+            return _from_baseline(policy, golden, baseline, "the checkout is the base itself")
+        commit = Commit(files, settings)
+        base = files.settings
         rules = policy_changes(commit.policy(base), policy)
         before = commit.samples(base)
         moved = moved_must_pass(policy, before, golden)
@@ -95,7 +94,7 @@ def changes_to_the_gate(
             commit.metric_changes(base, settings),
             _price_change(base, settings),
         )
-    except (GitHubApiError, RagstoneError) as error:
+    except (BaseUnreadable, GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
         return replace(_from_baseline(policy, golden, baseline, why), unproven=unproven)
     return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
@@ -106,14 +105,12 @@ def in_turns(*kinds: Sequence[str]) -> list[str]:
     return [one for turn in zip_longest(*kinds) for one in turn if one is not None]
 
 
-def changes_by_a_fork(
-    api: GitHubApi, sha: str, settings: Settings, policy: Policy, *, workspace: Path, folder: Path
-) -> tuple[str, ...]:
-    """Sentences on what a fork's commit `sha` changes, compared with the `policy` of this checkout, which decides."""
+def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> tuple[str, ...]:
+    """Sentences on what a fork's commit changes, compared with the `policy` of this checkout, which decides."""
     try:
-        list_base_files(api, sha)  # check that GitHub knows the commit: else all of its files would seem removed
-        commit = Commit(api, sha, settings, workspace, folder)
-        theirs = commit.settings()
+        files.list()  # check that GitHub knows the commit: else all of its files would seem removed
+        commit = Commit(files, settings)
+        theirs = files.settings
         decided = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
         measured = setting_changes(_own(settings, theirs), theirs)
     except (GitHubApiError, RagstoneError) as error:
@@ -124,87 +121,63 @@ def changes_by_a_fork(
 
 
 class Commit:
-    """The gate's files at a commit. `settings` are those of the checkout, for the location of the files."""
+    """The policy, metrics and golden set of a commit with `files`; `checkout` are the settings of the checkout."""
 
-    def __init__(self, api: GitHubApi, sha: str, settings: Settings, workspace: Path, folder: Path) -> None:
-        self._api = api
-        self._sha = sha
-        self._checkout = settings
-        self._workspace = workspace.resolve()
-        self._folder = folder
-        self._place = settings.root.resolve().relative_to(self._workspace)
-
-    def settings(self) -> Settings:
-        """The settings in its config file alone. Raises GitHubApiError and ConfigError."""
-        return read_base_config(self._checkout, self._workspace, self._read, self._folder / "config")
+    def __init__(self, files: CommitFiles, checkout: Settings) -> None:
+        self._files = files
+        self._checkout = checkout
 
     def policy(self, settings: Settings) -> Policy:
         """Its policy, with accepted drops. Raises GitHubApiError and ConfigError."""
-        name = self._given("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds) or POLICY_FILE
-        file = self._inside(name)
-        beside = file.with_name(ACCEPTED_FILE) if name != POLICY_FILE else self._place / ACCEPTED_FILE
-        found = self._read([file.as_posix(), beside.as_posix()], "policy")
-        if file.as_posix() in found:
-            return load_policy(found[file.as_posix()], known_metrics=None, calibration=False)
-        return default_policy(self._folder / "policy" / self._place)
+        files = self._files
+        own = self._in_force("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds)
+        path = files.inside(own or POLICY_FILE)
+        folder = files.new_folder()
+        present = files.read([path.as_posix(), path.with_name(ACCEPTED_FILE).as_posix()], folder)
+        if path.as_posix() in present:
+            return load_policy(present[path.as_posix()], known_metrics=None, calibration=False)
+        return default_policy(folder / files.place)
 
     def metric_changes(self, base: Settings, head: Settings) -> tuple[str, ...]:
         """The metrics of the project that differ between two settings, one of them those of this commit.
 
         A function's file is compared with that of the checkout. Raises GitHubApiError and ConfigError.
         """
-        folder = self._inside(self._checkout.system.working_directory or ".")
-        paths: dict[str, Path] = {}
+        files = self._files
+        folder = files.inside(self._checkout.system.working_directory or ".")
+        paths: dict[str, str] = {}
         for name in base.metrics.keys() & head.metrics.keys():
             spec = base.metrics[name].python
             if spec is not None and spec == head.metrics[name].python:
-                file = source_file(spec, self._workspace / folder, where=f"metrics.{name}.python")
-                paths[name] = self._inside_root(folder / file)
-        names = {path.as_posix() for path in paths.values()}
-        theirs = self._read(sorted(names), "functions") if names else {}
+                file = source_file(spec, files.workspace / folder, where=f"metrics.{name}.python")
+                paths[name] = files.inside(files.workspace / folder / file).as_posix()
+        theirs = files.read(sorted({*paths.values()})) if paths else {}
         changed: dict[str, str] = {}
         for name, path in paths.items():
-            here = read_regular(self._workspace / path, within=self._workspace, limit=MAX_SOURCE_BYTES)
-            there = theirs.get(path.as_posix())
-            if there is None or source_digest(there.read_bytes()) != source_digest(here):
-                changed[name] = path.as_posix()
+            own = read_regular(files.workspace / path, within=files.workspace, limit=MAX_SOURCE_BYTES)
+            if path not in theirs or source_digest(theirs[path].read_bytes()) != source_digest(own):
+                changed[name] = path
         return metric_changes(base.metrics, head.metrics, changed)
 
     def samples(self, settings: Settings) -> GoldenSet:
         """The samples of its golden set that count. Raises GitHubApiError and GoldenSetError."""
-        paths = self._given("golden.paths", settings.golden.paths, self._checkout.golden.paths)
-        names = [self._inside(path).as_posix() for path in paths]
-        if not names:
-            return GoldenSet(())
-        if any(sign in name for name in names for sign in _PATTERN):
+        own = self._in_force("golden.paths", settings.golden.paths, self._checkout.golden.paths)
+        paths = [self._files.inside(path).as_posix() for path in own]
+        names = paths
+        if any(sign in path for path in paths for sign in _PATTERN):
             # This may be more than the patterns match: they are applied below as usual.
-            names = [path for path in list_base_files(self._api, self._sha) if any(fnmatch(path, n) for n in names)]
-        if not self._read(names, "golden"):
+            names = [name for name in self._files.list() if any(fnmatch(name, path) for path in paths)]
+        folder = self._files.new_folder()
+        if not names or not self._files.read(names, folder):
             return GoldenSet(())
         golden = load_golden_set(
-            [self._inside(path).as_posix() for path in paths],
-            root=self._folder / "golden",
-            columns=settings.golden.columns or None,
-            limit=self._checkout.golden.limit,
+            paths, root=folder, columns=settings.golden.columns or None, limit=self._checkout.golden.limit
         )
         return golden.only(lambda sample: not sample.draft)
 
-    def _read(self, paths: Iterable[str], name: str) -> Mapping[str, Path]:
-        return read_base_files(self._api, self._sha, paths, self._folder / name)
-
-    def _given(self, key: str, theirs: _Value, ours: _Value) -> _Value:
+    def _in_force(self, key: str, theirs: _Value, ours: _Value) -> _Value:
         """The value of a setting: a flag, input or environment variable applies to both commits."""
         return theirs if key in self._checkout.from_file or not ours else ours
-
-    def _inside(self, path: str) -> Path:
-        """`path` from the settings, relative to the root of the repository."""
-        return self._inside_root(self._place / path)
-
-    def _inside_root(self, path: Path) -> Path:
-        given = Path(os.path.normpath(self._workspace / path))
-        if not given.is_relative_to(self._workspace):
-            raise ConfigError(f"{path} is outside the repository.")
-        return given.relative_to(self._workspace)
 
 
 def _judge_change(base: Settings, head: Settings) -> list[str]:

@@ -11,22 +11,21 @@ the job (`fail_on`) and how many samples are evaluated (`limit`) follow the base
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
-from ragstone.github.api.base_files import read_base_files
-from ragstone.github.api.client import GitHubApi, GitHubApiError
-from ragstone.github.api.reviewed import ReviewedBase, base_commit
+from ragstone.github.api.client import GitHubApiError
+from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
 from ragstone.github.inputs import INPUTS
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED
 from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
-from ragstone.settings.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings
+from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import Settings
 from ragstone.settings.variables import SECRET_NAME
 from ragstone.system.environment import passed_names
@@ -80,17 +79,9 @@ class Restricted:
 
 
 def restrict_to_base(
-    settings: Settings,
-    *,
-    reviewed: ReviewedBase,
-    api: GitHubApi | None,
-    environ: Mapping[str, str],
-    workspace: Path,
-    folder: Path,
+    settings: Settings, base_files: BaseFiles, *, environ: Mapping[str, str], workspace: Path
 ) -> Restricted:
     """`settings` in which nothing can redirect the judge's key or the answers, or add a model.
-
-    `folder`, which must not exist yet, is for base files.
 
     Raises ConfigError for a value in the checkout's config that differs from the base's, and GitHubError if the base is
     needed and can't be read.
@@ -116,8 +107,9 @@ def restrict_to_base(
         return Restricted(Trusted(settings))
     needed = bool(wanted or bundle or secrets or unpinned)
     try:
-        base = _Base.of(settings, reviewed=reviewed, api=api, workspace=workspace, folder=folder)
-    except _Unreadable as unreadable:
+        base = base_files.commit
+        base_settings = None if base is None else base.settings
+    except (BaseUnreadable, GitHubApiError) as unreadable:
         if exposed is not None:
             raise exposed from None
         if not needed:
@@ -132,84 +124,31 @@ def restrict_to_base(
             where=_place(settings),
             hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
         ) from None
-    if base.is_checkout:
+    if base is None or base_settings is None:  # the checkout is the base itself
         return Restricted(Trusted(settings))
     if exposed is not None:
         raise exposed
     if unpinned:
         raise _unpinned(settings.judge.name)
     if entrusted:
-        wanted += [key for key in GUARDED if key in base.settings.from_file and not _value(settings, key)]
-        if _other_provider(settings, base.settings):
+        wanted += [key for key in GUARDED if key in base_settings.from_file and not _value(settings, key)]
+        if _other_provider(settings, base_settings):
             raise _refused("judge.name", settings, base)
     for key in wanted:
-        if _value(settings, key) != _value(base.settings, key):
+        if _value(settings, key) != _value(base_settings, key):
             raise _refused(key, settings, base)
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
         settings = _with_bundle(settings, bundle, base)
     notes: tuple[str, ...] = ()
     if budget_open:
-        settings, notes = _within_budget(settings, base)
-    theirs = {key: _value(base.settings, key) for key in _OF_VERDICT}
+        settings, notes = _within_budget(settings, base_settings)
+    theirs = {key: _value(base_settings, key) for key in _OF_VERDICT}
     allowed = _as_in_base(settings, theirs, "as in the base branch")
     return replace(allowed, notes=(*notes, *allowed.notes))
 
 
 _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
-
-
-class _Unreadable(Exception):  # noqa: N818 - an outcome to report
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """The base's config, and how to read its files. `is_checkout`: the checkout is the base itself."""
-
-    settings: Settings
-    sha: str
-    read: Callable[[Iterable[str], str], Mapping[str, Path]]
-    workspace: Path
-    is_checkout: bool = False
-
-    @classmethod
-    def of(
-        cls, settings: Settings, *, reviewed: ReviewedBase, api: GitHubApi | None, workspace: Path, folder: Path
-    ) -> _Base:
-        if api is None:
-            raise _Unreadable("there is no GitHub token")
-        try:
-            sha = base_commit(api, reviewed)
-            if sha is None:
-                return cls(settings, reviewed.event.sha, lambda _paths, _name: {}, workspace, is_checkout=True)
-
-            def read(paths: Iterable[str], name: str) -> Mapping[str, Path]:
-                return read_base_files(api, sha, paths, folder / name)
-
-            found = read_base_config(settings, workspace, read, folder / "config")
-        except GitHubApiError as api_error:
-            raise _Unreadable(str(api_error)) from None
-        return cls(found, sha, read, workspace)
-
-
-def read_base_config(
-    settings: Settings, workspace: Path, read: Callable[[Iterable[str], str], Mapping[str, Path]], folder: Path
-) -> Settings:
-    """The settings in the base's config file alone; `read` writes files of the base to `folder`.
-
-    The file is the one named by the workflow, else the one at the location of the checkout's. Raises ConfigError if the
-    base's config can't be read, and GitHubApiError.
-    """
-    place = settings.root.resolve().relative_to(workspace.resolve())
-    names = (settings.config.name,) if settings.config is not None else (CONFIG_FILE, PYPROJECT)
-    read([(place / name).as_posix() for name in names], folder.name)
-    root = folder / place
-    config = root / names[0] if settings.config is not None and (root / names[0]).is_file() else None
-    try:
-        return load_settings(directory=root, environ={}, config=config)
-    except ConfigError as error:
-        raise ConfigError(f"the base branch's config can't be read: {error.message}", hint=error.hint) from None
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
@@ -272,7 +211,7 @@ def _unpinned(name: str) -> ConfigError:
     )
 
 
-def _refused(key: str, settings: Settings, base: _Base) -> ConfigError:
+def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
     given = "" if key in (DIGESTS, CLUSTER) else "with a key, "
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
@@ -305,7 +244,7 @@ def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozen
     return frozenset(name for name in passed if environ[name].strip() in keys or SECRET_NAME.search(name))
 
 
-def _check_secrets(secrets: frozenset[str], settings: Settings, base: _Base, environ: Mapping[str, str]) -> None:
+def _check_secrets(secrets: frozenset[str], settings: Settings, base: CommitFiles, environ: Mapping[str, str]) -> None:
     for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
         raise ConfigError(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
@@ -330,9 +269,9 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
     return None
 
 
-def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
+def _with_bundle(settings: Settings, bundle: str, base: CommitFiles) -> Settings:
     """The base's copy of the certificates: the checkout's may be changed, now or while user code runs."""
-    found = base.read([bundle], "ca").get(bundle)
+    found = base.read([bundle]).get(bundle)
     if found is None or found.read_bytes() != read_regular(
         base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
     ):
@@ -343,9 +282,9 @@ def _with_bundle(settings: Settings, bundle: str, base: _Base) -> Settings:
 # -- the budget --------------------------------------------------------------------------------------------------------
 
 
-def _within_budget(settings: Settings, base: _Base) -> tuple[Settings, tuple[str, ...]]:
+def _within_budget(settings: Settings, base: Settings) -> tuple[Settings, tuple[str, ...]]:
     """A pull request can lower the base's limit, but not raise it."""
-    mine, theirs = settings.judge.max_cost_usd, base.settings.judge.max_cost_usd
+    mine, theirs = settings.judge.max_cost_usd, base.judge.max_cost_usd
     if theirs is None or (mine is not None and mine <= theirs):
         return settings, ()
     says = "does not set it" if mine is None else f"has {mine:g}"
