@@ -23,9 +23,6 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 CHECKOUT = "checkout"
-NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
-OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
-"""Settings with which a config file could choose what it is compared with."""
 
 
 def find_base_commit(job: Job) -> str | None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, write_members
-from ragstone.evaluation.directory import MANIFEST, SAMPLES, SYSTEM_LOG, RunDirectory
-from ragstone.evaluation.lineage import CARRIED, lineage
-from ragstone.evaluation.replay import confirm
+from ragstone.errors import RagstoneError
+from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
+from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.evaluation.rounds.session import RunPlan
-from ragstone.files import read_regular
 from ragstone.formatting import counted, some
 from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
@@ -26,66 +21,29 @@ from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
-from ragstone.github.base_commit import NO_BASE_COMMIT, OWN_SETTINGS, find_base_commit, prepare_base
+from ragstone.github.base_commit import find_base_commit, prepare_base
 from ragstone.github.branch_history import merged_pull_request, tagged_commits
+from ragstone.github.checkout import Checkout, choose_judge, read_checkout
 from ragstone.github.commit_files import BaseFiles
-from ragstone.github.credentials import asks_a_server
+from ragstone.github.comparison import Comparison, find_comparison, refuse_own_baseline
 from ragstone.github.job import Job
-from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_to_the_gate
-from ragstone.github.reviewed_templates import reviewed_templates
 from ragstone.github.trusted_config import Trusted, restrict_to_base
-from ragstone.golden.sample import GoldenSet
-from ragstone.history.file import History
-from ragstone.judge.llm.account_settings import needs_key
-from ragstone.pipeline.baseline import open_baseline
-from ragstone.pipeline.baseline_search import TrustedBaseline, find_baseline, history_from
+from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
-from ragstone.pipeline.gate_request import gate_policy
 from ragstone.pipeline.history import RunHistory
-from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, Narrowed, without_key
 from ragstone.pipeline.role import Role
-from ragstone.pipeline.run_plan import read_golden_set, run_plan
+from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
 from ragstone.report.parts import Links
-from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
 
-_CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
 _LOG_TAIL = 64 * 1024
 
 
 Write = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """What a job evaluates and decides by, read once before any code of the checkout runs.
-
-    Later changes by user code have no effect.
-    """
-
-    settings: Trusted[Settings]
-    policy: Policy
-    golden: GoldenSet
-    templates: Templates | None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has it.
-
-    `history` is that of the branch. `unproven` says why the run can't pass without the baseline.
-    """
-
-    run: RunDirectory | None = None
-    trusted: TrustedBaseline | None = None
-    history: History = field(default_factory=History)
-    unproven: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +94,7 @@ async def evaluate(job: Job, write: Write) -> Evaluation:
             plan, file_notes = comparing_files(plan.requiring(checkout.policy.named_metrics), job)
             notes += file_notes
             comparison = find_comparison(job, checkout.settings.value, base_commit, write)
-            changed = changes_to_the_gate(
-                job.event.kind,
-                base_files,
-                checkout.settings.value,
-                checkout.policy,
-                checkout.golden,
-                comparison.run,
-            )
+            changed = changes_to_the_gate(job.event.kind, base_files, checkout, comparison.run)
             changes += changed.sentences
             notes = changed.sentences + notes + comparison.notes
             request = GateRequest(
@@ -207,46 +158,6 @@ async def _run(
             _show_log(request.base.log, write, of=f" at {request.base.name}")
 
 
-# -- read --------------------------------------------------------------------------------------------------------------
-
-
-def read_checkout(job: Job, allowed: Trusted[Settings], base_files: BaseFiles) -> Checkout:
-    """Everything in the checkout that affects the verdict. Raises ConfigError, and what reading raises."""
-    settings = _blocking(job, allowed.value)
-    policy = gate_policy(settings)
-    reviewed = reviewed_templates(settings, base_files)
-    if settings.golden.only or settings.golden.tags:
-        raise ConfigError(
-            "a job on GitHub evaluates the whole golden set.",
-            where="RAGSTONE_ONLY or RAGSTONE_TAG",
-            hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
-        )
-    notes = reviewed.notes
-    if settings.run.history is not None:
-        notes = (*notes, "`[run] history` is ignored: on GitHub the history comes with the baseline.")
-    return Checkout(Trusted(settings), policy, read_golden_set(settings), reviewed.templates, notes)
-
-
-def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
-    """How to judge with the keys that this job has, and what the run then leaves out. Raises ConfigError."""
-    settings = checkout.settings.value
-    lacks_key = job.plan.without_secrets and needs_key(settings.judge, job.environ)
-    if job.base.unproven is not None:
-        lacks_key = asks_a_server(settings.judge)
-    narrowed = Narrowed(settings, ())
-    if lacks_key:
-        why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
-        narrowed = without_key(settings, checkout.golden, checkout.policy, why)
-    if narrowed.outcome is not None:
-        document = job.redact.tree(narrowed.outcome.document)
-        return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
-    return replace(
-        narrowed,
-        settings=_with_canaries(narrowed.settings, job.event.kind),
-        unproven=job.base.unproven or narrowed.unproven,
-    )
-
-
 def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
     """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs.
 
@@ -291,85 +202,6 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     return find_earlier_run(job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write)
 
 
-def _blocking(job: Job, settings: Settings) -> Settings:
-    """`settings` with which a run whose base is not reviewed doesn't end the job with success.
-
-    A commit's checks, that of the job among them, count for every change that it heads.
-    """
-    if job.base.unreviewed is None or settings.gate.fail_on == "never":
-        return settings
-    return settings.having("gate.fail_on", "inconclusive")
-
-
-def refuse_own_baseline(job: Job) -> None:
-    """A pull request's own config file must not choose the baseline, nor an input one that nobody reviews.
-
-    Raises ConfigError.
-    """
-    chosen, named = job.inputs.baseline, job.settings.gate
-    found = [key for key in OWN_SETTINGS if key in job.settings.from_file]
-    if found and (found != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
-        value = chosen if found[0] == "gate.baseline" else getattr(named, found[0].partition(".")[2])
-        raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
-            where=found[0],
-            hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
-            "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
-        )
-    if named.baseline_folder is not None:
-        raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not a folder (found '{named.baseline_folder}').",
-            where="gate.baseline_folder",
-            hint="Remove it from the config file, the environment and the command.",
-        )
-    if named.baseline_commit is not None:
-        raise ConfigError(
-            f"on GitHub the base commit follows from the event (found '{named.baseline_commit}').",
-            where="gate.baseline_commit",
-            hint="Use the input `baseline: commit`, or --baseline commit with --github.",
-        )
-    job.check_baseline_inputs()
-
-
-def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
-    """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
-    if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
-        return settings
-    return settings.having("judge.canaries", CANARIES)
-
-
-def find_comparison(job: Job, settings: Settings, base_commit: str | None, write: Write) -> Comparison:
-    """The baseline to compare with, or none and a note with the reason. Raises BaselineError.
-
-    With a `base_commit`, the run is compared with that, and the baseline only gives judgements and lineage.
-    """
-    if job.plan.baseline is BaselineSource.PATH:
-        return Comparison(_baseline_at(settings, job.temporary / "baseline"))
-    if job.plan.baseline is BaselineSource.NONE:
-        return Comparison()
-    if job.api is None:
-        return Comparison(notes=("No baseline: there is no GitHub token to find earlier runs.",))
-    notes: tuple[str, ...] = ()
-    if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
-        notes = (NO_BASE_COMMIT,)
-    found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
-    history, damage = history_from(found.history)
-    without_run = Comparison(history=history, notes=notes if damage is None else (*notes, damage))
-    if not isinstance(found, TrustedBaseline):
-        if base_commit is not None:
-            return without_run
-        return replace(without_run, unproven=found.unproven, notes=(found.reason, *without_run.notes))
-    try:
-        run = found.materialise(job.temporary / "baseline")
-    except RagstoneError as error:
-        reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
-        unproven = f"Not proven. {reason}" if base_commit is None else None
-        return replace(without_run, unproven=unproven, notes=(reason, *without_run.notes))
-    carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
-    write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
-    return replace(without_run, run=run, trusted=found)
-
-
 def _links(job: Job, base_commit: str | None, baseline: TrustedBaseline | None) -> Links:
     event = job.event
     compared = baseline.url if baseline is not None else None
@@ -399,29 +231,6 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
         return Role(refusal)
     carries = refusal is None and baseline.branch == branch
     return Role(refusal, carries, baseline.run_id, (baseline.carried_by or baseline.run_id, job.inputs.artifact_name))
-
-
-def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
-    """The baseline in the folder named by the workflow, copied out of reach of user code, with recomputed scores."""
-    named = str(settings.gate.baseline)
-    source = settings.path(named)
-    try:
-        write_members(_members(source, settings.within), target)
-        if os.path.lexists(source / CARRIED / MANIFEST):
-            write_members(_members(source / CARRIED, settings.within), target / CARRIED)
-        return confirm(open_baseline(target))
-    except OSError as error:
-        raise BaselineError(
-            f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
-            where=named,
-            hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
-        ) from None
-    except RunDirectoryError as error:
-        raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
-
-
-def _members(run: Path, within: Path | None) -> dict[str, bytes]:
-    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
 
 
 def _past(job: Job, policy: Policy, comparison: Comparison) -> RunHistory:

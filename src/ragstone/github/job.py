@@ -8,13 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from ragstone.errors import ConfigError
 from ragstone.evaluation.redact import Redactor
 from ragstone.github.annotations import Places
-from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import Event
-from ragstone.github.api.reviewed import ReviewedBase, why_unreviewed
-from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
+from ragstone.github.api.reviewed import ReviewedBase
+from ragstone.github.api.trusted_runs import GitHubArtifacts
 from ragstone.github.container.container import Container
 from ragstone.github.inputs import ActionInputs
 from ragstone.github.plan import JobPlan
@@ -52,29 +51,6 @@ class Job:
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
-
-    def check_baseline_inputs(self) -> None:
-        """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
-        branch, workflow = self.inputs.baseline_branch, self.inputs.baseline_workflow
-        unreviewed = None if branch is None else why_unreviewed(self.api, self.event, branch)
-        if unreviewed is not None:
-            raise ConfigError(
-                f"'{branch}' {unreviewed}, so its runs can't be baselines.",
-                where="input 'baseline-branch'",
-                hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
-            )
-        if workflow is None or self.api is None:
-            return
-        try:
-            workflow_id(self.api, workflow)
-        except GitHubApiError as api_error:
-            if api_error.kind is ApiErrorKind.NOT_FOUND:
-                raise ConfigError(
-                    f"this repository has no workflow {workflow}.",
-                    where="input 'baseline-workflow'",
-                    hint="Name a file in .github/workflows on the default branch, such as ragstone.yml.",
-                ) from None
-            # For other reasons, the search for the baseline says why there is none.
 
     def artifacts(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
         """The artifacts on `branch` of this job's workflow, the one whose run it reports, or that of the input."""

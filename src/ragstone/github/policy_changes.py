@@ -27,6 +27,7 @@ from ragstone.gate.policy_changes import (
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
+from ragstone.github.checkout import Checkout
 from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Bound, GoldenSet
@@ -56,21 +57,16 @@ class GateChanges:
 
 
 def changes_to_the_gate(
-    kind: EventKind,
-    base_files: BaseFiles,
-    settings: Settings,
-    policy: Policy,
-    golden: GoldenSet,
-    baseline: RunDirectory | None,
+    kind: EventKind, base_files: BaseFiles, checkout: Checkout, baseline: RunDirectory | None
 ) -> GateChanges:
     """What a pull request changes about policy, golden set and judge, from the files of its base.
 
-    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events. `settings` are
-    those of the checkout that its base allows.
+    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events.
     """
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return GateChanges()
     subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
+    settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
     unproven = None
     try:
         files = base_files.commit

@@ -30,6 +30,7 @@ from ragstone.github.api.commands import (
 )
 from ragstone.github.api.event import Event, load_event
 from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.comparison import check_baseline_inputs
 from ragstone.github.container.container import Container
 from ragstone.github.credentials import without_credentials
 from ragstone.github.evaluate import Evaluation, evaluate
@@ -231,7 +232,7 @@ async def _report_of_pull(job: Job) -> Report:
     """The result of a pull request's own run. The exit code is 0: that run already has its own."""
     if job.api is None:
         raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
-    job.check_baseline_inputs()
+    check_baseline_inputs(job)
     with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
         report = await fork_report(job, job.api)
         if report.document is not None:

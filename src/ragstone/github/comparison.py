@@ -1,0 +1,151 @@
+"""What a run is compared with: the newest good run, the base commit, or the run that the workflow names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, write_members
+from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.lineage import CARRIED
+from ragstone.evaluation.replay import confirm
+from ragstone.files import read_regular
+from ragstone.github.api.client import ApiErrorKind, GitHubApiError
+from ragstone.github.api.reviewed import why_unreviewed
+from ragstone.github.api.trusted_runs import workflow_id
+from ragstone.github.job import Job
+from ragstone.github.plan import BaselineSource
+from ragstone.history.file import History
+from ragstone.pipeline.baseline import open_baseline
+from ragstone.pipeline.baseline_search import TrustedBaseline, find_baseline, history_from
+from ragstone.settings.settings import Settings
+
+_NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
+_OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
+"""Settings with which a config file could choose what it is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has it.
+
+    `history` is that of the branch. `unproven` says why the run can't pass without the baseline.
+    """
+
+    run: RunDirectory | None = None
+    trusted: TrustedBaseline | None = None
+    history: History = field(default_factory=History)
+    unproven: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def refuse_own_baseline(job: Job) -> None:
+    """A pull request's own config file must not choose the baseline, nor an input one that nobody reviews.
+
+    Raises ConfigError.
+    """
+    chosen, named = job.inputs.baseline, job.settings.gate
+    found = [key for key in _OWN_SETTINGS if key in job.settings.from_file]
+    if found and (found != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
+        value = chosen if found[0] == "gate.baseline" else getattr(named, found[0].partition(".")[2])
+        raise ConfigError(
+            f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
+            where=found[0],
+            hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
+            "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
+        )
+    if named.baseline_folder is not None:
+        raise ConfigError(
+            f"on GitHub the workflow chooses the baseline, not a folder (found '{named.baseline_folder}').",
+            where="gate.baseline_folder",
+            hint="Remove it from the config file, the environment and the command.",
+        )
+    if named.baseline_commit is not None:
+        raise ConfigError(
+            f"on GitHub the base commit follows from the event (found '{named.baseline_commit}').",
+            where="gate.baseline_commit",
+            hint="Use the input `baseline: commit`, or --baseline commit with --github.",
+        )
+    check_baseline_inputs(job)
+
+
+def check_baseline_inputs(job: Job) -> None:
+    """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
+    branch, workflow = job.inputs.baseline_branch, job.inputs.baseline_workflow
+    unreviewed = None if branch is None else why_unreviewed(job.api, job.event, branch)
+    if unreviewed is not None:
+        raise ConfigError(
+            f"'{branch}' {unreviewed}, so its runs can't be baselines.",
+            where="input 'baseline-branch'",
+            hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
+        )
+    if workflow is None or job.api is None:
+        return
+    try:
+        workflow_id(job.api, workflow)
+    except GitHubApiError as api_error:
+        if api_error.kind is ApiErrorKind.NOT_FOUND:
+            raise ConfigError(
+                f"this repository has no workflow {workflow}.",
+                where="input 'baseline-workflow'",
+                hint="Name a file in .github/workflows on the default branch, such as ragstone.yml.",
+            ) from None
+        # For other reasons, the search for the baseline says why there is none.
+
+
+def find_comparison(job: Job, settings: Settings, base_commit: str | None, write: Callable[[str], None]) -> Comparison:
+    """The baseline to compare with, or none and a note with the reason. Raises BaselineError.
+
+    With a `base_commit`, the run is compared with that, and the baseline only gives judgements and lineage.
+    """
+    if job.plan.baseline is BaselineSource.PATH:
+        return Comparison(_baseline_at(settings, job.temporary / "baseline"))
+    if job.plan.baseline is BaselineSource.NONE:
+        return Comparison()
+    if job.api is None:
+        return Comparison(notes=("No baseline: there is no GitHub token to find earlier runs.",))
+    notes: tuple[str, ...] = ()
+    if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
+        notes = (_NO_BASE_COMMIT,)
+    found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
+    history, damage = history_from(found.history)
+    without_run = Comparison(history=history, notes=notes if damage is None else (*notes, damage))
+    if not isinstance(found, TrustedBaseline):
+        if base_commit is not None:
+            return without_run
+        return replace(without_run, unproven=found.unproven, notes=(found.reason, *without_run.notes))
+    try:
+        run = found.materialise(job.temporary / "baseline")
+    except RagstoneError as error:
+        reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
+        unproven = f"Not proven. {reason}" if base_commit is None else None
+        return replace(without_run, unproven=unproven, notes=(reason, *without_run.notes))
+    carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
+    write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
+    return replace(without_run, run=run, trusted=found)
+
+
+def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
+    """The baseline in the folder named by the workflow, copied out of reach of user code, with recomputed scores."""
+    named = str(settings.gate.baseline)
+    source = settings.path(named)
+    try:
+        write_members(_members(source, settings.within), target)
+        if os.path.lexists(source / CARRIED / MANIFEST):
+            write_members(_members(source / CARRIED, settings.within), target / CARRIED)
+        return confirm(open_baseline(target))
+    except OSError as error:
+        raise BaselineError(
+            f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
+            where=named,
+            hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
+        ) from None
+    except RunDirectoryError as error:
+        raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
+
+
+def _members(run: Path, within: Path | None) -> dict[str, bytes]:
+    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}
