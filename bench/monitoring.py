@@ -1,153 +1,169 @@
-"""How often `ragstone monitor` raises a false alarm, and how soon it finds a loss: simulated years of daily looks.
+"""How often `ragstone monitor` raises a false alarm, and how soon it finds a loss: simulated years of daily windows.
 
-    python bench/monitoring.py [--years 200]
+    python bench/monitoring.py [--years 20]
 
-A false alarm is the beginning of an alarm while nothing changed. All figures that are watched share one a year: each is
-simulated at its share, and their number is the sum. A loss begins one or two weeks after the anchor, or half a year
-later, when the noise is better known; its size is in points, and the change to find is 5 points.
-
-At a line, from the first day on: a false alarm is one while the mean is at the line, in all figures that have one by
-default. A mean that is beyond it is so from the first day on.
+Each day has 200 questions, of which all are judged. Its figures and scores go through the monitor's own functions, with
+the default rules. A false alarm is a day with an alert, after one without, while nothing changed. A loss begins after
+28 quiet days.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.surveillance import Observed, surveil, surveil_line
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
+from ragstone.gate.policy import Policy, default_policy
+from ragstone.gate.verdict import Status
+from ragstone.history.lines import FigurePart, MeanPart, RunLine, WindowPart
+from ragstone.tools.monitor.findings import WINDOWS, judge_window
 
-Floats = NDArray[np.float64]
-FIGURES = 11
-"""As many are watched by default: eight of the log, and three metrics."""
-LINES = 6
-"""As many of them have a line by default: five of the log, and faithfulness."""
-ANCHOR = 28
+QUESTIONS = 200
 YEAR = 365
-LOOKS = (FIGURES + LINES) * YEAR
-SHIFT = 0.05
-LOSSES = (0.03, 0.05, 0.1)
-BEYOND = (0.03, 0.05, 0.1, 0.3)
-DAYS_LEFT = 60
+START = datetime(2026, 1, 5, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+SCORES = {"faithfulness": 0.93, "answer_relevancy": 0.8, "context_relevance": 0.75}
+"""Means of the metrics, each a share of three verdicts."""
+
+SHARES = {"slow": 0.01, "errors": 0.005, "without_sources": 0.01, "without_results": 0.02, "abstentions": 0.08}
+FEEDBACK, BAD_FEEDBACK = 20, 0.15
+LATENCY_S, SPREAD = 1.2, 0.5
+"""The median, and the standard deviation of the logarithm."""
+
+DAYS_AFTER = 10
 """A loss that is not found in so many days counts as found then."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Days with `n` samples, each a share of `steps` verdicts. Of the true daily means, in points of 1: `weekend` is
-    what Saturday and Sunday are lower by, `differ` the standard deviation of what days differ by, with the
-    autocorrelation `lasting`, and `swing` the amplitude of a yearly swing that the anchor is anywhere in."""
+    """What days differ by, beyond chance.
+
+    All means are worse by `weekend` on Saturdays and Sundays, and by a drift with the standard deviation `drift` and
+    the autocorrelation `lasting`. From the day `at` on, scores are lower by `loss`, and answers take `slower` times as
+    long.
+    """
 
     name: str
-    mean: float = 0.85
-    steps: int = 3
-    n: int = 200
     weekend: float = 0.0
-    differ: float = 0.0
+    drift: float = 0.0
     lasting: float = 0.0
-    swing: float = 0.0
+    loss: float = 0.0
+    slower: float = 1.0
+    at: int = WINDOWS
 
-    def days(self, rng: np.random.Generator, count: int, *, loss: float = 0.0, at: int = 0) -> list[Observed]:
-        """`count` days, with a `loss` from the day `at` on."""
-        day = np.arange(count)
-        means = self.mean - self.weekend * (day % 7 >= 5) - loss * (day >= at)
-        means += self.swing * np.sin(2.0 * np.pi * (day / YEAR + rng.random()))
-        state = rng.standard_normal(count)
-        for i in range(1, count):
-            state[i] = self.lasting * state[i - 1] + np.sqrt(1.0 - self.lasting**2) * state[i]
-        found = []
-        for i, mean in enumerate(np.clip(means + self.differ * state, 0.001, 0.999)):
-            values = rng.binomial(self.steps, mean, self.n) / self.steps
-            found.append(Observed(float(values.mean()), self.n, float(values.var(ddof=1)), i % 7))
-        return found
-
-    def alarms(self, rng: np.random.Generator, years: int) -> tuple[float, float]:
-        """Alarms a year in all figures together, and the days of a year that a figure is in one."""
-        began, lasted = 0, 0
-        for _ in range(years):
-            states = [False, *_alarms(self.days(rng, ANCHOR + YEAR))]
-            began += sum(now and not before for before, now in pairwise(states))
-            lasted += sum(states)
-        return FIGURES * began / years, lasted / years
-
-    def delay(self, rng: np.random.Generator, times: int, loss: float, *, late: bool) -> float:
-        """The median number of days until a loss is found."""
-        found = []
-        for _ in range(times):
-            quiet = int(rng.integers(7, 15)) + (YEAR // 2 if late else 0)
-            states = _alarms(self.days(rng, ANCHOR + quiet + DAYS_LEFT, loss=loss, at=ANCHOR + quiet))[quiet:]
-            found.append(states.index(True) + 1 if True in states else DAYS_LEFT)
-        return float(np.median(found))
-
-    def line_alarms(self, rng: np.random.Generator, years: int) -> tuple[float, float]:
-        """Alarms a year in all figures with a line together, whose means are at it; and those of the first 28 days."""
-        began, early = 0, 0
-        for _ in range(years):
-            states = self.beyond(self.days(rng, YEAR))
-            starts = [day for day, (before, now) in enumerate(pairwise([False, *states])) if now and not before]
-            began, early = began + len(starts), early + sum(day < ANCHOR for day in starts)
-        return LINES * began / years, LINES * early / years
-
-    def line_delay(self, rng: np.random.Generator, times: int, loss: float) -> float:
-        """The median number of days until it is found that the mean is beyond its line by `loss`."""
-        states = [self.beyond(self.days(rng, DAYS_LEFT, loss=loss)) for _ in range(times)]
-        return float(np.median([one.index(True) + 1 if True in one else DAYS_LEFT for one in states]))
-
-    def beyond(self, days: list[Observed]) -> list[bool]:
-        looks = surveil_line(days, line=self.mean, shift=SHIFT, rising=False, share=True, looks_per_alarm=LOOKS)
-        return [look.alarm for look in looks]
+    def days(self, rng: np.random.Generator, count: int) -> Iterator[tuple[RunLine, RunScores]]:
+        drift = 0.0
+        for day in range(count):
+            drift = self.lasting * drift + np.sqrt(1.0 - self.lasting**2) * rng.standard_normal() * self.drift
+            worse = max(0.0, drift) + (self.weekend if day % 7 >= 5 else 0.0)
+            is_lost = day >= self.at
+            scores = {
+                name: rng.binomial(3, np.clip(mean - worse - self.loss * is_lost, 0.0, 1.0), QUESTIONS) / 3.0
+                for name, mean in SCORES.items()
+            }
+            median = LATENCY_S * (1.0 + 2.0 * worse) * (self.slower if is_lost else 1.0)
+            latencies = rng.lognormal(np.log(median), SPREAD, QUESTIONS)
+            shares = {name: rng.binomial(QUESTIONS, share + worse / 10.0) for name, share in SHARES.items()}
+            yield _line(day, scores, latencies, shares, int(rng.binomial(FEEDBACK, BAD_FEEDBACK + worse))), _run(scores)
 
 
-def _alarms(days: list[Observed]) -> list[bool]:
-    looked = surveil(days, shift=SHIFT, rising=False, anchor=ANCHOR, looks_per_alarm=LOOKS)
-    return [look.alarm for look in looked]
+Floats = NDArray[np.float64]
+
+
+def _line(day: int, scores: dict[str, Floats], latencies: Floats, shares: dict[str, int], bad_feedback: int) -> RunLine:
+    figures = {"questions": FigurePart(value=QUESTIONS)}
+    figures["latency_mean"] = FigurePart(value=float(latencies.mean()), n=QUESTIONS)
+    figures["latency_p95"] = FigurePart(value=float(np.quantile(latencies, 0.95)), n=QUESTIONS)
+    figures |= {name: FigurePart(value=hits / QUESTIONS, n=QUESTIONS) for name, hits in shares.items()}
+    figures["bad_feedback"] = FigurePart(value=bad_feedback / FEEDBACK, n=FEEDBACK)
+    figures |= {name: FigurePart(value=float(values.mean()), n=QUESTIONS) for name, values in scores.items()}
+    means = {
+        name: MeanPart(mean=float(values.mean()), low=0.0, high=1.0, n=QUESTIONS) for name, values in scores.items()
+    }
+    return RunLine(
+        run=f"{day:016x}",
+        time=START + day * DAY,
+        verdict="none",
+        eligible=False,
+        judge="simulated",
+        judge_key="0" * 16,
+        golden="",
+        metrics=means,
+        versions=dict.fromkeys(scores, "1"),
+        coverage=1.0,
+        window=WindowPart(end=START + (day + 1) * DAY, figures=figures),
+    )
+
+
+def _run(scores: dict[str, Floats]) -> RunScores:
+    ids = [f"i{number}" for number in range(QUESTIONS)]
+    metrics = {
+        name: MetricScores(dict(zip(ids, values.tolist(), strict=True)), version="1") for name, values in scores.items()
+    }
+    return RunScores("window", metrics, dict.fromkeys(ids, SampleFacts()))
+
+
+def alerts(scenario: Scenario, rng: np.random.Generator, count: int, policy: Policy) -> list[bool]:
+    """Whether each of `count` days has an alert."""
+    past: list[RunLine] = []
+    alerted = []
+    for line, scores in scenario.days(rng, count):
+        verdict = judge_window(line, scores, past[-2 * WINDOWS :], policy)
+        failed = {check.metric or "" for check in verdict.checks if check.status is Status.FAIL}
+        assert line.window is not None
+        past.append(line.model_copy(update={"window": line.window.model_copy(update={"alerts": tuple(failed)})}))
+        alerted.append(verdict.exit_code != 0)
+    return alerted
+
+
+def false_alarms(scenario: Scenario, years: int, seed: int = 20261129) -> float:
+    """False alarms a year, after the first 28 days."""
+    rng, policy = np.random.default_rng(seed), default_policy()
+    began = 0
+    for _ in range(years):
+        days = alerts(replace(scenario, at=10**6), rng, WINDOWS + YEAR, policy)
+        began += sum(now and not before for before, now in zip([False, *days], days, strict=False))
+    return began / years
+
+
+def days_to_find(scenario: Scenario, times: int, seed: int = 20261129) -> NDArray[np.int64]:
+    """How many days it takes until a loss is found, each time."""
+    rng, policy = np.random.default_rng(seed), default_policy()
+    delays = []
+    for _ in range(times):
+        days = alerts(scenario, rng, scenario.at + DAYS_AFTER, policy)[scenario.at :]
+        delays.append(days.index(True) + 1 if True in days else DAYS_AFTER)
+    return np.array(delays)
 
 
 SCENARIOS = (
-    Scenario("independent days"),
-    Scenario("weekends 2 points lower", weekend=0.02),
-    Scenario("correlated days: 2 points, 0.5", differ=0.02, lasting=0.5),
-    Scenario("correlated days: 1 point, 0.7", differ=0.01, lasting=0.7),
-    Scenario("yearly swing of ± 3 points", swing=0.03),
-    Scenario("yes or no, mean 0.90", 0.90, 1),
-    Scenario("yes or no, mean 0.50", 0.50, 1),
-    Scenario("yes or no, mean 0.90, 50 a day", 0.90, 1, 50),
-    Scenario("error rate 1 %, 2,000 a day", 0.99, 1, 2000),
+    Scenario("steady days"),
+    Scenario("weekends 2 points worse", weekend=0.02),
+    Scenario("drifting traffic: 1 point, correlation 0.7", drift=0.01, lasting=0.7),
+    Scenario("weekends and drifting traffic", weekend=0.02, drift=0.01, lasting=0.7),
 )
-
-WILDER = (
-    Scenario("differ by 5 points, 0.5: more than is presumed", differ=0.05, lasting=0.5),
-    Scenario("yes or no, mean 0.50, 10 a day", 0.50, 1, 10),
-)
+LOSSES = {"5 points": (0.05, 1.0), "10 points": (0.1, 1.0), "latency × 1.5": (0.0, 1.5), "latency × 3": (0.0, 3.0)}
+"""What scores fall by, and how many times as long answers take."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--years", type=int, default=200)
+    parser.add_argument("--years", type=int, default=20)
     years = parser.parse_args().years
-    print(f"{years:,} years each, {FIGURES} figures; median days until a loss is found, soon / late\n")
-    print("| days | alarms a year, all figures | days in alarm |" + "".join(f" {100 * x:.0f} points |" for x in LOSSES))
-    print("|---|" + "--:|" * (2 + len(LOSSES)))
+    print(f"{years} years each; found after one day / within two days, of {5 * years} losses\n")
+    print("| days | false alarms a year |" + "".join(f" {name} |" for name in LOSSES))
+    print("|---|--:|" + "--:|" * len(LOSSES))
     for scenario in SCENARIOS:
-        rng = np.random.default_rng(20261122)
-        began, lasted = scenario.alarms(rng, years)
-        cells = [f"{began:.1f}", f"{lasted:.0f}"]
-        for loss in LOSSES:
-            soon, late = (scenario.delay(rng, years // 2, loss, late=late) for late in (False, True))
-            cells.append(f"{soon:.0f} / {late:.0f}")
-        print(f"| {scenario.name} | {' | '.join(cells)} |", flush=True)
-    print(f"\nAt a line, {LINES} figures; median days until a mean beyond the line is found\n")
-    heads = "".join(f" {100 * x:.0f} points |" for x in BEYOND)
-    print(f"| days | alarms a year, all lines | of these, in the first {ANCHOR} days |{heads}")
-    print("|---|" + "--:|" * (2 + len(BEYOND)))
-    for scenario in (*SCENARIOS, *WILDER):
-        rng = np.random.default_rng(20261122)
-        delays = [scenario.line_delay(rng, years // 2, loss) for loss in BEYOND]
-        cells = [f"{rate:.1f}" for rate in scenario.line_alarms(rng, years)] + [f"{days:.0f}" for days in delays]
+        cells = [f"{false_alarms(scenario, years):.2f}"]
+        for loss, slower in LOSSES.values():
+            delays = days_to_find(replace(scenario, loss=loss, slower=slower), 5 * years)
+            cells.append(f"{np.mean(delays <= 1):.2f} / {np.mean(delays <= 2):.2f}")
         print(f"| {scenario.name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -20,7 +20,8 @@ COMMANDS = {
     "perturb": ["generate", "--perturb", "typos", "-o", "link"],
     "review": ["review", "golden.jsonl", "--all", "-o", "link"],
     "calibrate": ["calibrate", "labels.jsonl", "--run", "ragstone-run", "-o", "link"],
-    "monitor": ["monitor", "log.jsonl", "--state", "link"],
+    "monitor": ["monitor", "log.jsonl", "--history", "link"],
+    "monitor, drafts": ["monitor", "log.jsonl", "--drafts", "link"],
 }
 LINKS: dict[str, Callable[[Path], Path]] = {
     "a file": lambda secret: secret,
@@ -49,7 +50,7 @@ def secret(project: Path) -> Path:
 
 @pytest.mark.attack(
     by="other CI",
-    tries="a link in the checkout where a command writes: an output, the state of the monitor, dangling or not",
+    tries="a link in the checkout where a command writes: an output, the history of the monitor, dangling or not",
     stopped_by="refused: nothing is written through a link, and none is replaced",
 )
 @pytest.mark.parametrize("target", LINKS)

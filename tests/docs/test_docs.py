@@ -22,12 +22,10 @@ from ragstone.cli.main import COMMANDS, cli
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.policy_table import GateRules, SystemRules
-from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import GateSettings, GoldenSettings
-from ragstone.tools.monitor.alerts_file import AlertsTable, parse_alerts
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -43,7 +41,7 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+?) *#*$", re.M)
 _SETTINGS_TABLES = {"golden", "system", "judge", "run"}
-_POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "drift"}
+_POLICY_TABLES = {"metrics", "slices", "must_pass", "labels", "monitor", "drift"}
 _POLICY_GATE_KEYS = set(GateRules.model_fields) - set(GateSettings.model_fields)
 
 
@@ -135,9 +133,6 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
     if set(document) == {"metrics"} and own:
         (tmp_path / "ragstone.toml").write_text(block.text, encoding="utf-8")
         load_settings(directory=tmp_path, environ={})
-        return
-    if set(document) <= set(AlertsTable.model_fields):
-        assert parse_alerts(document, Source(str(block)))
         return
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))

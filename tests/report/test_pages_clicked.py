@@ -14,7 +14,6 @@ import pytest
 from ragstone.history.codes import sample_code
 from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
-from ragstone.tools.history_page.production import MonitorReport, production_of
 from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
 from tests.report.browser import Page
 from tests.report.conftest import Text, helpdesk_report, record
@@ -62,18 +61,9 @@ def history() -> str:
         )
         for at, run in enumerate(found.runs)
     )
-    windows = [
-        {"window": f"2026-11-{day:02}", "judge": f"{day} {evil}", "figures": {evil[:200]: {"value": day / 10, "n": 9}}}
-        for day in range(1, 9)
-    ]
-    alerts = [{"name": evil[:200], "alert": True, "since": "2026-11-03"}]
-    monitor = {"schema_version": 1, "length": "day", "timezone": evil, "windows": windows, "figures": alerts}
-    production = production_of(MonitorReport.model_validate_json(json.dumps(monitor)))
     names = {sample_code("q1", "1"): evil}
     past = replace(found, runs=runs)
-    return render_history(
-        history_page(past, POLICY, names=names, versions=runs[:3], production=production, notes=[evil])
-    )
+    return render_history(history_page(past, POLICY, names=names, versions=runs[:3], notes=[evil]))
 
 
 def labels(kind: str = "label") -> str:
@@ -144,7 +134,7 @@ LEFT = """(() => {
 
 @pytest.mark.attack(
     by="text",
-    tries="act in a page that is clicked through: report, history, monitor, labels, review",
+    tries="act in a page that is clicked through: report, history, labels, review",
     stopped_by=(
         "no script of a text runs, nothing is requested, nothing navigates, with the page's policy and without"
     ),

@@ -26,7 +26,6 @@ from ragstone.report.escape import clip, terminal
 from ragstone.report.terminal import look_of
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
-from ragstone.tools.history_page.production import production_of, read_monitor_report
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
 from ragstone.tools.history_page.versions import find_versions
 
@@ -51,7 +50,6 @@ _FILE = option(
     value="VERSIONS",
     help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
 )
-@option("--monitor", value="FILE", help="Report of `ragstone monitor --format json`, to show its windows in the page.")
 @option("--no-questions", is_flag=True, help="Show questions in the page by their hash, without ids and texts.")
 @OUTPUT
 @click.pass_context
@@ -61,7 +59,6 @@ def command(
     form: str,
     last: int | None,
     versions: str | None,
-    monitor: Path | None,
     no_questions: bool,
     output: Path | None,
     **flags: object,
@@ -78,8 +75,8 @@ def command(
     ctx.obj = flags
     if ctx.invoked_subcommand is not None:
         return 0
-    if form != "html" and (versions or monitor or no_questions):
-        raise click.UsageError("--versions, --monitor and --no-questions need --format html.")
+    if form != "html" and (versions or no_questions):
+        raise click.UsageError("--versions and --no-questions need --format html.")
     settings = settings_from(flags)
     path = history_file(settings)
     if flags.get("history") and not os.path.lexists(path):
@@ -90,7 +87,7 @@ def command(
         text = csv_text(shown.runs)
     elif form == "html":
         names = {} if no_questions else _question_names(settings)
-        text = _page(settings, shown, versions=versions, monitor=monitor, names=names)
+        text = _page(settings, shown, versions=versions, names=names)
     else:
         policy = _policy(settings, history)
         width = look_of(sys.stdout)[0] if output is None else None
@@ -132,9 +129,7 @@ def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, 
     return 0
 
 
-def _page(
-    settings: Settings, history: History, *, versions: str | None, monitor: Path | None, names: Mapping[str, str]
-) -> str:
+def _page(settings: Settings, history: History, *, versions: str | None, names: Mapping[str, str]) -> str:
     """The history as a page, without the secrets that are known here."""
     chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
     policy = _policy(settings, history)
@@ -143,7 +138,6 @@ def _page(
         policy,
         names=names,
         versions=find_versions(history, chosen),
-        production=None if monitor is None else production_of(read_monitor_report(monitor)),
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )

@@ -19,6 +19,7 @@ from ragstone.gate.policy_table import (
     GateRules,
     LabelRules,
     MetricRule,
+    MonitorRules,
     MustPass,
     PolicyTable,
     SliceRules,
@@ -62,6 +63,10 @@ class Policy:
     @property
     def labels(self) -> LabelRules:
         return self.table.labels
+
+    @property
+    def monitor(self) -> MonitorRules:
+        return self.table.monitor
 
     @property
     def slices(self) -> Mapping[str, SliceRules]:
@@ -217,9 +222,9 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
 
 
 def policy_hash(policy: Policy) -> str:
-    """SHA-256 (hex) of the rules of the policy, the default ones if it names none, whatever the layout of its file."""
+    """SHA-256 (hex) of the gate's rules, the default ones if the policy names none, whatever the layout of its file."""
     metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
-    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json")
+    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json", exclude={"monitor"})
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -178,6 +179,37 @@ class LabelRules(_Table):
     estimate: Literal["judge", "corrected"] = "judge"
 
 
+LogField = Literal[
+    "id",
+    "timestamp",
+    "question",
+    "answer",
+    "sources",
+    "results",
+    "latency_ms",
+    "latency_s",
+    "user_id",
+    "session_id",
+    "error",
+    "feedback",
+    "abstained",
+]
+"""What is read of a logged interaction."""
+
+
+class MonitorRules(_Table):
+    """[monitor]: how `ragstone monitor` reads logs of an application in production, and when it alerts."""
+
+    columns: dict[LogField, Name] = Field(default_factory=dict)
+    good_feedback: Annotated[float, Field(allow_inf_nan=False, strict=True)] | None = None
+    sample: Annotated[int, Field(ge=0, le=100_000, strict=True)] = 200
+    slow_s: Limit = 5.0
+    max_slow: Share = 0.05
+    max_without_sources: Share = 0.05
+    max_drop: Share = 0.05
+    level_since: date | None = None
+
+
 DEFAULT_MAX_DROP = 0.02
 
 DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
@@ -213,6 +245,7 @@ class PolicyTable(_Table):
     system: SystemRules = SystemRules()
     must_pass: MustPass = MustPass()
     labels: LabelRules = LabelRules()
+    monitor: MonitorRules = MonitorRules()
 
     @field_validator("must_pass", mode="before")
     @classmethod

@@ -45,8 +45,13 @@ class History:
 
     @property
     def gated(self) -> tuple[RunLine, ...]:
-        """The runs with a verdict, which alone are the past of the main branch."""
-        return tuple(one for one in self.runs if one.verdict != "none")
+        """The runs with a verdict, which alone are the past of the main branch: windows of production are not."""
+        return tuple(run for run in self.runs if run.verdict != "none" and run.window is None)
+
+    @property
+    def windows(self) -> tuple[RunLine, ...]:
+        """The windows of production."""
+        return tuple(run for run in self.runs if run.window is not None)
 
     def with_run(self, line: RunLine, scores: Compact | None) -> History:
         """With `line` added, replacing a line of the same run."""

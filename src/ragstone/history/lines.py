@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Literal
 
@@ -72,6 +72,21 @@ class BelowPart(_Line):
     until: Key | None = None
 
 
+class FigurePart(_Line):
+    """A figure of a window: its value, and of how many answers it is (0: it is a count)."""
+
+    value: float = Field(ge=0.0, allow_inf_nan=False)
+    n: Count = 0
+
+
+class WindowPart(_Line):
+    """A window of production, from the `time` of its line to `end`: its figures, and the means of its metrics."""
+
+    end: Time
+    figures: dict[Text, FigurePart]
+    alerts: tuple[Text, ...] = Field(default=(), description="figures and metrics that were beyond what is allowed")
+
+
 class RunLine(_Line):
     """One run of the main branch; without a verdict, any run, which is shown and compared with nothing by itself."""
 
@@ -105,6 +120,17 @@ class RunLine(_Line):
     below: tuple[BelowPart, ...] = Field(default=(), description="losses that are not over, or are over with this run")
     samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
     scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
+    window: WindowPart | None = Field(default=None, description="what was logged in production; null for other runs")
+
+    @property
+    def window_length(self) -> timedelta:
+        """How long its window is; 0 for a run that is none."""
+        return timedelta(0) if self.window is None else self.window.end - self.time
+
+    @property
+    def figures(self) -> dict[str, FigurePart]:
+        """The figures of its window."""
+        return {} if self.window is None else self.window.figures
 
 
 class SamplesLine(_Line):

@@ -115,10 +115,11 @@ def add_run(
     if past.main:
         below = measure_drift(history, line, codes, scores, policy, decided=checks).below
         line = line.model_copy(update={"below": below})
-    return _trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
+    return trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
 
 
-def _trimmed(history: History, policy: Policy) -> History:
+def trimmed(history: History, policy: Policy) -> History:
+    """`history` without the scores that no later run needs, and within the size limit."""
     newest = max((one.time for one in history.runs), default=None)
     if newest is None:
         return history
@@ -155,7 +156,7 @@ def add_runs(
         line = line_of(run, manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
-    return _trimmed(history, policy), added
+    return trimmed(history, policy), added
 
 
 def line_of(

@@ -13,9 +13,7 @@ _ALWAYS = (
     *SECRETS,
     *SECRET_VARIABLES,
     *secret_variables(),
-    "RAGSTONE_MONITOR_KEY",
-    "RAGSTONE_WEBHOOK_URL",
-    "RAGSTONE_WEBHOOK_SECRET",
+    "RAGSTONE_NOTIFY",
 )
 _PLACEHOLDERS = frozenset(
     ("ollama", "lm-studio", "lmstudio", "placeholder", "dummy-key", "not-needed", "not-used", "no-key-required")

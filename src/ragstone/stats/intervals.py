@@ -114,6 +114,22 @@ def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, mean - reach, mean + reach, confidence, method, found.size)
 
 
+def prediction_interval(values: Floats, further: int, *, confidence: float = 0.95) -> Estimate:
+    """Student's interval for the mean of `further` values of the same kind as `values` (n,).
+
+    The estimate is the mean of `values`, and the interval is infinite for fewer than two. Source: G. Hahn and W.
+    Meeker, "Statistical Intervals" (1991), section 4.7.
+    Raises ValueError for no values, non-finite values, no further value, or a confidence outside (0, 1).
+    """
+    mean = student_interval(values, confidence=confidence)
+    if further < 1:
+        raise ValueError(f"need at least one further value, got {further}")
+    # The error of both means in standard errors of the first one.
+    reach = (mean.high - mean.estimate) * math.sqrt(1.0 + mean.n / further)
+    low, high = mean.estimate - reach, mean.estimate + reach
+    return Estimate(mean.estimate, low, high, confidence, "Student's prediction interval", mean.n)
+
+
 def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estimate:
     """The exact (Clopper–Pearson) interval for a proportion of `hits` in `n` independent trials.
 

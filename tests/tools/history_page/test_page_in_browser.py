@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 
 from ragstone.tools.history_page.page import history_page, render_history
-from ragstone.tools.history_page.production import MonitorReport, production_of
 from tests.report.browser import Page, chromium
 from tests.tools.history_page.histories import POLICY, made
 from tests.tools.history_page.test_page import NAMES, with_loss
 
 pytestmark = pytest.mark.browser
-
-WINDOWS = [
-    {"window": f"2026-10-{day:02}", "figures": {"error_rate": {"value": day / 100, "n": 100}}} for day in (5, 6, 7)
-]
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +25,11 @@ def page() -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = with_loss(made(40), 38, 39)
-    monitor = {"schema_version": 1, "length": "day", "timezone": "UTC", "windows": WINDOWS}
-    monitor["figures"] = [{"name": "error_rate", "alert": True, "since": "2026-10-06"}]
     shown = history_page(
         history,
         POLICY,
         names=NAMES,
         versions=[history.runs[place] for place in (25, 35, 39)],
-        production=production_of(MonitorReport.model_validate(monitor)),
         repository="https://github.example/acme/shop",
     )
     path = tmp_path_factory.mktemp("page") / "index.html"
@@ -55,9 +47,9 @@ def opened(page: Page, file: Path) -> None:
 def test_the_page_opens_from_a_file_without_a_complaint(page: Page, file: Path) -> None:
     opened(page, file)
     assert page.run("[...document.querySelectorAll('h2')].map(one => one.textContent)") == [
-        "Versions side by side", "Trends", "Production", "Versions",
+        "Versions side by side", "Trends", "Versions",
     ]  # fmt: skip
-    assert page.run("document.querySelectorAll('svg').length") == 7
+    assert page.run("document.querySelectorAll('svg').length") == 6
     drawn = "[...document.querySelectorAll('svg .dot')].every(one => one.getBoundingClientRect().width > 0)"
     assert page.run(drawn)
     assert page.requests == [file.as_uri()]

@@ -26,7 +26,6 @@ from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Line, Point, Span, draw_chart
-from ragstone.tools.history_page.production import Production
 from ragstone.tools.history_page.versions import MIN_MOVE, PairedScores, paired_scores, run_before, why_not_paired
 
 MAX_RUNS = 500
@@ -128,7 +127,6 @@ class HistoryPage:
     charts: tuple[Chart, ...]
     rows: tuple[VersionRow, ...]
     comparison: Comparison | None
-    production: Production | None
 
 
 def history_page(
@@ -137,7 +135,6 @@ def history_page(
     *,
     names: Mapping[str, str],
     versions: Sequence[RunLine] = (),
-    production: Production | None = None,
     repository: str | None = None,
     notes: Sequence[str] = (),
 ) -> HistoryPage:
@@ -161,7 +158,6 @@ def history_page(
         charts=builder.charts(),
         rows=builder.rows(),
         comparison=builder.comparison(versions) if versions else None,
-        production=production,
     )
 
 

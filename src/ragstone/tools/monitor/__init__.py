@@ -1,1 +1,1 @@
-"""Logged interactions of an application in production: read once each, counted by windows, watched for changes."""
+"""`ragstone monitor`: a window of logged interactions as a run, compared with the windows before it."""

@@ -1,162 +1,115 @@
-"""Reads logs from where the last job stopped: JSON Lines that grow, are rotated or compressed, and other files whole.
+"""Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV, Parquet, and traces.
 
-A log is recognised by its first bytes, whatever its name is now: ``app.jsonl`` that became ``app.jsonl.1`` and then
-``app.jsonl.2.gz`` is the same log. Broken lines are counted, never fatal; memory is bounded by one line.
+A line of a log that can't be used is counted, and never ends the reading. What is damaged is read as far as it goes.
 """
 
 from __future__ import annotations
 
+import glob
 import gzip
-import hashlib
 import json
-import os
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ragstone.errors import GoldenSetError, SystemUnderTestError
+from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
-from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES
+from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, records
 from ragstone.system.recorded import open_records
-from ragstone.tools.monitor.interaction import Problem
+from ragstone.tools.monitor.traces import interactions_of, is_trace
 
-MAX_BYTES = 20_000_000_000
-"""Of a log, unpacked: more is a mistake, or a file made to fill the machine."""
+NOT_JSON = "without valid JSON"
+NOT_OBJECT = "without a JSON object"
+TOO_LONG = f"longer than {MAX_RECORD_BYTES:,} bytes"
 
-MAX_DOCUMENT_BYTES = 200_000_000
-"""Of a JSON document, which is read at once."""
-
-_HEAD = 1024
 _GZIP = b"\x1f\x8b"
+_START_BYTES = 1024
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The first `size` bytes of a log, by their hash."""
+@dataclass(slots=True)
+class LogRead:
+    """What was read of a log: interactions in the window and outside it, lines by what is wrong with them, and what
+    stopped the reading."""
 
-    digest: bytes
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How far a log was read: the byte after the last whole line, and the lines before it."""
-
-    offset: int = 0
-    line: int = 0
+    name: str
+    inside: int = 0
+    outside: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    damage: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a log: a record, or the problem with it. `after` is where the next one begins."""
-
-    record: Mapping[str, Any] | None
-    problem: Problem | None
-    number: int
-    after: Place
-
-
-class Damaged(Exception):  # noqa: N818 - reported, not fatal
-    """A file that can't be read any further."""
-
-
-class Log:
-    """An open log. `head` is what it begins with, and `rest` what is left for the next job, in bytes."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises OSError if the file can't be opened, and Damaged if it can't be unpacked."""
-        self.path = path
-        self.rest = 0
-        self._raw = open_regular(path)
-        packed = self._raw.read(2) == _GZIP
-        self._raw.seek(0)
-        self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw)) if packed else self._raw
-        try:
-            self._start = self._file.read(_HEAD)
-        except (OSError, EOFError, zlib.error) as error:
-            self._raw.close()
-            raise Damaged(f"can't be unpacked ({error})") from None
-        self.head = self.head_of(len(self._start))
-
-    def head_of(self, size: int) -> Head:
-        return Head(hashlib.blake2b(self._start[:size], digest_size=16).digest(), min(size, len(self._start)))
-
-    def document(self) -> Mapping[str, Any] | None:
-        """The one JSON object that is the file, on several lines; None if it is none."""
-        if self._start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
-            return None
-        try:
-            self._file.seek(0)
-            body = self._file.read(MAX_DOCUMENT_BYTES + 1)
-        except (OSError, EOFError, zlib.error):
-            return None
-        return _record(body)[0] if len(body) <= MAX_DOCUMENT_BYTES else None
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is one JSON list, which is read whole."""
-        return self._start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
-
-    def lines(self, place: Place) -> Iterator[Line]:
-        """The lines after `place`. Raises Damaged where the file can't be read any further."""
-        try:
-            if self._is_shorter_than(place.offset):
-                place = Place()  # it was written anew; what is known is known by its key
-            offset, number = place.offset, place.line
-            self._file.seek(offset)
-            while line := self._file.readline(MAX_RECORD_BYTES + 1):
-                size = len(line)
-                too_long = size > MAX_RECORD_BYTES
-                while too_long and not line.endswith(b"\n"):
-                    line = self._file.readline(MAX_RECORD_BYTES)
-                    if not line:
-                        break
-                    size += len(line)
-                if not line.endswith(b"\n") and (too_long or _record(line)[0] is None):
-                    self.rest = size  # still being written
-                    return
-                offset, number = offset + size, number + 1
-                if offset > MAX_BYTES:
-                    raise Damaged(f"is larger than {MAX_BYTES:,} bytes, unpacked")
-                if too_long:
-                    yield Line(None, Problem.TOO_LONG, number, Place(offset, number))
-                elif line.strip():
-                    record, problem = _record(line)
-                    yield Line(record, problem, number, Place(offset, number))
-        except (OSError, EOFError, zlib.error) as error:
-            raise Damaged(f"is cut short or damaged after line {number:,} ({type(error).__name__})") from None
-
-    def _is_shorter_than(self, offset: int) -> bool:
-        if self._file is self._raw:
-            return os.fstat(self._raw.fileno()).st_size < offset
-        return self._file.seek(offset) < offset
-
-    def close(self) -> None:
-        self._file.close()
-        self._raw.close()
+def log_files(paths: Sequence[str]) -> list[Path]:
+    """The files that `paths` and globs name, each once. Raises ConfigError if one isn't there."""
+    files: dict[Path, None] = {}
+    for path in paths:
+        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]  # noqa: PTH207
+        if not matches or not Path(matches[0]).exists():
+            raise ConfigError(
+                "log not found.", where=path, hint="Check the path, or use a glob such as 'logs/*.jsonl*'."
+            )
+        files |= dict.fromkeys(map(Path, matches))
+    return list(files)
 
 
-def whole_records(path: Path) -> Iterator[Line]:
-    """The records of a JSON list, CSV, TSV or Parquet file. Raises OSError, and Damaged at a broken record."""
-    file, found = open_records(SourceFile(path, str(path)))
-    with file:
-        try:
-            for record, _, _, number in found:
-                yield Line(record, None, number, Place())
-        except (SystemUnderTestError, GoldenSetError) as error:
-            raise Damaged(f"can't be read: {error.where}: {error.message}") from None
+def read_log(path: Path, read: LogRead) -> Iterator[Record]:
+    """The records in `path`. `read` counts the lines that are none, and has what stopped the reading.
+
+    Raises ConfigError if the file can't be opened.
+    """
+    try:
+        with closing(open_regular(path)) as raw:
+            packed = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+            # Without closing it: the file below it is.
+            file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            yield from _records(path, file, read)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        read.damage = f"is cut short or damaged ({type(error).__name__})"
+    except (SystemUnderTestError, GoldenSetError) as error:
+        read.damage = f"can't be read further: {error.message}"
+    except OSError as error:
+        raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
 
 
-def is_table(path: Path) -> bool:
-    return path.suffix.lower() in TABLES
+def _records(path: Path, file: BinaryIO, read: LogRead) -> Iterator[Record]:
+    if path.suffix.lower() in TABLES:
+        rewritten, rows = open_records(SourceFile(path, path.name))
+        with rewritten:
+            yield from (record for record, *_ in rows)
+        return
+    is_list = file.read(_START_BYTES).lstrip(_BLANK).startswith(b"[")
+    file.seek(0)
+    lines = (record for record, *_ in records(file, path.name)) if is_list else _lines(file, read)
+    first = next(lines, None)
+    if first is None:
+        return
+    every = chain([first], lines)
+    yield from interactions_of(every, str(path)) if is_trace(first) else every
 
 
-def _record(line: bytes) -> tuple[Mapping[str, Any] | None, Problem | None]:
-    try:  # NaN and infinity are no value
-        found = json.loads(line.removeprefix(b"\xef\xbb\xbf"), parse_constant=lambda _name: None)
-    except (ValueError, RecursionError):
-        return None, Problem.NOT_JSON
-    return (found, None) if isinstance(found, dict) else (None, Problem.NOT_OBJECT)
+def _lines(file: BinaryIO, read: LogRead) -> Iterator[Record]:
+    while line := file.readline(MAX_RECORD_BYTES + 1):
+        if len(line) > MAX_RECORD_BYTES:
+            read.problems[TOO_LONG] += 1
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MAX_RECORD_BYTES)
+            continue
+        try:  # NaN and infinity are no values
+            record = json.loads(line.strip(_BLANK) or b"0", parse_constant=lambda _name: None)
+        except (ValueError, RecursionError):
+            if line.endswith(b"\n"):  # without a line end, it is still being written
+                read.problems[NOT_JSON] += 1
+            continue
+        if isinstance(record, dict):
+            yield record
+        elif line.strip(_BLANK):
+            read.problems[NOT_OBJECT] += 1

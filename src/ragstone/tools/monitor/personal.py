@@ -5,26 +5,19 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ragstone.files import read_table
 from ragstone.formatting import counted
-from ragstone.system.worker.returns import at_path
 
 _RULES = read_table("personal.toml", __package__)
 _PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}
 _MIN_WHOLE = 10
 _CUE_WIDTH = 48
-_MIN_PART = 3
-_MAX_PARTS = 4
 
 KINDS: Mapping[str, str] = _RULES["kinds"]
 """What a placeholder stands for, in the order in which the rules are used."""
-
-
-SECRET = "secret of the environment"  # noqa: S105 - a name
-"""Counts texts from which a secret of the environment was removed, beside the kinds above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +28,11 @@ class Stripped:
     counts: Counter[str]
 
 
-def field_values(record: object, fields: Iterable[str]) -> dict[str, list[str]]:
-    """The texts and numbers at the dotted paths `fields` of a record, by path."""
-    return {path: list(_texts(at_path(record, path))) for path in fields}
-
-
-def strip(text: str, values: Mapping[str, Iterable[str]] | None = None) -> Stripped:
+def strip(text: str) -> Stripped:
     """Replace personal data in `text`.
 
     Addresses are found by their form, IBANs and card numbers also by their check digits, phone numbers by how they are
-    grouped and by the words before them. `values` are texts to replace by field: in any case, and each word of a name
-    of at most four words, if it is written as there or with a capital. The placeholder is the last part of the field.
+    grouped and by the words before them.
     """
     counts: Counter[str] = Counter()
 
@@ -54,11 +41,6 @@ def strip(text: str, values: Mapping[str, Iterable[str]] | None = None) -> Strip
         return f"[{kind}]"
 
     text = _PATTERN["email"].sub(lambda _: put("email"), text)
-    for path, found in (values or {}).items():
-        name = re.sub(r"\W+", "_", path.rpartition(".")[2]).strip("_") or "field"
-        pattern = _values_pattern(found)
-        if pattern is not None:
-            text = pattern.sub(lambda _, name=name: put(name), text)  # type: ignore[misc]
     text = _PATTERN["iban"].sub(lambda found: _iban(found, put), text)
     text = _PATTERN["digit_run"].sub(lambda found: _cards(found.group(), put), text)
     text = _PATTERN["phone_cue"].sub(
@@ -71,37 +53,9 @@ def strip(text: str, values: Mapping[str, Iterable[str]] | None = None) -> Strip
 
 
 def replacements(name: str, count: int) -> str:
-    """How many were replaced by one placeholder: "2 phone numbers", or "1 value of name" for a field."""
-    if name == SECRET:
-        return f"{counted(count, 'text')} with a secret of the environment"
-    kind = KINDS.get(name)
-    if kind is None:
-        return f"{counted(count, 'value')} of {name}"
-    return f"{count:,} {kind}{'' if count == 1 else 'es' if kind.endswith('s') else 's'}"
-
-
-def _texts(value: object) -> Iterable[str]:
-    if isinstance(value, list | tuple):
-        for one in value[:100]:
-            yield from _texts(one)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool) and len(found := str(value).strip()) > 1:
-        yield found[:1000]
-
-
-def _values_pattern(values: Iterable[str]) -> re.Pattern[str] | None:
-    whole: set[str] = set()
-    for value in values:
-        words = value.split()
-        spaced = r"\s+".join(map(re.escape, words))
-        whole.add(f"(?i:{spaced})")
-        if len(words) <= _MAX_PARTS:
-            parts = [part.strip(",.") for part in words]
-            for part in parts:
-                if len(part) >= _MIN_PART and part.replace("-", "").replace("'", "").isalpha():
-                    whole |= {re.escape(part), re.escape(part[0].upper() + part[1:])}
-    if not whole:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(whole, key=lambda one: (-len(one), one)))})(?!\w)")
+    """How many were replaced by one placeholder, such as "2 phone numbers"."""
+    kind = KINDS[name]
+    return counted(count, kind, f"{kind}{'es' if kind.endswith('s') else 's'}")
 
 
 def _iban(found: re.Match[str], put: Callable[[str], str]) -> str:

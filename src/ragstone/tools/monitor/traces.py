@@ -1,261 +1,171 @@
-"""Traces as interactions: OTLP JSON with OpenInference's or GenAI's attributes, and exports of Phoenix and Langfuse.
+"""Traces as interactions: OTLP JSON with OpenInference's attributes or OpenTelemetry's for GenAI.
 
 A trace is put together from its spans, wherever in the file they are: question and answer from the root, what was
 retrieved from its retriever spans. GenAI's conventions have ids of documents and no texts, so such traces are counted,
 and not judged.
 
 Sources of the shapes, as of November 2026: OTLP/JSON (opentelemetry-proto, one request per line as the collector's file
-exporter writes it), OpenInference's semantic conventions, OpenTelemetry's GenAI conventions, Phoenix's spans (REST
-/v1/projects/NAME/spans, and exported as JSON Lines), Langfuse's /api/public/traces.
+exporter writes it), OpenInference's semantic conventions, OpenTelemetry's GenAI conventions.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from ragstone.formatting import counted
-from ragstone.tools.monitor.logs import Damaged, Line, Place
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ragstone.errors import ConfigError
 
 MAX_SPANS = 1_000_000
-_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
+_MAX_DEPTH = 6
+_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id)")
 _GENAI_DOCUMENTS = "gen_ai.retrieval.documents"
-_LANGFUSE = {"latency_s": "latency", "user_id": "userId", "session_id": "sessionId", "route": "name"}
-_LANGFUSE |= {name: name for name in ("id", "timestamp")}
+_TEXT_NAMES = (
+    *("question", "query", "input", "user_input", "answer", "response", "output", "result", "content", "text"),
+    *("messages", "parts"),
+)
+
+_Nanoseconds = Annotated[int, Field(ge=0, lt=10**19)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    trace: str
-    own: str
-    parent: str
-    name: str
-    start: float
-    end: float
-    attributes: Mapping[str, Any]
-    error: str | None
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, coerce_numbers_to_str=True)
+
+
+class _Attribute(_Part):
+    key: str
+    value: dict[str, Any] = Field(default_factory=dict)
+
+
+class _Status(_Part):
+    code: int | str = 0
+    message: str = ""
+
+
+class _Span(_Part):
+    trace: str = Field(alias="traceId")
+    id: str = Field(alias="spanId")
+    parent: str = Field(default="", alias="parentSpanId")
+    start: _Nanoseconds = Field(alias="startTimeUnixNano")
+    end: _Nanoseconds = Field(alias="endTimeUnixNano")
+    status: _Status = _Status()
+    pairs: tuple[_Attribute, ...] = Field(default=(), alias="attributes")
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {pair.key: next(iter(pair.value.values()), None) for pair in self.pairs}
+
+
+class _Scope(_Part):
+    spans: tuple[_Span, ...] = ()
+
+
+class _Resource(_Part):
+    scopes: tuple[_Scope, ...] = Field(default=(), alias="scopeSpans")
+
+
+class _Request(_Part):
+    resources: tuple[_Resource, ...] = Field(alias="resourceSpans")
 
 
 def is_trace(record: Mapping[str, Any]) -> bool:
-    """Whether a record holds spans or traces, to be read with `interactions_of`."""
-    return "resourceSpans" in record or _is_phoenix(record) or _pages(record) is not None or _is_langfuse(record)
+    """Whether a record is a request of OTLP, whose spans `interactions_of` puts together."""
+    return "resourceSpans" in record
 
 
-def interactions_of(lines: Iterable[Line], now: datetime, *, settled_s: float = 600.0) -> Iterator[Line]:
-    """A record per trace, of files whose first record `is_trace`. Broken lines are passed on.
+def interactions_of(records: Iterable[Mapping[str, Any]], where: str) -> Iterator[dict[str, Any]]:
+    """A record of an interaction per trace in `records`; a record that is no valid request is passed on.
 
-    A trace whose last span ended less than `settled_s` seconds ago may lack some: it is left for the next job. Raises
-    Damaged for more than a million spans.
+    Raises ConfigError for more than MAX_SPANS spans.
     """
-    traces: dict[str, tuple[int, list[_Span]]] = {}
+    traces: dict[str, list[_Span]] = {}
     count = 0
-    for line in lines:
-        if line.record is None:
-            yield line
-            continue
-        for one in _pages(line.record) or [line.record]:
-            if not isinstance(one, Mapping):
-                continue
-            if "resourceSpans" not in one and not _is_phoenix(one):
-                yield Line(_langfuse(one), None, line.number, Place())
-                continue
-            for span in _otlp(one) if "resourceSpans" in one else _phoenix(one):
-                count += 1
-                if count > MAX_SPANS:
-                    raise Damaged(
-                        f"has more than {counted(MAX_SPANS, 'span')}: give the spans of each day their own file"
-                    )
-                traces.setdefault(span.trace, (line.number, []))[1].append(span)
-    for name, (number, spans) in traces.items():
-        if max(span.end for span in spans) <= now.timestamp() - settled_s:
-            yield Line(_interaction(name, spans), None, number, Place())
-
-
-def _pages(record: Mapping[str, Any]) -> list[Any] | None:
-    """The items of a page of an API: Phoenix's spans or Langfuse's traces."""
-    items = record.get("data")
-    if isinstance(items, list) and items and isinstance(items[0], Mapping):
-        return items if _is_phoenix(items[0]) or _is_langfuse(items[0]) else None
-    return None
-
-
-def _is_phoenix(record: Mapping[str, Any]) -> bool:
-    context = record.get("context")
-    return isinstance(context, Mapping) and "trace_id" in context and "start_time" in record
-
-
-def _is_langfuse(record: Mapping[str, Any]) -> bool:
-    return {"input", "output", "timestamp"} <= record.keys() and bool({"observations", "projectId"} & record.keys())
-
-
-def _langfuse(record: Mapping[str, Any]) -> dict[str, Any]:
-    found = {field: record.get(name) for field, name in _LANGFUSE.items()}
-    found |= {"query": _said(record.get("input")), "answer": _said(record.get("output"))}
-    spans = _list(record, "observations")
-    retrievers = [one for one in spans if str(one.get("type", "")).upper() == "RETRIEVER"]
-    if retrievers:
-        documents = [one for span in retrievers for one in _documents(span.get("output"))]
-        found |= {"sources": documents, "results": len(documents)}
-    failed = [one for one in spans if one.get("level") == "ERROR"]
-    if failed and not found["answer"]:
-        found["error"] = str(failed[0].get("statusMessage") or "error")
-    return found
-
-
-def _documents(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        value = next((value[name] for name in ("documents", "results", "matches") if name in value), [])
-    return value if isinstance(value, list) else []
-
-
-def _otlp(record: Mapping[str, Any]) -> Iterator[_Span]:
-    for resource in _list(record, "resourceSpans"):
-        for scope in _list(resource, "scopeSpans"):
-            for span in _list(scope, "spans"):
-                status = span.get("status")
-                status = status if isinstance(status, Mapping) else {}
-                failed = status.get("code") in (2, "STATUS_CODE_ERROR")
-                yield _Span(
-                    str(span.get("traceId")), str(span.get("spanId")), str(span.get("parentSpanId") or ""),
-                    str(span.get("name", "")), _nano(span.get("startTimeUnixNano")), _nano(span.get("endTimeUnixNano")),
-                    _attributes(_list(span, "attributes")), str(status.get("message") or "error") if failed else None,
-                )  # fmt: skip
-
-
-def _list(holder: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = holder.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _attributes(pairs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    found = {}
-    for pair in pairs:
-        value = pair.get("value")
-        if isinstance(value, Mapping) and value:
-            name, inner = next(iter(value.items()))
-            found[str(pair.get("key"))] = _number(inner) if name == "intValue" else inner
-    return found
-
-
-def _phoenix(record: Mapping[str, Any]) -> Iterator[_Span]:
-    context = record["context"]
-    given = record.get("attributes")
-    attributes = dict(_flat(given)) if isinstance(given, Mapping) else {}
-    attributes.setdefault("openinference.span.kind", record.get("span_kind"))
-    failed = record.get("status_code") == "ERROR"
-    yield _Span(
-        str(context["trace_id"]), str(context.get("span_id")), str(record.get("parent_id") or ""),
-        str(record.get("name", "")), _iso(record.get("start_time")), _iso(record.get("end_time")), attributes,
-        str(record.get("status_message") or "error") if failed else None,
-    )  # fmt: skip
-
-
-def _flat(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Nested attributes with dotted names, as OpenInference writes them."""
-    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
-        value = dict(enumerate(value))
-    if not isinstance(value, Mapping) or depth >= 12:
-        yield prefix, value
-        return
-    for key, inner in value.items():
-        yield from _flat(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
-
-
-def _interaction(trace: str, spans: list[_Span]) -> dict[str, Any]:
-    ordered = sorted(spans, key=lambda span: span.start)
-    known = {span.own for span in ordered}
-    root = next((span for span in ordered if span.parent not in known), ordered[0])
-    rest = [root, *(span for span in ordered if span is not root)]
-    models = [span for span in ordered if _kind(span) == "LLM"]
-    retrievers = [span for span in ordered if _kind(span) == "RETRIEVER" or _GENAI_DOCUMENTS in span.attributes]
-    found: dict[str, Any] = {
-        "id": trace,
-        "timestamp": datetime.fromtimestamp(root.start, UTC).isoformat(),
-        "query": _of(rest, "input.value", "gen_ai.input.messages"),
-        "answer": _of([root, *reversed(models)], "output.value", "gen_ai.output.messages"),
-        "latency_s": max(0.0, root.end - root.start),
-        "user_id": _plain(rest, "user.id", "enduser.id"),
-        "session_id": _plain(rest, "session.id", "gen_ai.conversation.id"),
-        "route": root.name,
-        "error": root.error,
-    }
-    if retrievers:
-        documents = [one for span in retrievers for one in _retrieved(span)]
-        found |= {"sources": documents, "results": len(documents)}
-    return found
-
-
-def _kind(span: _Span) -> str:
-    return str(span.attributes.get("openinference.span.kind") or "").upper()
-
-
-def _retrieved(span: _Span) -> list[dict[str, Any]]:
-    listed = span.attributes.get(_GENAI_DOCUMENTS)
-    if isinstance(listed, str):
+    for record in records:
         try:
-            listed = json.loads(listed)
-        except (ValueError, RecursionError):
-            listed = []
+            request = _Request.model_validate(record)
+        except ValidationError:
+            yield dict(record)
+            continue
+        for span in (span for resource in request.resources for scope in resource.scopes for span in scope.spans):
+            traces.setdefault(span.trace, []).append(span)
+            count += 1
+        if count > MAX_SPANS:
+            message = f"has more than {MAX_SPANS:,} spans."
+            raise ConfigError(message, where=where, hint="Give the spans of each day their own file.")
+    for spans in traces.values():
+        yield _interaction(sorted(spans, key=lambda span: span.start))
+
+
+def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
+    """The record of one trace; `spans` are sorted by their start."""
+    ids = {span.id for span in spans}
+    root = next((span for span in spans if span.parent not in ids), spans[0])
+    attributes = [root.attributes, *(span.attributes for span in spans if span is not root)]
+    newest_first = [attributes[0], *(values for values in reversed(attributes[1:]) if _kind(values) == "LLM")]
+    is_failure = root.status.code in (2, "STATUS_CODE_ERROR")
+    record = {
+        "id": root.trace,
+        "timestamp": root.start / 1e9,
+        "question": _text(_first(attributes, "input.value", "gen_ai.input.messages")),
+        "answer": _text(_first(newest_first, "output.value", "gen_ai.output.messages")),
+        "latency_s": (root.end - root.start) / 1e9,
+        "user_id": _first(attributes, "user.id", "enduser.id"),
+        "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
+        "error": is_failure and (root.status.message or True),
+    }
+    retrievers = [values for values in attributes if _kind(values) == "RETRIEVER" or _GENAI_DOCUMENTS in values]
+    if retrievers:
+        sources = [document for values in retrievers for document in _documents(values)]
+        record |= {"sources": sources, "results": len(sources)}
+    return record
+
+
+def _kind(attributes: Mapping[str, Any]) -> str:
+    return str(attributes.get("openinference.span.kind", "")).upper()
+
+
+def _first(spans: Iterable[Mapping[str, Any]], *names: str) -> Any:
+    """The first of the attributes `names` that one of `spans` has."""
+    values = (attributes.get(name) for attributes in spans for name in names)
+    return next(filter(None, values), None)
+
+
+def _documents(attributes: Mapping[str, Any]) -> list[Any]:
+    listed = _parsed(attributes.get(_GENAI_DOCUMENTS))
     if isinstance(listed, list):
-        return [dict(one) for one in listed if isinstance(one, Mapping)]
-    found: dict[int, dict[str, Any]] = {}
-    for name, value in span.attributes.items():
+        return listed
+    documents: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
         place = _DOCUMENT.fullmatch(name)
         if place is not None:
-            found.setdefault(int(place[1]), {})["text" if place[2] == "content" else place[2]] = value
-    return [found[number] for number in sorted(found)]
+            field = "text" if place[2] == "content" else "id"
+            documents.setdefault(int(place[1]), {})[field] = value
+    return [documents[number] for number in sorted(documents)]
 
 
-def _of(spans: Iterable[_Span], *names: str) -> str:
-    return next((said for span in spans for name in names if (said := _said(span.attributes.get(name)))), "")
-
-
-def _plain(spans: Iterable[_Span], *names: str) -> Any:
-    return next((span.attributes[name] for span in spans for name in names if span.attributes.get(name)), None)
-
-
-_SAID = ("question", "query", "input", "user_input", "answer", "response", "output", "result", "content", "text")
-
-
-def _said(value: Any, depth: int = 0) -> str:
+def _text(value: object, depth: int = 0) -> str:
     """The text in an input or an output: itself, or that of its JSON; the last turn of a chat."""
-    if depth > 6:
-        return ""
-    if isinstance(value, str):
-        if value[:1] in "{[" and value[:1]:
-            try:
-                return _said(json.loads(value), depth + 1) or value
-            except (ValueError, RecursionError):
-                return value
+    inner = _parsed(value)
+    texts: Iterable[object] = ()
+    if isinstance(inner, list):
+        texts = reversed(inner)
+    elif isinstance(inner, Mapping):
+        texts = (inner[name] for name in _TEXT_NAMES if name in inner)
+    elif isinstance(value, str):
         return value
-    if isinstance(value, list):
-        return next((said for one in reversed(value) if (said := _said(one, depth + 1))), "")
-    if isinstance(value, Mapping):
-        for name in (*_SAID, "messages", "parts"):
-            if name in value and (said := _said(value[name], depth + 1)):
-                return said
-    return ""
+    if depth > _MAX_DEPTH:
+        return ""
+    return next(filter(None, (_text(text, depth + 1) for text in texts)), value if isinstance(value, str) else "")
 
 
-def _nano(value: Any) -> float:
-    return _number(value) / 1e9
-
-
-def _number(value: Any) -> float:
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    return found if 0.0 <= found < 1e19 else 0.0
-
-
-def _iso(value: Any) -> float:
-    try:
-        found = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return 0.0
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+def _parsed(value: object) -> object:
+    """The JSON object or list in a text; anything else as it is."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value

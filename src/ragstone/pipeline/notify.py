@@ -1,0 +1,65 @@
+"""Sends a message to one webhook: Slack, Mattermost, a workflow of Teams, or anything that takes JSON with a `text`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import httpx2
+
+from ragstone._version import __version__
+from ragstone.errors import ConfigError
+
+NOTIFY = "RAGSTONE_NOTIFY"
+"""The environment variable with the address, which is a secret."""
+
+_PAUSES_S = (1.0, 4.0)
+"""Before each further attempt."""
+_TIMEOUT_S = 20.0
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+_NO_MENTIONS = str.maketrans("<>", "‹›")
+"""Slack takes what is in pointed brackets for mentions and links."""
+
+
+def notify(
+    address: str, text: str, *, link: str | None = None, sleep: Callable[[float], None] = time.sleep
+) -> str | None:
+    """Post `text` and a `link` to the webhook at `address`. Returns why that failed, without the address; None if not.
+
+    Tried three times, unless the receiver refuses. Redirects are not followed. Raises ConfigError for an address that
+    is neither https nor of this machine.
+    """
+    url = _checked(address)
+    safe_text = text.translate(_NO_MENTIONS)
+    body = {"text": safe_text if link is None else f"{safe_text}\n{link}"}
+    problem = ""
+    for pause in (*_PAUSES_S, 0.0):
+        try:
+            reply = httpx2.post(
+                url,
+                json=body,
+                headers={"User-Agent": f"ragstone/{__version__}"},
+                timeout=_TIMEOUT_S,
+                follow_redirects=False,
+                trust_env=False,
+            )
+        except httpx2.HTTPError as error:
+            problem = type(error).__name__
+        else:
+            if reply.is_success:
+                return None
+            problem = f"it answered {reply.status_code}"
+            if reply.status_code != 429 and reply.status_code < 500:
+                break
+        sleep(pause)
+    return f"The webhook in {NOTIFY} could not be reached: {problem}."
+
+
+def _checked(address: str) -> httpx2.URL:
+    with suppress(httpx2.InvalidURL):
+        url = httpx2.URL(address)
+        is_this_machine = url.scheme == "http" and url.host in _THIS_MACHINE
+        if url.host and (url.scheme == "https" or is_this_machine):
+            return url
+    raise ConfigError(f"{NOTIFY} is not an https address.", hint="http is for this machine only.")

@@ -1,0 +1,147 @@
+"""A logged interaction, read from a record of any shape."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
+from pydantic.functional_validators import WrapValidator
+
+from ragstone.files import read_table
+from ragstone.gate.policy_table import LogField
+from ragstone.golden import cells
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.sample import Turn
+from ragstone.history.lines import Time
+from ragstone.judge.offline.statements import answer_abstains
+from ragstone.system.worker.returns import MAX_CONTEXTS, at_path
+
+BAD_TIME = "without a time that can be read"
+BAD_FIELD = "with a question, an answer or sources that can't be read"
+EMPTY = "with neither question, answer, error nor feedback"
+
+_MAX_LABEL = 80
+_MAX_LATENCY_S = 86_400.0
+
+_TABLES = read_table("fields.toml", __package__)
+_CORE_NAMES = {
+    "question": (*FIELDS["question"].strong, *FIELDS["question"].weak),
+    "answer": (*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak),
+    "sources": (*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong),
+}
+
+NAMES: Mapping[LogField, tuple[str, ...]] = MappingProxyType(
+    {field: (*_CORE_NAMES.get(field, ()), *names) for field, names in _TABLES["names"].items()}
+)
+"""Names of each field in logs, the best first, as `golden.aliases.normal` writes them."""
+
+
+class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
+    """A record that is not an interaction; its text ends "12 lines …"."""
+
+
+def _label(value: object) -> str:
+    """A short text on one line, of a list the first one."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    text = str(value).encode("utf-8", "replace").decode("utf-8")
+    return " ".join(text.split())[:_MAX_LABEL]
+
+
+def _or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
+    """The parsed value; None for one that can't be read, which says nothing."""
+    try:
+        return parse(value)
+    except ValidationError:
+        return None
+
+
+def _feedback(value: object) -> object:
+    """What a word of a user means as a number."""
+    if isinstance(value, str):
+        return _TABLES["feedback"].get(normal(value) or value.strip(), value)
+    return value
+
+
+def _earlier_turns(chat: object) -> tuple[Turn, ...]:
+    try:
+        return cells.earlier_turns(chat)
+    except cells.CellError:
+        return ()
+
+
+def _is_error(value: object) -> bool:
+    return value not in _TABLES["no_error"] if isinstance(value, str) else bool(value)
+
+
+def _sources(value: object) -> tuple[object, ...]:
+    return tuple(cells.passages(value, split_bars=False))[:MAX_CONTEXTS]
+
+
+_OrNone = WrapValidator(_or_none)
+_Label = Annotated[str, BeforeValidator(_label)]
+_Latency = Annotated[float | None, Field(ge=0.0, le=_MAX_LATENCY_S), _OrNone]
+
+
+class Interaction(BaseModel):
+    """One interaction. `key` identifies it by id, time and question, or else by all that it says.
+
+    `sources` are texts or documents, in order, and `results` how many documents were found; None if that is not logged.
+    `feedback` is what the user said, as a number.
+    """
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    key: str = ""
+    id: _Label = ""
+    timestamp: Time
+    question: Annotated[str | None, BeforeValidator(cells.question)] = None
+    history: tuple[Any, ...] = ()
+    answer: Annotated[str | None, BeforeValidator(cells.text)] = None
+    sources: Annotated[tuple[Any, ...] | None, BeforeValidator(_sources)] = None
+    results: Annotated[int | None, Field(ge=0), _OrNone] = None
+    latency_ms: _Latency = None
+    latency_s: _Latency = None
+    user_id: _Label = ""
+    session_id: _Label = ""
+    error: Annotated[bool, BeforeValidator(_is_error)] = False
+    feedback: Annotated[float | None, BeforeValidator(_feedback), _OrNone] = None
+    abstained: Annotated[bool | None, _OrNone] = None
+
+    @property
+    def is_feedback(self) -> bool:
+        """Whether it only says what a user thought of an earlier interaction with the same id."""
+        return not (self.question or self.answer or self.error)
+
+
+def read_interaction(record: Mapping[str, Any], columns: Mapping[LogField, str]) -> Interaction:
+    """The interaction in `record`, with `columns` (field to dotted path) before the known names. Raises BadRecord."""
+    by_name = {normal(str(name)): value for name, value in record.items()}
+    fields: dict[str, Any] = {}
+    for field, names in NAMES.items():
+        values = [by_name.get(name) for name in names]
+        if field in columns:
+            values = [at_path(record, columns[field])]
+        value = next((value for value in values if value not in (None, "")), None)
+        if value is not None:
+            fields[field] = value
+    try:
+        interaction = Interaction.model_validate(fields)
+    except ValidationError as error:
+        is_time = any(problem["loc"][0] == "timestamp" for problem in error.errors(include_url=False))
+        raise BadRecord(BAD_TIME if is_time else BAD_FIELD) from None
+    if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
+        raise BadRecord(EMPTY)
+    says = [interaction.id, interaction.timestamp.isoformat(), interaction.question]
+    content = json.dumps(says if interaction.id else record, sort_keys=True, default=str)
+    key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    update: dict[str, Any] = {"key": key, "history": _earlier_turns(fields.get("question"))}
+    if interaction.latency_s is None and interaction.latency_ms is not None:
+        update["latency_s"] = interaction.latency_ms / 1000.0
+    if interaction.abstained is None and interaction.answer:
+        update["abstained"] = answer_abstains(interaction.answer)
+    return interaction.model_copy(update=update)

@@ -1,0 +1,95 @@
+"""Monitor production: a window of logged interactions becomes a run, is judged and compared, and joins the history."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.policy import Policy
+from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.history.file import read_history, write_history
+from ragstone.history.lines import FigurePart, RunLine, WindowPart
+from ragstone.pipeline.history import damage, line_of, trimmed
+from ragstone.settings.settings import Settings
+from ragstone.tools.monitor.drafts import Drafts, add_drafts, read_samples
+from ragstone.tools.monitor.findings import comparable_windows, judge_window
+from ragstone.tools.monitor.logs import LogRead, log_files
+from ragstone.tools.monitor.sample import judge_sample
+from ragstone.tools.monitor.window import Period, Window, figures_of, read_window
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorPlan:
+    """What is monitored: the `logs` (files and globs) in a `period`, by the rules of `policy`.
+
+    The window is added to `history`, the run of its sample is written to a folder in `out`, and bad answers are added
+    to the file `drafts`, if there is one.
+    """
+
+    logs: Sequence[str]
+    period: Period
+    policy: Policy
+    history: Path
+    out: Path
+    drafts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Monitored:
+    """A window, by its line of the history, the verdict on it, and what it is compared with, the oldest first."""
+
+    name: str
+    line: RunLine
+    verdict: GateVerdict
+    before: Sequence[RunLine]
+    logs: Sequence[LogRead]
+    notes: Sequence[str]
+    run: RunDirectory | None = None
+    drafts: Drafts | None = None
+
+
+async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) -> Monitored:
+    """Judge the window of `plan`, compare it with those before it, and add it to the history.
+
+    A window that is in the history already is replaced. Raises ConfigError for a log that is missing, and what a run
+    raises: then nothing is added.
+    """
+    policy = plan.policy
+    samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
+    history = read_history(plan.history)
+    window, logs = read_window(log_files(plan.logs), plan.period, policy.monitor)
+    run = await judge_sample(window, settings, context, plan.out / plan.period.name.replace(" ", "-"))
+    scores = None if run is None else run.scores()
+    undecided = _line(window, run, scores, policy)
+    verdict = judge_window(undecided, scores, history.windows, policy)
+    line = _decided(undecided, verdict)
+    drafts = None
+    if plan.drafts is not None and samples is not None:
+        drafts = add_drafts(plan.drafts, samples, window, scores, policy, context.redact)
+    write_history(plan.history, trimmed(history.with_run(line, None), policy))
+    before = comparable_windows(line, history.windows, policy)
+    return Monitored(plan.period.name, line, verdict, before, logs, tuple(damage(history)), run, drafts)
+
+
+def _line(window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy) -> RunLine:
+    """The line of a window in the history, without its verdict: numbers only, and no text of an interaction."""
+    period, figures = window.period, dict(figures_of(window, policy.monitor))
+    empty = {"judge": "none", "judge_key": "0" * 16, "golden": "", "metrics": {}, "versions": {}, "coverage": 1.0}
+    name = hashlib.sha256(period.name.encode()).hexdigest()[:16]
+    line = RunLine.model_validate({**empty, "run": name, "time": period.start, "eligible": False, "verdict": "none"})
+    if run is not None and scores is not None:
+        line = line_of(run, run.manifest, scores, policy).model_copy(update={"run": name, "time": period.start})
+        figures |= {metric: FigurePart(value=part.mean, n=part.n) for metric, part in line.metrics.items()}
+    return line.model_copy(update={"eligible": False, "window": WindowPart(end=period.end, figures=figures)})
+
+
+def _decided(line: RunLine, verdict: GateVerdict) -> RunLine:
+    """`line` with the verdict, and the names of what failed: later windows are not compared with those values."""
+    failed = {check.metric: None for check in verdict.checks if check.status is Status.FAIL}
+    window = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
+    return line.model_copy(update={"verdict": verdict.status.value, "window": window})

@@ -1,0 +1,212 @@
+"""A window of production: the interactions of some hours or days, a random sample of them, and their figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from ragstone.errors import ConfigError
+from ragstone.files import read_table
+from ragstone.formatting import percent, score, seconds, whole
+from ragstone.gate.policy_table import MonitorRules
+from ragstone.history.lines import FigurePart
+from ragstone.metrics.registry import metric_title
+from ragstone.system import payload
+from ragstone.system.response import Response
+from ragstone.tools.monitor.interactions import BadRecord, Interaction, read_interaction
+from ragstone.tools.monitor.logs import LogRead, read_log
+
+MAX_INTERACTIONS = 200_000
+"""In a window: they are in memory, without the texts of those that are not in the sample."""
+
+NO_MATCH = "with feedback on no interaction of the window"
+
+_LENGTH = re.compile(r"([1-9]\d{0,3})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `start` to `end`, which is not part of it."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def name(self) -> str:
+        """``2026-10-01``, or for anything but a day ``2026-10-01T06 to 2026-10-01T12``."""
+        is_day = self.end - self.start == _UNITS["d"]
+        return f"{self.start:%Y-%m-%d}" if is_day else f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
+
+
+def period_before(until: datetime, since: str) -> Period:
+    """The last whole hours, days or weeks (``6h``, ``1d``, ``1w``) that were over at `until`, in UTC.
+
+    Raises ConfigError.
+    """
+    parsed = _LENGTH.fullmatch(since)
+    if parsed is None:
+        raise ConfigError(f"'{since}' is no length of time.", where="--since", hint="Write 6h, 1d or 1w, for example.")
+    end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if parsed[2] != "h":
+        end = end.replace(hour=0)
+    return Period(end - int(parsed[1]) * _UNITS[parsed[2]], end)
+
+
+@dataclass(slots=True)
+class Window:
+    """The interactions of a `period`, by their keys, without the texts of answers and sources.
+
+    `responses` are those of a random sample of `sample_size` interactions that a judge can score.
+    """
+
+    period: Period
+    sample_size: int
+    interactions: dict[str, Interaction] = field(default_factory=dict)
+    responses: dict[str, Response] = field(default_factory=dict)
+
+    def add(self, interaction: Interaction) -> None:
+        """Add an interaction; it counts once. Raises ConfigError for more than MAX_INTERACTIONS."""
+        key = interaction.key
+        if key in self.interactions:
+            return
+        if len(self.interactions) == MAX_INTERACTIONS:
+            raise ConfigError(
+                f"there are more than {MAX_INTERACTIONS:,} interactions in {self.period.name}.",
+                hint="Take shorter windows with --since, such as 6h, or log a random part of the interactions.",
+            )
+        response = judgeable_response(interaction) if self.sample_size else None
+        beginnings = {
+            "answer": (interaction.answer or "")[:1],
+            "sources": interaction.sources and interaction.sources[:1],
+        }
+        self.interactions[key] = interaction.model_copy(update=beginnings)
+        if response is not None:
+            self.responses[key] = response
+            if len(self.responses) > 2 * self.sample_size:
+                self.cut_sample()
+
+    def cut_sample(self) -> None:
+        """Keep the responses with the lowest keys: these are hashes, so it is a random sample, the same in each job."""
+        keys = sorted(self.responses)[: self.sample_size]
+        self.responses = {key: self.responses[key] for key in keys}
+
+
+def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> tuple[Window, tuple[LogRead, ...]]:
+    """The window of `period` in `files`, and what was read of each.
+
+    Raises ConfigError for a file that can't be opened, and for more than MAX_INTERACTIONS interactions.
+    """
+    window = Window(period, rules.sample)
+    reads = []
+    feedback: dict[str, tuple[float | None, LogRead]] = {}
+    for path in files:
+        read = LogRead(str(path))
+        reads.append(read)
+        for record in read_log(path, read):
+            try:
+                interaction = read_interaction(record, rules.columns)
+            except BadRecord as problem:
+                read.problems[str(problem)] += 1
+                continue
+            if not period.start <= interaction.timestamp < period.end:
+                read.outside += 1
+            elif interaction.is_feedback:
+                feedback[interaction.id] = interaction.feedback, read
+            else:
+                read.inside += 1
+                window.add(interaction)
+    window.cut_sample()
+    _add_feedback(window, feedback)
+    return window, tuple(reads)
+
+
+def _add_feedback(window: Window, feedback: Mapping[str, tuple[float | None, LogRead]]) -> None:
+    """Add what users said later to the interactions with the same id."""
+    keys = {interaction.id: key for key, interaction in window.interactions.items()}
+    for identity, (value, read) in feedback.items():
+        if identity in keys:
+            rated = window.interactions[keys[identity]].model_copy(update={"feedback": value})
+            window.interactions[rated.key] = rated
+        else:
+            read.problems[NO_MATCH] += 1
+
+
+def judgeable_response(interaction: Interaction) -> Response | None:
+    """The response of `interaction`; None if it lacks an answer, or the texts of its sources: an id is no evidence."""
+    if not (interaction.question and interaction.answer) or interaction.sources is None:
+        return None
+    logged = {"answer": interaction.answer, "contexts": list(interaction.sources)}
+    response = payload.read(interaction.key, logged, interaction.latency_s)
+    has_texts = all(" " in context.text.strip() for context in response.contexts)
+    return response if response.failure is None and has_texts else None
+
+
+def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
+    """Whether a user said that the answer is bad; None without feedback."""
+    value, least = interaction.feedback, rules.good_feedback
+    if value is None:
+        return None
+    return value <= 0.0 if least is None else value < least
+
+
+def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool | None:
+    is_answer = interaction.answer and not interaction.abstained
+    return None if interaction.sources is None or not is_answer else not interaction.sources
+
+
+SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = MappingProxyType(
+    {
+        "slow": lambda one, rules: None if one.latency_s is None else one.latency_s > rules.slow_s,
+        "errors": lambda one, _: one.error,
+        "without_sources": _is_without_sources,
+        "without_results": lambda one, _: None if one.results is None else one.results == 0,
+        "abstentions": lambda one, _: one.abstained,
+        "bad_feedback": is_bad,
+    }
+)
+"""The shares of interactions: whether one counts, or None if it is none of those that the share is of."""
+
+COUNTS = ("questions", "users", "sessions")
+LATENCIES = ("latency_mean", "latency_p95")
+TITLES: Mapping[str, str] = MappingProxyType(read_table("fields.toml", __package__)["figures"])
+"""What reports call the figures."""
+
+
+def figure_title(name: str) -> str:
+    """What reports call a figure, or else a metric."""
+    return TITLES[name] if name in TITLES else metric_title(name)
+
+
+def show_figure(name: str, value: float | None) -> str:
+    """The value of a figure, or else of a metric, in its unit."""
+    if name in COUNTS and value is not None:
+        return whole(value)
+    if name in LATENCIES:
+        return seconds(value)
+    return percent(value) if name in SHARES else score(value)
+
+
+def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
+    """The figures of `window` by name, in the order of TITLES. What is not logged has none."""
+    interactions = window.interactions.values()
+    people = ({one.user_id for one in interactions}, {one.session_id for one in interactions})
+    for name, count in zip(COUNTS, (len(interactions), *(len(ids - {""}) for ids in people)), strict=True):
+        if count or name == "questions":
+            yield name, FigurePart(value=count)
+    latencies = sorted(one.latency_s for one in interactions if one.latency_s is not None)
+    if latencies:
+        p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
+        for name, value in zip(LATENCIES, (float(np.mean(latencies)), p95), strict=True):
+            yield name, FigurePart(value=value, n=len(latencies))
+    for name, counts in SHARES.items():
+        hits = [hit for hit in (counts(one, rules) for one in interactions) if hit is not None]
+        if hits:
+            yield name, FigurePart(value=sum(hits) / len(hits), n=len(hits))

@@ -1,0 +1,62 @@
+"""The webhook, against a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.pipeline.notify import notify
+from tests.pipeline.receiver import Receiver, receiver
+
+__all__ = ["receiver"]
+
+
+def send(receiver: Receiver, pauses: list[float] | None = None, link: str | None = None) -> str | None:
+    slept: list[float] = [] if pauses is None else pauses
+    return notify(receiver.url, "<!channel> a & b", link=link, sleep=slept.append)
+
+
+def test_a_message_is_a_text_with_a_link_and_mentions_nobody(receiver: Receiver) -> None:
+    assert send(receiver, link="https://ci.example/1") is None
+    ((path, headers, body),) = receiver.got
+    assert path.endswith("T-secret-path")
+    assert headers["content-type"] == "application/json"
+    assert json.loads(body) == {"text": "‹!channel› a & b\nhttps://ci.example/1"}
+
+
+def test_a_busy_receiver_is_asked_again(receiver: Receiver) -> None:
+    receiver.statuses = [(503, {}), (429, {})]
+    pauses: list[float] = []
+    assert send(receiver, pauses) is None
+    assert pauses == [1.0, 4.0]
+
+
+def test_a_receiver_that_stays_busy_is_given_up_without_its_address(receiver: Receiver) -> None:
+    receiver.statuses = [(500, {})] * 3
+    problem = send(receiver) or ""
+    assert problem.endswith("could not be reached: it answered 500.")
+    assert "secret" not in problem
+    assert len(receiver.got) == 3
+
+
+@pytest.mark.parametrize("status", [400, 404, 302])
+def test_a_refusal_and_a_redirect_are_final(receiver: Receiver, status: int) -> None:
+    receiver.statuses = [(status, {"location": receiver.url})]
+    assert "it answered" in (send(receiver) or "")
+    assert len(receiver.got) == 1
+
+
+def test_nobody_there() -> None:
+    problem = notify("http://127.0.0.1:9/secret-path", "text", sleep=lambda _: None)
+    assert "secret-path" not in (problem or "secret-path")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "http://example.org/x", "ftp://127.0.0.1/", "https://", "http://[::1", "http://10.0.0.1/"]
+)
+def test_only_https_or_this_machine(address: str) -> None:
+    with pytest.raises(ConfigError, match="RAGSTONE_NOTIFY") as caught:
+        notify(address, "text")
+    assert not address or address not in str(caught.value)

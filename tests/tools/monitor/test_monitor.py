@@ -1,0 +1,175 @@
+"""A window is judged, compared with those before it, and becomes a line of the history."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.gate.findings import Level
+from ragstone.history.file import read_history
+from ragstone.tools.monitor.findings import MIN_WINDOWS
+from ragstone.tools.monitor.monitor import Monitored
+from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
+from tests.tools.monitor.production import ANSWER, SOURCE, WRONG, logged, values, watch, write
+
+JUDGED: dict[str, Any] = {"monitor": {"sample": 20}}
+
+
+def day_of(day: int, n: int = 40, *, wrong: float = 0.0, **more: Any) -> Iterator[dict[str, Any]]:
+    """Interactions of a day, a share of which has a wrong answer."""
+    for number in range(n):
+        answer = WRONG if number < wrong * n else ANSWER
+        yield logged(day + number / n, f"May {number} shoes be returned?", answer=answer, sources=[SOURCE], **more)
+
+
+def alerts(monitored: Monitored) -> dict[str | None, str]:
+    return {check.metric: check.reason for check in monitored.verdict.checks if check.level is Level.FAILURE}
+
+
+def warnings(monitored: Monitored) -> dict[str | None, str]:
+    return {finding.where: finding.text for finding in monitored.verdict.findings if finding.level is Level.WARNING}
+
+
+def test_the_sample_is_judged_and_kept_as_a_run_without_personal_data(tmp_path: Path) -> None:
+    records = [
+        *day_of(0),
+        logged(0.999, "May anna@example.com return shoes?", sources=[f"{SOURCE} Call +49 30 1234567."]),
+    ]
+    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", records), policy={"monitor": {"sample": 50}})
+    assert monitored.line.metrics["faithfulness"].mean > 0.9
+    assert monitored.line.judge == "offline judge 8"
+    run = RunDirectory.open(tmp_path / "out" / "2026-10-01")
+    asked = {record.sample.question: record.response for record in run.records()}
+    assert len(asked) == 41
+    assert asked["May [email] return shoes?"].contexts[0].text == f"{SOURCE} Call [phone]."
+
+
+def test_the_sample_is_random_and_the_same_in_each_job(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", day_of(0))
+    samples = []
+    for _ in range(2):
+        monitored = watch(tmp_path, log, policy=JUDGED)
+        assert monitored.run is not None
+        samples.append({record.sample.question for record in monitored.run.records()})
+    assert samples[0] == samples[1]
+    assert len(samples[0]) == 20
+    assert samples[0] != {f"May {number} shoes be returned?" for number in range(20)}
+
+
+def test_sources_without_texts_are_counted_and_not_judged(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", [logged(0.1, sources=["https://example.org/returns"]), logged(0.2)])
+    monitored = watch(tmp_path, log, policy=JUDGED)
+    assert monitored.run is None
+    assert values(monitored)["without_sources"] == 0.0
+    assert monitored.line.judge == "none"
+
+
+def test_a_window_is_one_line_of_the_history_without_any_text(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", [*day_of(0, user_id="anna"), *day_of(1)])
+    for day in (1, 1, 2):  # a job that ran twice
+        watch(tmp_path, log, day=day, policy=JUDGED)
+    history = read_history(tmp_path / "history.jsonl")
+    assert [f"{line.time:%Y-%m-%d}" for line in history.windows] == ["2026-10-01", "2026-10-02"]
+    assert history.gated == ()
+    text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
+    assert not any(word in text for word in ("anna", "shoes", "Shoes"))
+
+
+def test_a_lost_or_damaged_history_loses_nothing_but_the_comparison(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", day_of(0))
+    watch(tmp_path, log)
+    (tmp_path / "history.jsonl").write_text("{half a line", encoding="utf-8")
+    monitored = watch(tmp_path, log)
+    assert values(monitored)["questions"] == 40
+    assert "not a line of a history" in monitor_text(monitored)
+    assert len(read_history(tmp_path / "history.jsonl").windows) == 1
+
+
+def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path) -> None:
+    records = [
+        *day_of(0, 150, latency_ms=9000, wrong=1.0),
+        *({**one, "id": f"x{one['id']}", "sources": [], "error": "Timeout"} for one in day_of(0, 50)),
+    ]
+    policy = {"monitor": {"sample": 150}, "metrics": {"faithfulness": {"min": 0.8}}}
+    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", records), policy=policy)
+    assert alerts(monitored).keys() == {"slow", "errors", "without_sources", "faithfulness"}
+    assert alerts(monitored)["slow"] == "slow answers: 100 % of 150 answers, and at most 5 % is allowed."
+    assert monitored.verdict.exit_code == 1
+
+
+def test_a_few_slow_answers_are_a_warning_and_one_in_a_thousand_is_none(tmp_path: Path) -> None:
+    def slow(share: float) -> Monitored:
+        records = (logged(n / 1000, latency_ms=9000 if n < share * 1000 else 100) for n in range(1000))
+        return watch(tmp_path, write(tmp_path / "a.jsonl", records))
+
+    assert alerts(slow(0.08)).keys() == {"slow"}
+    assert warnings(slow(0.03)).keys() == {"slow"}
+    assert not alerts(slow(0.06)), "not shown beyond chance"
+    assert not warnings(slow(0.001))
+
+
+def test_limits_are_those_of_the_policy(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", day_of(0, 100, latency_ms=3000, error="Timeout"))
+    policy = {"monitor": {"sample": 0, "slow_s": 2.0, "max_slow": 1.0}, "system": {"max_error_rate": 1.0}}
+    assert not alerts(watch(tmp_path, log, policy=policy))
+    policy = {"monitor": {"sample": 0, "slow_s": 2.0, "max_slow": 0.0}, "system": {"max_error_rate": 1.0}}
+    assert alerts(watch(tmp_path, log, policy=policy)).keys() == {"slow"}
+
+
+@pytest.mark.heavy
+def test_a_loss_alerts_for_as_long_as_it_lasts_and_until_its_level_is_accepted(tmp_path: Path) -> None:
+    generator = random.Random(5)
+    quiet = MIN_WINDOWS + 5
+    records = [
+        record
+        for day in range(quiet + 5)
+        for record in day_of(day, wrong=0.1 + generator.random() / 10 + 0.5 * (quiet <= day < quiet + 3))
+    ]
+    log = write(tmp_path / "a.jsonl", records)
+    policy = {"monitor": {"sample": 40}}
+    seen = [watch(tmp_path, log, day=day + 1, policy=policy) for day in range(quiet + 5)]
+    lost = [day for day, monitored in enumerate(seen) if "faithfulness" in alerts(monitored)]
+    assert lost == [quiet, quiet + 1, quiet + 2]
+    assert "Nothing is compared with earlier windows yet: there are 0 of at least 7." in monitor_text(seen[0])
+    assert f"in the {quiet} before; 0.05 less is allowed." in alerts(seen[quiet])["faithfulness"]
+    accepted = {"monitor": {"sample": 40, "level_since": f"2026-10-{quiet + 1}"}}
+    assert not alerts(watch(tmp_path, log, day=quiet + 1, policy=accepted))
+
+
+def test_nothing_is_compared_across_judges_and_lengths(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.jsonl", [record for day in range(3) for record in day_of(day)])
+    watch(tmp_path, log, day=1, policy=JUDGED)
+    text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
+    key = read_history(tmp_path / "history.jsonl").windows[0].judge_key
+    (tmp_path / "history.jsonl").write_text(text.replace(key, "0" * 16), encoding="utf-8")
+    before = json.loads(monitor_json(watch(tmp_path, log, day=2, policy=JUDGED)))["before"]
+    assert before["questions"] == 40
+    assert before["faithfulness"] is None
+    assert watch(tmp_path, log, day=3, since="12h").before == []
+
+
+def test_a_window_without_a_question_is_a_warning(tmp_path: Path) -> None:
+    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", day_of(0)), day=5)
+    assert "No question was logged" in monitor_text(monitored)
+    assert monitored.verdict.exit_code == 0
+
+
+def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: Path) -> None:
+    log = write(tmp_path / "a|b.jsonl", day_of(0, 60, wrong=0.5, error="Timeout", latency_ms=100))
+    monitored = watch(tmp_path, log, policy=JUDGED)
+    text, markdown, document = monitor_text(monitored), monitor_markdown(monitored), json.loads(monitor_json(monitored))
+    assert text.startswith("❌ 2026-10-01: errors: 100 % of 60 answers, and at most 2 % is allowed.\nALERT: errors")
+    assert markdown.startswith("## ❌ 2026-10-01")
+    assert "- **ALERT**: errors" in markdown
+    assert "| Faithfulness |" in markdown
+    assert document["findings"][0]["about"] == "errors"
+    assert document["window"]["figures"]["errors"] == {"value": 1.0, "n": 60}
+    for report in (text, markdown, json.dumps(document)):
+        assert "shoes" not in report.lower()
+        assert "bananas" not in report.lower()
