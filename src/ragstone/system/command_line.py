@@ -6,6 +6,7 @@ A command with ``{question}`` among its words is run once per question instead, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -50,7 +51,6 @@ class CommandPeer:
         self._argv = tuple(argv)
         self._settings = settings
         self._context = context
-        self._fields = answer_fields(settings)
         self._first = first
         self._child: Child | None = None
         self._answers = 0
@@ -59,10 +59,10 @@ class CommandPeer:
         """Start the program. Raises SystemUnderTestError if it can't be started, or if the first one fails at once."""
         child = self._child = await Child.spawn(self._argv, self._context, limit=MAX_LINE_BYTES)
         if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
-            detail = child.tail.text()
-            shown = f"\n\n{detail}\n" if detail else ""
+            output = child.tail.text()
+            detail = f"\n\n{output}\n" if output else ""
             raise SystemUnderTestError(
-                f"the command {await child.ending()} immediately after it was started.{shown}",
+                f"the command {await child.ending()} immediately after it was started.{detail}",
                 where=f"command:{self._argv[0]}",
                 hint=f"Run it by hand in {self._context.directory}; it must wait for questions on stdin.",
             )
@@ -72,17 +72,17 @@ class CommandPeer:
         if child is None or (child.exited and self._answers > 0):
             return Attempt(None, reusable=False)
         child.tail.clear()
-        asked = {"id": sample.id, "question": sample.question, **beside_question(sample, self._settings.part)}
-        child.write(json.dumps(asked).encode("ascii") + b"\n")
-        allowed = self._settings.timeout_s + (self._settings.startup_timeout_s if self._answers == 0 else 0.0)
+        question = {"id": sample.id, "question": sample.question}
+        request = {**question, **beside_question(sample, self._settings.part)}
+        child.write(json.dumps(request).encode("ascii") + b"\n")
+        timeout_s = self._settings.timeout_s
+        if self._answers == 0:
+            timeout_s += self._settings.startup_timeout_s
         try:
-            async with asyncio.timeout(allowed):
+            async with asyncio.timeout(timeout_s):
                 value, latency_s = await self._reply(child)
         except TimeoutError:
-            message = f"No answer within {allowed:g} s"
-            if self._answers == 0 and await self._answers_at_the_end(child):
-                return lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.", child)
-            return lost(sample, SystemFailureKind.TIMEOUT, f"{message}.", child)
+            return await self._late(sample, child, timeout_s)
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
@@ -94,21 +94,22 @@ class CommandPeer:
             message = f"Answered with id {shown(value['id'], 80)}; expected {sample.id!r}, or no id."
             return lost(sample, SystemFailureKind.BAD_RETURN, message, child)
         self._answers += 1
-        return Attempt(_response(sample, value, latency_s, child, self._fields), reusable=True)
+        return Attempt(_response(sample, value, latency_s, child, answer_fields(self._settings)), reusable=True)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
-    async def _answers_at_the_end(self, child: Child) -> bool:
-        """Whether the answer was there, in the program's own buffer, which it empties when its input ends."""
-        child.close_stdin()
-        try:
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await self._reply(child)
-        except (TimeoutError, EOFError, ValueError):
-            return False
-        return True
+    async def _late(self, sample: Sample, child: Child, timeout_s: float) -> Attempt:
+        """The failure of a question without an answer in time: perhaps it is in the program's own buffer."""
+        message = f"No answer within {timeout_s:g} s"
+        if self._answers == 0:
+            child.close_stdin()  # a program empties its buffer when its input ends
+            with contextlib.suppress(TimeoutError, EOFError, ValueError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await self._reply(child)
+                return lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.", child)
+        return lost(sample, SystemFailureKind.TIMEOUT, f"{message}.", child)
 
     async def _reply(self, child: Child) -> tuple[object, float]:
         """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError with the line."""
@@ -129,10 +130,10 @@ class CommandPeer:
                     f"Wrote a line that is not JSON: {shown(line.decode('utf-8', 'replace').strip())}. "
                     "Expected one JSON object per line on stdout; logs go to stderr."
                 ) from None
-            if isinstance(value, dict) and value.get("ready") is True and self._answers == 0:
-                started = perf_counter()
-                continue
-            return value, perf_counter() - started
+            is_ready = isinstance(value, dict) and value.get("ready") is True
+            if not is_ready or self._answers > 0:
+                return value, perf_counter() - started
+            started = perf_counter()
 
 
 class OneShotPeer:
@@ -145,9 +146,8 @@ class OneShotPeer:
         self._argv = tuple(argv)
         self._settings = settings
         self._context = context
-        self._fields = answer_fields(settings)
-        taken = (("history", HISTORY), ("contexts", CONTEXTS))
-        self.accepts = frozenset(name for name, mark in taken if any(mark in word for word in argv))
+        words = " ".join(argv)
+        self.accepts = frozenset(name for name in ("history", "contexts") if f"{{{name}}}" in words)
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -160,30 +160,21 @@ class OneShotPeer:
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        beside = beside_question(sample, self._settings.part)
-        words = {
-            QUESTION: sample.question,
-            SAMPLE_ID: sample.id,
-            HISTORY: json.dumps(beside.get("history", [])),
-            CONTEXTS: json.dumps(beside.get("contexts")),
-        }
-        # In one pass, because a question may itself contain a placeholder.
-        filled = (_PLACEHOLDER.sub(lambda match: words[match.group()], word) for word in self._argv[1:])
-        argv = [self._argv[0], *filled]
         started = perf_counter()
+        timeout_s = self._settings.timeout_s
         try:
-            child = await Child.spawn(argv, self._context, limit=MAX_LINE_BYTES)
+            child = await Child.spawn(self._command(sample), self._context, limit=MAX_LINE_BYTES)
         except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
             return Attempt(failed(sample.id, SystemFailureKind.RAISED, error.message), reusable=True)
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(timeout_s):
                 child.close_stdin()
                 output = await _whole_output(child)
                 latency_s = perf_counter() - started
-                await child.wait(self._settings.timeout_s)  # it may close its output before it ends
+                await child.wait(timeout_s)  # it may close its output before it ends
                 how = await child.ending()
         except TimeoutError:
-            message = f"No answer within {self._settings.timeout_s:g} s."
+            message = f"No answer within {timeout_s:g} s."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child, reusable=True)
         except ValueError as error:
             return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child, reusable=True)
@@ -192,13 +183,33 @@ class OneShotPeer:
         if child.status != 0:
             kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
             return lost(sample, kind, f"The command {how}.", child, reusable=True)
-        value = _json_object(output, lists=self._fields.contexts_only)
-        fields = self._fields if value is not None or self._fields.contexts_only else None  # text has no fields
-        found = _response(sample, output.strip() if value is None else value, latency_s, child, fields)
-        return Attempt(found, reusable=True)
+        return Attempt(self._response(sample, output, latency_s, child), reusable=True)
 
     async def end(self, *, kill: bool) -> None:
         """Nothing to end between questions."""
+
+    def _command(self, sample: Sample) -> list[str]:
+        beside = beside_question(sample, self._settings.part)
+        values = {
+            QUESTION: sample.question,
+            SAMPLE_ID: sample.id,
+            HISTORY: json.dumps(beside.get("history", [])),
+            CONTEXTS: json.dumps(beside.get("contexts")),
+        }
+        # In one pass, because a question may itself contain a placeholder.
+        words = [_PLACEHOLDER.sub(lambda match: values[match.group()], word) for word in self._argv[1:]]
+        return [self._argv[0], *words]
+
+    def _response(self, sample: Sample, output: str, latency_s: float, child: Child) -> Response:
+        fields = answer_fields(self._settings)
+        try:
+            value: object = json.loads(output)
+        except (ValueError, RecursionError):
+            value = None
+        is_json = isinstance(value, dict) or (fields.contexts_only and isinstance(value, list))
+        if is_json:
+            return _response(sample, value, latency_s, child, fields)
+        return _response(sample, output.strip(), latency_s, child, Fields(contexts_only=fields.contexts_only))
 
 
 class ShellCommand(EntrypointKind):
@@ -212,13 +223,15 @@ class ShellCommand(EntrypointKind):
     def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
         context = around.child_context(settings)
         argv = _words(rest)
-        # A name with a folder is relative to the working directory.
-        found = None if has_folder(argv[0]) else shutil.which(argv[0], path=context.environ.get("PATH"))
-        argv[0] = str(context.directory / argv[0]) if has_folder(argv[0]) else found or argv[0]
+        if has_folder(argv[0]):  # relative to the working directory
+            argv[0] = str(context.directory / argv[0])
+        else:
+            argv[0] = shutil.which(argv[0], path=context.environ.get("PATH")) or argv[0]
+        runs_once = any(QUESTION in word for word in argv[1:])
         numbers = itertools.count()
 
         def new_peer() -> Peer:
-            if any(QUESTION in word for word in argv[1:]):
+            if runs_once:
                 return OneShotPeer(argv, settings, context)
             return CommandPeer(argv, settings, context, first=next(numbers) == 0)
 
@@ -247,15 +260,7 @@ async def _whole_output(child: Child) -> str:
     return output.decode("utf-8", "replace")
 
 
-def _json_object(text: str, *, lists: bool) -> dict[str, object] | list[object] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) or (lists and isinstance(value, list)) else None
-
-
-def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: Fields | None) -> Response:
+def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: Fields) -> Response:
     """The response in a reply: an answer, or the error it reports."""
     if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
         return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)

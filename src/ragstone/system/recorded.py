@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import BinaryIO, NamedTuple
@@ -34,8 +34,9 @@ MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 _ID = "id"
 _QUESTION = "question"
 _QUESTIONS = (*FIELDS["question"].strong, *FIELDS["question"].weak)
-_COMMON_NAMES = ", ".join(FIELDS["question"].strong)
 _ANSWERS = (*RECORDED["answer"].strong, *SYSTEM_NAMES["answer"], *RECORDED["answer"].weak)
+_SYSTEM_ANSWERS = tuple(name for name in _ANSWERS if name != "answer")
+"""Names of the system's answer where ``answer`` is the right one."""
 
 
 class _Place(NamedTuple):
@@ -56,13 +57,12 @@ class RecordedAnswers:
         self.concurrency = settings.concurrency
         self._source = source
         self._fields = answer_fields(settings)
+        self._file: BinaryIO | None = None
         self._places: dict[tuple[str, str], _Place] = {}
         """By the kind and value of the record's key."""
         self._ids_by_question: dict[str, str | None] = {}
         """None if several records have the question."""
-        self._has_ids = False
-        self._file: BinaryIO | None = None
-        self._rated = False
+        self._has_right_answers = False
         """Whether ``answer`` is the right answer, because a record has another column for the system's."""
 
     async def start(self) -> None:
@@ -73,17 +73,20 @@ class RecordedAnswers:
             kind=SystemUnderTestError,
             hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
         ):
-            self._file, found = open_records(self._source)
-        await asyncio.to_thread(self._build, found)
+            self._file, file_records = open_records(self._source)
+        await asyncio.to_thread(self._index, file_records)
 
     async def ask(self, sample: Sample) -> Response:
         key = self._key_of(sample)
         place = self._places.get(key)
-        record = None if place is None else self._record(place)
-        if place is not None and record is not None and _keys(record) == key:
-            at = self._source.at(place.line)
-            return recorded_response(sample.id, record, at, fields=self._fields, rated=self._rated)
-        hint = "no id in it matches, and no question" if self._has_ids else "no question in it matches"
+        if place is not None and self._file is not None:
+            record = record_at(self._file, place.start, place.size)
+            if record is not None and _key(record) == key:
+                where = self._source.at(place.line)
+                names = _SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS
+                return recorded_response(sample.id, record, where, fields=self._fields, answer_names=names)
+        has_ids = any(kind == _ID for kind, _ in self._places)
+        hint = "no id in it matches, and no question" if has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
 
@@ -93,46 +96,47 @@ class RecordedAnswers:
             self._file = None
 
     def _key_of(self, sample: Sample) -> tuple[str, str]:
-        question = _folded(sample.question)
         if (_ID, sample.id) in self._places:
             return _ID, sample.id
+        question = _without_spaces(sample.question)
         # Traces have ids of their own. In a conversation, the same words may ask something else.
-        traced = None if sample.history else self._ids_by_question.get(question)
-        return (_QUESTION, question) if traced is None else (_ID, traced)
+        record_id = None if sample.history else self._ids_by_question.get(question)
+        return (_QUESTION, question) if record_id is None else (_ID, record_id)
 
-    def _record(self, place: _Place) -> Mapping[str, object] | None:
-        return None if self._file is None else record_at(self._file, place.start, place.size)
-
-    def _build(self, found: Iterator[Record]) -> None:
-        for record, start, size, line in found:
-            kind, key = _keys(record)
-            where = self._source.at(line)
-            if key == "":
-                raise SystemUnderTestError(
-                    "a recorded answer has neither id nor question.",
-                    where=where,
-                    hint=f"Add an 'id' to each record, or the question under one of {_COMMON_NAMES}.",
-                )
-            first = self._places.setdefault((kind, key), _Place(start, size, line))
-            if first.start != start:
-                raise SystemUnderTestError(
-                    f"the {kind} {key[:80]!r} is recorded twice, first at {first.line}.",
-                    where=where,
-                    hint="Keep only one answer for each.",
-                )
-            if len(self._places) > MAX_SAMPLES:
-                raise SystemUnderTestError(
-                    f"the file has more than {MAX_SAMPLES:,} recorded answers.",
-                    where=where,
-                    hint="Split it, with the golden set, and evaluate each part in a run of its own.",
-                )
-            self._has_ids = self._has_ids or kind == _ID
-            if kind == _ID and (question := _question(record)):
-                self._ids_by_question[question] = None if question in self._ids_by_question else key
-            both = record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None
-            self._rated = self._rated or both
+    def _index(self, file_records: Iterator[Record]) -> None:
+        for record, start, size, line in file_records:
+            self._add(record, _Place(start, size, line))
         if not self._places:
             raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
+
+    def _add(self, record: Mapping[str, object], place: _Place) -> None:
+        where = self._source.at(place.line)
+        kind, key = _key(record)
+        if key == "":
+            names = ", ".join(FIELDS["question"].strong)
+            raise SystemUnderTestError(
+                "a recorded answer has neither id nor question.",
+                where=where,
+                hint=f"Add an 'id' to each record, or the question under one of {names}.",
+            )
+        earlier = self._places.setdefault((kind, key), place)
+        if earlier != place:
+            raise SystemUnderTestError(
+                f"the {kind} {key[:80]!r} is recorded twice, first at {earlier.line}.",
+                where=where,
+                hint="Keep only one answer for each.",
+            )
+        if len(self._places) > MAX_SAMPLES:
+            raise SystemUnderTestError(
+                f"the file has more than {MAX_SAMPLES:,} recorded answers.",
+                where=where,
+                hint="Split it, with the golden set, and evaluate each part in a run of its own.",
+            )
+        question = _question(record)
+        if kind == _ID and question:
+            self._ids_by_question[question] = None if question in self._ids_by_question else key
+        if record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None:
+            self._has_right_answers = True
 
 
 class AnswersFile(EntrypointKind):
@@ -165,54 +169,95 @@ def recorded_response(
     *,
     place: int = 0,
     fields: Fields | None = None,
-    rated: bool = False,
+    answer_names: Iterable[str] = _ANSWERS,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
 
     `place` is that of the response, from 0, in a line with several. Columns may have the names that a golden set's may
-    have; if `rated`, the one called ``answer`` is not the system's.
+    have; the system's answer is in the first of `answer_names`.
     """
-    if is_run_record(record):
+    responses = _stored_responses(record)
+    if responses:
         try:
-            return replace(_response_adapter().validate_python(_responses(record)[place]), sample_id=sample_id)
+            return replace(_response_adapter().validate_python(responses[place]), sample_id=sample_id)
         except ValidationError as error:
             return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
-    answer = _inside(record, [name for name in _ANSWERS if not (rated and name == "answer")])
-    if isinstance(answer, bool | int | float):
-        answer = cells.text(answer)
-    record = {**record, "answer": answer, "contexts": _inside(record, CONTEXTS_NAMES)}
-    if (ids := _named(record, SYSTEM_NAMES["context_ids"])) is not None:
-        record[SYSTEM_NAMES["context_ids"][0]] = ids
     latency_s = number(record.get("latency_s"))
-    latency_s = latency_s if latency_s is not None and latency_s >= 0 else None
+    if latency_s is not None and latency_s < 0:
+        latency_s = None
     error_text = record.get("error")
-    if isinstance(error_text, str) and not any(record.get(name) is not None for name in SYSTEM_NAMES["answer"]):
+    has_answer = any(record.get(name) is not None for name in SYSTEM_NAMES["answer"])
+    if isinstance(error_text, str) and not has_answer:
         return failed(sample_id, SystemFailureKind.RAISED, f"{where}: {error_text}", latency_s=latency_s)
-    response = read(sample_id, record, latency_s, fields=fields)
+    answer = _column(record, answer_names)
+    parts = {
+        **record,
+        "answer": cells.text(answer) if isinstance(answer, bool | int | float) else answer,
+        "contexts": _column(record, CONTEXTS_NAMES),
+        "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
+    }
+    response = read(sample_id, parts, latency_s, fields=fields)
     if response.failure is not None:
         return failed(sample_id, response.failure.kind, f"{where}: {response.failure.message}")
     return response
 
 
 def is_run_record(record: Mapping[str, object]) -> bool:
-    sample = record.get("sample")
-    return isinstance(sample, dict) and isinstance(sample.get("id"), str) and bool(_responses(record))
+    """Whether `record` is a line of a run's samples.jsonl."""
+    return bool(_stored_responses(record))
 
 
-def _responses(record: Mapping[str, object]) -> list[object]:
+def _stored_responses(record: Mapping[str, object]) -> list[object]:
     """The responses in a line of samples.jsonl, not validated: one, or that of each answer; empty if it is none."""
-    answers = record.get("answers", [record])
-    found = [one.get("response") for one in answers if isinstance(one, dict)] if isinstance(answers, list) else []
-    return found if found and all(isinstance(one, dict) for one in found) else []
-
-
-def _keys(record: Mapping[str, object]) -> tuple[str, str]:
-    """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
     sample = record.get("sample")
-    identity = sample.get("id") if isinstance(sample, dict) and is_run_record(record) else record.get("id")
-    if isinstance(identity, (str, int)) and not isinstance(identity, bool) and identity != "":
+    answers = record.get("answers", [record])
+    if not isinstance(sample, dict) or not isinstance(sample.get("id"), str) or not isinstance(answers, list):
+        return []
+    responses = [answer.get("response") for answer in answers if isinstance(answer, dict)]
+    return responses if all(isinstance(response, dict) for response in responses) else []
+
+
+def _key(record: Mapping[str, object]) -> tuple[str, str]:
+    """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
+    identity = record.get("id")
+    if is_run_record(record):
+        identity = record["sample"]["id"]  # type: ignore[index]
+    if isinstance(identity, str | int) and not isinstance(identity, bool) and identity != "":
         return _ID, str(identity)
     return _QUESTION, _question(record)
+
+
+def _question(record: Mapping[str, object]) -> str:
+    try:
+        return _without_spaces(cells.question(_column(record, _QUESTIONS)) or "")
+    except cells.CellError:
+        return ""
+
+
+def _column(record: Mapping[str, object], names: Iterable[str]) -> object | None:
+    """The value of the column of the first of `names`: a plain one, one inside an object of OBJECTS, or an object."""
+    plain: dict[str, object] = {}
+    objects: dict[str, Mapping[str, object]] = {}
+    for name, value in record.items():
+        if isinstance(value, Mapping) and normal(name) in OBJECTS:
+            objects[normal(name)] = value
+        else:
+            plain[normal(name)] = value
+    ordered = [objects[name] for name in OBJECTS if name in objects]
+    for columns in (plain, *ordered, objects):
+        value = _named(columns, names)
+        if value is not None:
+            return value
+    return None
+
+
+def _named(columns: Mapping[str, object], names: Iterable[str]) -> object | None:
+    """The value of the column of the first of `names` that there is, compared as a golden set's columns are."""
+    values = {normal(name): value for name, value in columns.items() if value is not None}
+    for name in names:
+        if name in values:
+            return values[name]
+    return None
 
 
 @cache
@@ -220,30 +265,5 @@ def _response_adapter() -> TypeAdapter[Response]:
     return TypeAdapter(Response)
 
 
-def _named(record: Mapping[str, object], names: Sequence[str]) -> object | None:
-    """The value of the column of the first of `names` that `record` has, compared as a golden set's columns are."""
-    found = {normal(name): value for name, value in record.items() if value is not None}
-    return next((found[name] for name in names if name in found), None)
-
-
-def _question(record: Mapping[str, object]) -> str:
-    try:
-        return _folded(cells.question(_inside(record, _QUESTIONS)) or "")
-    except cells.CellError:
-        return ""
-
-
-def _inside(record: Mapping[str, object], names: Sequence[str]) -> object | None:
-    """The value of the column of the first of `names` in `record`, or else in one of its OBJECTS."""
-    by_name = {normal(name): value for name, value in record.items()}
-    objects = {name: value for name in OBJECTS if isinstance(value := by_name.get(name), Mapping)}
-    columns = {name: value for name, value in by_name.items() if name not in objects}
-    for holder in (columns, *objects.values()):
-        value = _named(holder, names)
-        if value is not None:
-            return value
-    return _named(record, names)
-
-
-def _folded(question: str) -> str:
+def _without_spaces(question: str) -> str:
     return " ".join(question.split())

@@ -37,50 +37,63 @@ def placed(fields: object, path: str, value: object, within: str = "") -> Any:
 
     A position in a list may be negative, counted from the end. Raises NoPlaceError. `within` is the path of `fields`.
     """
-    head, _, rest = path.partition(".")
-    number = re.fullmatch(r"-?\d{1,9}", head) is not None
+    head, _, tail = path.partition(".")
+    is_position = re.fullmatch(r"-?\d{1,9}", head) is not None
+    inner_path = f"{within}.{head}".lstrip(".")
     if isinstance(fields, list):
-        if not number or not -len(fields) <= int(head) < len(fields):
-            has = counted(len(fields), "element") if number else "no names"
-            raise NoPlaceError(f"'{within}' is a list with {has}, so '{head}' is nowhere in it")
-        changed = list(fields)
-        changed[int(head)] = placed(fields[int(head)], rest, value, f"{within}.{head}") if rest else value
-        return changed
-    if number and within and fields is None:
+        if not is_position or not -len(fields) <= int(head) < len(fields):
+            size = counted(len(fields), "element") if is_position else "no names"
+            raise NoPlaceError(f"'{within}' is a list with {size}, so '{head}' is nowhere in it")
+        items = list(fields)
+        items[int(head)] = placed(items[int(head)], tail, value, inner_path) if tail else value
+        return items
+    if is_position and within and fields is None:
         raise NoPlaceError(f"'{within}' is not in the body, so '{head}' is no position in it")
     table = fields if isinstance(fields, Mapping) else {}
-    inner = placed(table.get(head), rest, value, f"{within}.{head}".lstrip(".")) if rest else value
-    return {**table, head: inner}
+    return {**table, head: placed(table.get(head), tail, value, inner_path) if tail else value}
 
 
 def request_fields(settings: SystemSettings, sample: Sample, *, asks: bool = True) -> Mapping[str, Any]:
-    """The fields of the request for `sample`; if `asks`, its question is one of them. Raises NoPlaceError.
-
-    Earlier turns that go into the list which has the question come before it, in the shape of its element.
-    """
+    """The fields of the request for `sample`; if `asks`, its question is one of them. Raises NoPlaceError."""
     names = settings.http
-    fields: dict[str, Any] = placed(names.body, names.id_field, sample.id) if names.id_field else dict(names.body)
-    fields = placed(fields, names.question_field, sample.question) if asks else fields
+    fields: dict[str, Any] = dict(names.body)
+    if names.id_field:
+        fields = placed(fields, names.id_field, sample.id)
+    if asks:
+        fields = placed(fields, names.question_field, sample.question)
     if sample.history:
-        turns: list[Any] = turns_of(sample)
-        inside = re.fullmatch(re.escape(names.history_field) + r"\.(-?\d+)\.(.+)", names.question_field)
-        if inside is not None and asks:
-            messages, at = at_path(fields, names.history_field), int(inside[1])
-            asked = messages[at]
-            turns = [placed({**asked, "role": turn["role"]}, inside[2], turn["content"]) for turn in turns]
-            turns = [*messages[:at], *turns, *messages[at:]]
-        fields = placed(fields, names.history_field, turns)
+        turns = _turns_beside_question(settings, sample, fields) if asks else None
+        fields = placed(fields, names.history_field, turns or turns_of(sample))
     if settings.part == GENERATION:
         fields = placed(fields, names.given_contexts_field, list(sample.reference_contexts))
     return fields
+
+
+def _turns_beside_question(
+    settings: SystemSettings, sample: Sample, fields: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    """The list that has the question, with the earlier turns before it in the shape of its element; None without one."""
+    history_field = settings.http.history_field
+    inside = re.fullmatch(re.escape(history_field) + r"\.(-?\d+)\.(.+)", settings.http.question_field)
+    if inside is None:
+        return None
+    position, text_path = int(inside[1]), inside[2]
+    messages = at_path(fields, history_field)
+    turns = []
+    for turn in turns_of(sample):
+        message = {**messages[position], "role": turn["role"]}
+        turns.append(placed(message, text_path, turn["content"]))
+    return [*messages[:position], *turns, *messages[position:]]
 
 
 def refuse_misplaced(settings: SystemSettings) -> None:
     """Raise ConfigError if a field of the request has no place in the body."""
     for name in _PLACES:
         path = getattr(settings.http, name)
+        if not path:
+            continue
         try:
-            placed(settings.http.body, path, "") if path else None
+            placed(settings.http.body, path, "")
         except NoPlaceError as error:
             raise ConfigError(
                 f"'{path}' can't be set: {error}.",
@@ -92,28 +105,43 @@ def refuse_misplaced(settings: SystemSettings) -> None:
 def refusal(body: bytes, settings: SystemSettings) -> str:
     """What a service that refused a request misses in it, by its reply, and which setting mends that."""
     names = settings.http
-    sent = [name for name in dict.fromkeys([*names.body, names.id_field, names.question_field.split(".")[0]]) if name]
+    sent = dict.fromkeys([*names.body, names.id_field, names.question_field.split(".")[0]])
     try:
-        detail = json.loads(body)["detail"]
-        found = [(one["loc"], str(one["type"])) for one in detail if isinstance(one["loc"], list) and one["loc"]]
+        complaints = [_Complaint(entry["loc"], entry["type"]) for entry in json.loads(body)["detail"]]
     except (ValueError, RecursionError, LookupError, TypeError):
-        found = []
-    says = [_said(place, kind, names.id_field, len(found) == 1) for place, kind in found[:MAX_NAMED]]
-    says = says or ["question_field and body under [system.http] say what is sent"]
-    return f"{'; '.join(says)}. Sent: {some(sent)}."
+        complaints = []
+    sentences = [
+        complaint.sentence(names.id_field, is_only=len(complaints) == 1) for complaint in complaints[:MAX_NAMED]
+    ]
+    reason = "; ".join(sentences) or "question_field and body under [system.http] say what is sent"
+    return f"{reason}. Sent: {some([name for name in sent if name])}."
 
 
-def _said(place: list[object], kind: str, id_field: str, only: bool) -> str:
-    """One complaint of FastAPI: what is wrong at `place`, and the setting for it."""
-    path = ".".join(str(part) for part in place[1:])
-    if place[0] == "query" and kind == "missing":
-        return f"it takes '{path}' in the address: end the entrypoint with ?{path}={QUESTION}, if that is the question"
-    if path == id_field and kind == "extra_forbidden":
-        return 'it takes no id: set id_field = "" under [system.http]'
-    if kind != "missing" or not path:
-        return f"it expects something else at '{path or 'the body'}' ({kind}): see body under [system.http]"
-    if path == "messages":
-        return f"it requires 'messages': set question_field = \"messages.-1.content\" and {_LIST} under [system.http]"
-    if only or path in SYSTEM_NAMES["question"]:
-        return f"it requires '{path}': set question_field = \"{path}\" under [system.http]"
-    return f"it requires '{path}': set body = {{ {path} = … }} under [system.http]"
+class _Complaint:
+    """One complaint of FastAPI. Raises LookupError and TypeError for anything else."""
+
+    def __init__(self, place: list[object], kind: object) -> None:
+        if not isinstance(place, list):
+            raise TypeError(place)
+        self._holder = place[0]
+        self._path = ".".join(str(part) for part in place[1:])
+        self._kind = str(kind)
+
+    def sentence(self, id_field: str, *, is_only: bool) -> str:
+        """What is wrong, and the setting for it."""
+        path = self._path
+        if self._holder == "query" and self._kind == "missing":
+            return (
+                f"it takes '{path}' in the address: end the entrypoint with ?{path}={QUESTION}, if that is the question"
+            )
+        if path == id_field and self._kind == "extra_forbidden":
+            return 'it takes no id: set id_field = "" under [system.http]'
+        if self._kind != "missing" or not path:
+            return f"it expects something else at '{path or 'the body'}' ({self._kind}): see body under [system.http]"
+        if path == "messages":
+            return (
+                f"it requires 'messages': set question_field = \"messages.-1.content\" and {_LIST} under [system.http]"
+            )
+        if is_only or path in SYSTEM_NAMES["question"]:
+            return f"it requires '{path}': set question_field = \"{path}\" under [system.http]"
+        return f"it requires '{path}': set body = {{ {path} = … }} under [system.http]"

@@ -118,7 +118,7 @@ def parts_of(value: object, fields: Fields) -> Parts:
     """The parts of an answer in `value`, by the paths of `fields` and the names of SYSTEM_NAMES."""
     if isinstance(value, Parts):
         return value
-    if _is_pair(value):
+    if is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
     elif fields.answer is None and isinstance(value, Mapping) and first(value, SYSTEM_NAMES["answer"]) is None:
         value = _graph_state(value) or _pipeline_result(value) or value
@@ -141,7 +141,7 @@ def parts_of(value: object, fields: Fields) -> Parts:
     return parts
 
 
-def _is_pair(value: object) -> bool:
+def is_pair(value: object) -> bool:
     """Whether `value` is an answer and its contexts."""
     if type(value) is not tuple or len(value) != 2:
         return False
@@ -265,7 +265,7 @@ def _retrieved(value: object, fields: Fields) -> object:
     """The contexts in what a system returned that only retrieves; None if it returned ids alone. Raises BadReturn."""
     if isinstance(value, Parts):
         return value.get("contexts")
-    if _is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
+    if is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
         return value[1]  # type: ignore[index]
     if fields.contexts is not None:
         contexts = at_path(value, fields.contexts, _ABSENT)

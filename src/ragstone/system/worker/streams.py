@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.returns import (
     EXPECTED,
     MAX_ANSWER_CHARACTERS,
@@ -15,7 +16,10 @@ from ragstone.system.worker.returns import (
     BadReturn,
     Fields,
     Parts,
+    at_path,
+    first,
     get,
+    is_pair,
     is_stream,
     message_text,
     parts_of,
@@ -38,10 +42,15 @@ def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
         method = get(value, "get_response")
         if callable(method):
             return method()
-    parts = parts_of(value, fields)
-    stream = parts.get("answer")
+    if is_pair(value):
+        stream = value[0]  # type: ignore[index]
+    elif fields.answer is not None:
+        stream = at_path(value, fields.answer)
+    else:
+        stream = first(value, SYSTEM_NAMES["answer"])
     if not is_stream(stream):
         return value
+    parts = parts_of(value, fields)
     return _walked(stream, Pieces(parts, on_text, fields._replace(answer=None)))  # the path has led to the stream
 
 
