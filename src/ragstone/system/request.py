@@ -72,7 +72,7 @@ def request_fields(settings: SystemSettings, sample: Sample, *, asks: bool = Tru
 def _turns_beside_question(
     settings: SystemSettings, sample: Sample, fields: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
-    """The list that has the question, with the earlier turns before it in the shape of its element; None without one."""
+    """The list that has the question, with the earlier turns before it in its shape; None if it is in no list."""
     history_field = settings.http.history_field
     inside = re.fullmatch(re.escape(history_field) + r"\.(-?\d+)\.(.+)", settings.http.question_field)
     if inside is None:

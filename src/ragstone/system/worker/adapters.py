@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ragstone.golden.aliases import SYSTEM_NAMES
@@ -69,20 +69,19 @@ class Parameters:
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return [p.name for p in self.all if p.default is p.empty and p.kind not in variadic]
 
-    def beside_question(self, *names: str) -> str | None:
-        """The name of the parameter that is one of `names`, beside the question, and can be passed by name."""
-        for position, parameter in enumerate(self.all):
-            follows = position > 0 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            if parameter.name in names and (follows or parameter.kind is parameter.KEYWORD_ONLY):
-                return parameter.name
-        return None
+    @property
+    def beside_question(self) -> list[str]:
+        """The names of those that can be passed by name, beside the question, which is the first."""
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        first_by_name = [p.name for p in self.all[:1] if p.kind is p.KEYWORD_ONLY]
+        return first_by_name + [p.name for p in self.all[1:] if p.kind in by_name]
 
 
 class Asker:
     """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`.
 
-    `key` is the field of the input that takes the question, None for an input that is the question itself. `inputs` are
-    the names of all fields of that input. `declared`: the user says that it takes contexts.
+    The question is the argument, or the field `key` of the argument, whose fields are `inputs`. What goes with it is
+    passed by name, or in these fields. `declared`: the user says that it takes contexts.
     """
 
     def __init__(
@@ -98,13 +97,10 @@ class Asker:
         self._ask_async = ask_async
         self._key = key
         parameters = Parameters(ask)
-        input_name = next((name for name in SYSTEM_NAMES["history"] if name in inputs), None)
-        self._history_is_input = input_name is not None
-        self._history = input_name or parameters.beside_question(*SYSTEM_NAMES["history"])
-        self._needs_history = input_name is None and self._history in parameters.required
-        contexts_are_input = key is not None and CONTEXTS in inputs
-        self._contexts_are_input = contexts_are_input or (declared and key is not None)
-        self._takes_contexts = declared or contexts_are_input or parameters.beside_question(CONTEXTS) is not None
+        names = parameters.beside_question if key is None else inputs
+        self._history = first_named(SYSTEM_NAMES["history"], names)
+        self._needs_history = key is None and self._history in parameters.required
+        self._takes_contexts = declared or CONTEXTS in names
 
     @property
     def accepts(self) -> list[str]:
@@ -131,28 +127,32 @@ class Asker:
         """
         turns = [dict(turn) for turn in history]
         messages = [*turns, {"role": "user", "content": question}]
-        inputs: dict[str, Any] = {}
-        keywords: dict[str, Any] = {}
+        beside: dict[str, Any] = {}
         if self._history is not None and (turns or self._needs_history):
-            place = inputs if self._history_is_input else keywords
-            place[self._history] = messages if self._history == "messages" else turns
+            beside[self._history] = messages if self._history == "messages" else turns
         if contexts is not None and self._takes_contexts:
-            place = inputs if self._contexts_are_input else keywords
-            place[CONTEXTS] = list(contexts)
+            beside[CONTEXTS] = list(contexts)
         if self._key is None:
-            return self._call(question, keywords)
-        inputs[self._key] = messages if self._key == "messages" else question
-        return self._call(inputs, keywords)
+            return self._call(question, beside)
+        return self._call({**beside, self._key: messages if self._key == "messages" else question}, {})
 
-    def _call(self, asked: Any, keywords: dict[str, Any]) -> Any:
+    def _call(self, argument: Any, keywords: dict[str, Any]) -> Any:
         try:
-            return self._ask(asked, **keywords)
+            return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
             only_async = isinstance(error, NotImplementedError) or "synchronously" in str(error)
             if self._ask_async is None or not only_async:
                 raise
         self._ask, self._ask_async = self._ask_async, None
-        return self._ask(asked, **keywords)
+        return self._ask(argument, **keywords)
+
+
+def first_named(names: Iterable[str], available: Collection[str]) -> str | None:
+    """The first of `names` that is `available`, None if none is."""
+    for name in names:
+        if name in available:
+            return name
+    return None
 
 
 def is_coroutine_function(target: Any) -> bool:
@@ -220,14 +220,15 @@ def _adapt_method(target: object, name: str, method: Any, twin: Any, part: Part)
 def _check_one_question(target: Any, part: Part) -> None:
     """Raise EntrypointError unless `target` can be called with a question, and what goes with it."""
     parameters = Parameters(target)
-    if parameters.beside_question(CONTEXTS) in parameters.required and part.name != "generation":
+    beside = parameters.beside_question
+    if CONTEXTS in beside and CONTEXTS in parameters.required and part.name != "generation":
         raise EntrypointError(
             f"{parameters.name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions without "
             'contexts. If it only generates, set part = "generation" under [system]: then it is given the reference '
             "contexts."
         )
-    beside = (parameters.beside_question(*SYSTEM_NAMES["history"]), parameters.beside_question(CONTEXTS))
-    required = [name for name in parameters.required if name not in beside]
+    passed = [first_named(SYSTEM_NAMES["history"], beside), first_named([CONTEXTS], beside)]
+    required = [name for name in parameters.required if name not in passed]
     if len(required) > 1 or parameters.positional == 0:
         raise EntrypointError(
             f"{parameters.name}({', '.join(required)}) can't be called with one question. "
@@ -241,7 +242,7 @@ def _declared(target: Any, part: Part) -> bool:
         return False
     parameters = Parameters(target)
     takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all)
-    if parameters.are_known and not takes_any_name and parameters.beside_question(CONTEXTS) is None:
+    if parameters.are_known and not takes_any_name and CONTEXTS not in parameters.beside_question:
         raise EntrypointError(f"takes_contexts = true, but {parameters.name} has no parameter '{CONTEXTS}'.")
     return True
 
@@ -266,11 +267,10 @@ def _runnable_key(target: object, inputs: Sequence[str] | None) -> str | None:
     keys = get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0]
-    named = [name for name in inputs or () if name != "root"]  # LangChain's name of an untyped input
-    for name in (*SYSTEM_NAMES["question"], "messages"):
-        if name in named:
-            return name
-    return named[0] if len(named) == 1 and len(inputs or ()) == 1 else None
+    if inputs is None or inputs == ["root"]:  # LangChain's name of an untyped input
+        return None
+    only = inputs[0] if len(inputs) == 1 else None
+    return first_named((*SYSTEM_NAMES["question"], "messages"), inputs) or only
 
 
 def _dspy_input(target: object) -> str | None:
@@ -280,11 +280,8 @@ def _dspy_input(target: object) -> str | None:
         return None
     for holder in (target, get(target, "predict")):
         names = list(get(get(holder, "signature"), "input_fields") or ())
-        for name in SYSTEM_NAMES["question"]:
-            if name in names:
-                return name
         if names:
-            return str(names[0])
+            return first_named(SYSTEM_NAMES["question"], names) or str(names[0])
     return None
 
 
@@ -327,16 +324,16 @@ def _takes_question(name: str, socket: Mapping[str, Any]) -> bool:
 
 def load(spec: str) -> object:
     """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names. Raises EntrypointError."""
-    target, _, attribute = spec.rpartition(":")
+    target, _, path = spec.rpartition(":")
     try:
         value = _load_file(target) if target.endswith(".py") else _load_module(target)
     except EOFError:
         raise EntrypointError(
             f"'{target}' asks for input when it is imported: put what asks under `if __name__ == \"__main__\":`."
         ) from None
-    for name in attribute.split("."):
+    for name in path.split("."):
         if not hasattr(value, name):
-            public = [other for other in dir(value) if not other.startswith("_")]
+            public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
             raise EntrypointError(f"'{target}' has no attribute '{name}'.{did_you_mean(name, public)}")
         if inspect.isclass(value) and inspect.isfunction(inspect.getattr_static(value, name)):
             refuse_parameters(value)
