@@ -18,7 +18,7 @@ from ragstone.system.recorded import RecordedAnswers
 
 
 @pytest.mark.parametrize(
-    ("entrypoint", "scheme", "rest"),
+    ("entrypoint", "scheme", "target"),
     [
         ("python:pkg.mod:Klass.answer", "python", "pkg.mod:Klass.answer"),
         ("pkg.mod:answer", "python", "pkg.mod:answer"),
@@ -29,10 +29,10 @@ from ragstone.system.recorded import RecordedAnswers
         ("https://host/ask?k=v", "https", "https://host/ask?k=v"),
     ],
 )
-def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, rest: str) -> None:
+def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, target: str) -> None:
     found = parse_entrypoint(entrypoint)
     assert scheme in found.kind.schemes
-    assert found.rest == rest
+    assert found.target == target
 
 
 @pytest.mark.parametrize(

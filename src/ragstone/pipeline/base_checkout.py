@@ -99,7 +99,7 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
             where="gate.baseline_entrypoint",
             hint="Start the base commit's service on another port, and name it in RAGSTONE_BASELINE_ENTRYPOINT.",
         )
-    for path in entrypoint.kind.paths(entrypoint.rest):
+    for path in entrypoint.kind.paths(entrypoint.target):
         if path.is_absolute() and path.is_relative_to(above):
             raise ConfigError(
                 f"the entrypoint names {path}, which is in the current checkout and not in the base commit's.",

@@ -180,8 +180,8 @@ class Child:
             await asyncio.sleep(0.1)
 
     async def wait(self, timeout_s: float) -> bool:
-        done, _ = await asyncio.wait([self._protocol.exited], timeout=timeout_s)
-        return bool(done)
+        finished, _ = await asyncio.wait([self._protocol.exited], timeout=timeout_s)
+        return bool(finished)
 
     async def end(self, *, patience_s: float = 0.0) -> None:
         """Close stdin, wait up to `patience_s`, then kill the whole group. Safe to call twice."""

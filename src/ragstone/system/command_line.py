@@ -217,12 +217,12 @@ class ShellCommand(EntrypointKind):
     form = "command:./program --flag"
     error_is_reply = True
 
-    def paths(self, rest: str) -> tuple[Path, ...]:
-        return tuple(Path(word) for word in _words(rest)[1:])
+    def paths(self, target: str) -> tuple[Path, ...]:
+        return tuple(Path(word) for word in _words(target)[1:])
 
-    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
         context = around.child_context(settings)
-        argv = _words(rest)
+        argv = _words(target)
         if has_folder(argv[0]):  # relative to the working directory
             argv[0] = str(context.directory / argv[0])
         else:
@@ -235,7 +235,7 @@ class ShellCommand(EntrypointKind):
                 return OneShotPeer(argv, settings, context)
             return CommandPeer(argv, settings, context, first=next(numbers) == 0)
 
-        return Pool(f"command:{without_secrets(rest)}", settings, new_peer, context)
+        return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 
 def _words(command: str) -> list[str]:

@@ -35,10 +35,10 @@ _FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form
 
 @dataclass(frozen=True, slots=True)
 class Entrypoint:
-    """What an entrypoint string says. `rest` follows the scheme; for an address it is the whole `text`."""
+    """What an entrypoint string says. `target` follows the scheme; for an address it is the whole `text`."""
 
     kind: EntrypointKind
-    rest: str
+    target: str
     text: str
 
     @property
@@ -58,17 +58,17 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
     if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
         hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
         raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint=hint)
-    scheme, colon, rest = text.partition(":")
+    scheme, colon, target = text.partition(":")
     kind = _BY_SCHEME.get(scheme) if colon else None
-    if kind is None or (kind.is_address and not rest.startswith("//")):
-        _refuse_misspelt(scheme, rest if colon else None, text)
-        kind, rest = PYTHON, text
-    elif not rest.strip():
+    if kind is None or (kind.is_address and not target.startswith("//")):
+        _refuse_misspelt(scheme, target if colon else None, text)
+        kind, target = PYTHON, text
+    elif not target.strip():
         raise ConfigError(f"'{text}' has nothing after '{scheme}:'.", where=_WHERE, hint=_FORMS)
-    rest = text if kind.is_address else rest.strip()
-    if not kind.is_valid(rest):
+    target = text if kind.is_address else target.strip()
+    if not kind.is_valid(target):
         raise ConfigError(f"'{shown_entrypoint(text)}' is not {kind.noun}.", where=_WHERE, hint=_FORMS)
-    return Entrypoint(kind, rest, text)
+    return Entrypoint(kind, target, text)
 
 
 def recognised(text: str | None) -> Entrypoint | None:
@@ -87,12 +87,12 @@ def shown_entrypoint(text: str) -> str:
         return text.partition(":")[0]
 
 
-def _refuse_misspelt(scheme: str, rest: str | None, text: str) -> None:
-    """Raise ConfigError if `scheme` looks like one, and not like a module. `rest` is None without a colon."""
+def _refuse_misspelt(scheme: str, target: str | None, text: str) -> None:
+    """Raise ConfigError if `scheme` looks like one, and not like a module. `target` is None without a colon."""
     close = difflib.get_close_matches(scheme.strip().lower(), _BY_SCHEME, n=1, cutoff=0.7)
     hint = _FORMS
-    if rest is not None and close and (not ATTRIBUTE.fullmatch(rest) or rest.endswith((".jsonl", ".json"))):
-        guess = "//" + rest.lstrip("/") if _BY_SCHEME[close[0]].is_address else rest
+    if target is not None and close and (not ATTRIBUTE.fullmatch(target) or target.endswith((".jsonl", ".json"))):
+        guess = "//" + target.lstrip("/") if _BY_SCHEME[close[0]].is_address else target
         hint = f"Did you mean '{shown_entrypoint(f'{close[0]}:{guess}')}'?"
     elif "://" not in text:
         return
@@ -121,7 +121,7 @@ def build_system(
     child_environ = child_environment(settings.env, environ, run_as)
     around = Surroundings(root, environ, child_environ, log, run_as, within, not_from)
     if entrypoint is not None:
-        return of_part(entrypoint.kind.build(entrypoint.rest, settings, around), settings)
+        return of_part(entrypoint.kind.build(entrypoint.target, settings, around), settings)
     for metric, spec in settings.functions.items():
         check_function(spec, where=f"metrics.{metric}.python")
     return python_pool(", ".join(f"metrics.{name}" for name in settings.functions), settings, around)

@@ -75,13 +75,13 @@ def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[
     """The variables of `environ` that `names` (exact, or patterns with * and ?) let through. Raises ConfigError."""
     wanted = tuple(names)
     check_names(wanted)
-    found = set()
+    passed = set()
     for name in environ:
         by_pattern = any(fnmatch.fnmatchcase(_folded(name), _folded(pattern)) for pattern in wanted)
         refused = _matches(name, FORBIDDEN) or (name not in wanted and _matches(name, _BY_NAME_ONLY))
         if by_pattern and not refused:
-            found.add(name)
-    return frozenset(found)
+            passed.add(name)
+    return frozenset(passed)
 
 
 def child_environment(names: Iterable[str], environ: Mapping[str, str], run_as: RunAs | None = None) -> dict[str, str]:
@@ -105,11 +105,11 @@ def lacking(text: str, names: Iterable[str], environ: Mapping[str, str], child: 
 
     `names` are those of `system.env`; `child` is what the system got of `environ`.
     """
-    said = dict.fromkeys(_VARIABLE.findall(text))
+    mentioned = dict.fromkeys(_VARIABLE.findall(text))
     if _NO_KEY.search(text):
-        said |= dict.fromkeys(name for name in environ if name.endswith("_API_KEY"))
+        mentioned |= dict.fromkeys(name for name in environ if name.endswith("_API_KEY"))
     wanted, sentences = tuple(names), []
-    for name in said:
+    for name in mentioned:
         if name in child or _matches(name, FORBIDDEN):
             continue
         if name in environ:

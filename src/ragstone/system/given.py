@@ -31,8 +31,8 @@ class Wrapped:
     @property
     def accepts(self) -> frozenset[str] | None:
         """As the system says, once it is started."""
-        found: object = getattr(self._system, "accepts", None)
-        return found if isinstance(found, frozenset) else None
+        accepts: object = getattr(self._system, "accepts", None)
+        return accepts if isinstance(accepts, frozenset) else None
 
     async def start(self) -> None:
         await self._system.start()
@@ -85,18 +85,18 @@ class GivenContexts(Wrapped):
         response = await self._system.ask(sample)
         if response.failure is not None or response.contexts:
             return response
-        given = tuple(Context(text) for text in sample.reference_contexts)
-        return replace(response, contexts=given, contexts_returned=True)
+        contexts = tuple(Context(text) for text in sample.reference_contexts)
+        return replace(response, contexts=contexts, contexts_returned=True)
 
 
-def ignores(given: Sequence[str], response: Response) -> bool:
-    """Whether a context of `response` is none of those that were `given`, nor a part of one, nor has one as a part."""
-    texts = [_folded(text) for text in given]
-    return any(
-        not any(own in text or text in own for text in texts if text)
-        for own in (_folded(context.text) for context in response.contexts)
-        if own
-    )
+def ignores(contexts: Sequence[str], response: Response) -> bool:
+    """Whether a context of `response` is none of `contexts`, nor a part of one, nor has one as a part."""
+    texts = [_folded(text) for text in contexts]
+    for context in response.contexts:
+        returned = _folded(context.text)
+        if returned and not any(returned in text or text in returned for text in texts if text):
+            return True
+    return False
 
 
 def _folded(text: str) -> str:

@@ -221,27 +221,27 @@ class HttpUrl(EntrypointKind):
     runs_users_code = False
     is_address = True
 
-    def is_valid(self, rest: str) -> bool:
+    def is_valid(self, target: str) -> bool:
         try:
-            parts = urlsplit(rest)
+            parts = urlsplit(target)
             valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
         except ValueError:
             return False
-        return valid and not any(character.isspace() for character in rest)
+        return valid and not any(character.isspace() for character in target)
 
-    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
-        placeholder = re.search(r"\{[^}]*\}?", rest.replace(QUESTION, ""))
-        if placeholder is not None or QUESTION in urlsplit(rest).netloc:
+    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+        placeholder = re.search(r"\{[^}]*\}?", target.replace(QUESTION, ""))
+        if placeholder is not None or QUESTION in urlsplit(target).netloc:
             raise ConfigError(
                 f"'{placeholder[0] if placeholder else QUESTION}' in the address can't be replaced.",
                 where="system.entrypoint",
                 hint=f"{QUESTION} stands for the question in the path or the query; constants are written out.",
             )
-        if settings.http.method == "GET" and QUESTION not in rest:
+        if settings.http.method == "GET" and QUESTION not in target:
             raise ConfigError(
                 "a GET request has no body, and the question is not in the address.",
                 where="system.http.method",
-                hint=f"Put {QUESTION} into the entrypoint, such as {without_secrets(rest)}?q={QUESTION}.",
+                hint=f"Put {QUESTION} into the entrypoint, such as {without_secrets(target)}?q={QUESTION}.",
             )
         headers = {}
         for name, value in settings.http.headers.items():
@@ -251,7 +251,7 @@ class HttpUrl(EntrypointKind):
                 raise ConfigError("a header can contain only printable ASCII characters.", where=where)
         refuse_misplaced(settings)
         proxied = any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES)
-        return HttpService(rest, settings, headers=headers, proxied=proxied)
+        return HttpService(target, settings, headers=headers, proxied=proxied)
 
 
 def _redirected(url: str, status: int, location: str) -> str:

@@ -60,7 +60,7 @@ class EntrypointKind(ABC):
     """Whether asking runs code of the checkout in a process of this job."""
 
     is_address: ClassVar[bool] = False
-    """Whether it is a URL, at which there can be only one version of the system at a time. Then `rest` is all of it."""
+    """Whether it is a URL, at which there can be only one version of the system at a time: `target` is all of it."""
 
     uses_interpreter: ClassVar[bool] = False
     """Whether the setting `python` applies."""
@@ -68,16 +68,16 @@ class EntrypointKind(ABC):
     error_is_reply: ClassVar[bool] = False
     """Whether an error is something that the system said, rather than a crash."""
 
-    def is_valid(self, rest: str) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether `rest` can name a system."""
+    def is_valid(self, target: str) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether `target` can name a system."""
         return True
 
-    def paths(self, rest: str) -> tuple[Path, ...]:  # noqa: ARG002 - for subclasses
-        """What may be paths in `rest`, besides the system itself."""
+    def paths(self, target: str) -> tuple[Path, ...]:  # noqa: ARG002 - for subclasses
+        """What may be paths in `target`, besides the system itself."""
         return ()
 
     @abstractmethod
-    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
+    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
         """The system, not yet started. Raises ConfigError."""
 
 

@@ -76,7 +76,7 @@ class Pool:
             peer = await self._started()
         except SystemUnderTestError as error:
             hints = (self._context.lacking(error.message), error.hint)
-            hint = " ".join(one for one in hints if one) or None
+            hint = " ".join(filter(None, hints)) or None
             raise SystemUnderTestError(error.message, where=error.where, hint=hint) from None
         self.accepts = getattr(peer, "accepts", None)
         async with self._changed:
@@ -84,10 +84,11 @@ class Pool:
             self._changed.notify_all()
 
     async def ask(self, sample: Sample) -> Response:
-        for left in range(self._retries, -1, -1):
-            response = await self._ask_once(sample)
-            if left == 0 or response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
+        response = await self._ask_once(sample)
+        for _ in range(self._retries):
+            if response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
                 break
+            response = await self._ask_once(sample)
         return self._with_variables(response)
 
     def _with_variables(self, response: Response) -> Response:

@@ -248,11 +248,11 @@ class PythonCallable(EntrypointKind):
     form = "python:package.module:attribute"
     uses_interpreter = True
 
-    def is_valid(self, rest: str) -> bool:
-        return names_attribute(rest)
+    def is_valid(self, target: str) -> bool:
+        return names_attribute(target)
 
-    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
-        return python_pool(rest, settings, around)
+    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+        return python_pool(target, settings, around)
 
 
 def names_attribute(spec: str) -> bool:
@@ -280,14 +280,14 @@ def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> 
     """The configured interpreter, else that of the active environment, else Ragstone's own."""
     if python is not None:
         place = str((root / python).absolute()) if has_folder(python) else python
-        found = shutil.which(place, path=environ.get("PATH"))
-        if found is None:
+        program = shutil.which(place, path=environ.get("PATH"))
+        if program is None:
             raise ConfigError(
                 f"the interpreter '{python}' was not found.",
                 where="system.python",
                 hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
             )
-        return found
+        return program
     in_conda = ("python.exe",) if sys.platform == "win32" else ("bin", "python")
     for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", in_conda)):
         folder = environ.get(variable)

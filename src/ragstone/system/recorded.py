@@ -145,8 +145,8 @@ class AnswersFile(EntrypointKind):
     can_be_asked_again = RecordedAnswers.can_be_asked_again
     runs_users_code = False
 
-    def build(self, rest: str, settings: SystemSettings, around: Surroundings) -> System:
-        return RecordedAnswers(SourceFile(around.root / rest, rest, around.within), settings)
+    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+        return RecordedAnswers(SourceFile(around.root / target, target, around.within), settings)
 
 
 def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:

@@ -80,7 +80,7 @@ class Response:
     @property
     def without_texts(self) -> bool:
         """Whether contexts were returned, and only by their ids."""
-        return bool(self.contexts) and not any(one.text and not one.text.isspace() for one in self.contexts)
+        return bool(self.contexts) and not any(context.text.strip() for context in self.contexts)
 
 
 NO_CONTEXTS = "the answer came without contexts"

@@ -246,8 +246,8 @@ def main() -> NoReturn:
     _volunteer_for_oom()
     loop = Loop()
     loop.show_stacks_on_signal()
-    here = os.getcwd()  # noqa: PTH109
-    sys.path[:] = [here] + [entry for entry in sys.path if entry not in ("", here)]
+    directory = os.getcwd()  # noqa: PTH109
+    sys.path[:] = [directory] + [entry for entry in sys.path if entry not in ("", directory)]
     try:
         service = Service(link, loop, hello)
     except EntrypointError as error:
