@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
-from ragstone.github.api.blocks import Block, joined, others_beside
+from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
 from ragstone.github.api.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
@@ -108,13 +108,15 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     block = _block(job)
 
     def body_for(existing: str) -> str | None:
+        nonlocal block
         others = others_beside(block, existing)
         if only_update and (others or not existing):
             return None
         room = MAX_BODY - _ROOM - len(mark) - sum(map(len, others))
-        return joined(replace(block, text=report.markdown(room)), others)
+        block = replace(block, text=report.markdown(room))
+        return joined(block, others)
 
-    posted = post_comment(job.api, report.pull_request, mark, body_for)
+    posted = post_comment(job.api, report.pull_request, mark, body_for, lambda body: is_settled(block, body))
     return posted.url if posted is not None else ""
 
 

@@ -46,7 +46,8 @@ class SampleReader:
             name = self.plan.fields["question"][0]
             raise self.source.error(f"no question: column '{name}' is missing or empty.", row.line)
         for label, judged in self.plan.labels:
-            self._check_label(row, label, judged)
+            if judged in self.plan.fields:
+                self._check_label(row, label, judged)
         reference, others = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         named = self._read(row, "id", _optional_id)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.github.api.blocks import Block, joined, others_beside
+from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 
 RED = Block("a" * 40, "gate search", 900, 1, "gate search", "## ❌ Blocked\n\nThree questions got worse.\n")
 GREEN = replace(RED, writer="gate billing", label="gate billing", text="## ✅ Passed\n")
@@ -47,6 +47,15 @@ def test_a_run_again_replaces_its_own_block(later: Block) -> None:
     body = comment(RED, GREEN, later)
     assert "Blocked" not in body
     assert body.count("## ✅ Passed") == 2
+
+
+def test_a_block_that_another_job_wrote_over_is_missed_and_one_that_was_replaced_is_not() -> None:
+    assert not is_settled(RED, comment(GREEN))
+    assert not is_settled(replace(RED, text="## ❌ Blocked\n\nTwo.\n"), comment(RED))  # of the same matrix
+    assert is_settled(RED, comment(RED, GREEN))
+    assert is_settled(RED, comment(RED, *(replace(GREEN, writer=f"{n}", text="#\n" + "x" * 30_000) for n in range(3))))
+    assert is_settled(RED, comment(replace(RED, commit="b" * 40)))
+    assert is_settled(RED, comment(replace(RED, attempt=2, text="## ✅ Passed\n")))
 
 
 def test_a_new_commit_replaces_all() -> None:

@@ -132,6 +132,25 @@ def test_two_502s_leave_at_most_one_comment(github: FakeGitHub, api: GitHubApi) 
     assert github.bodies() == []
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_part_that_another_job_wrote_over_at_the_same_time_is_written_again(
+    github: FakeGitHub, api: GitHubApi, exists: bool
+) -> None:
+    if exists:
+        github.add_comment(7, f"{MARK}\n", BOT, "Bot")
+    pauses = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:  # the other job read the comment before we wrote
+            github.comments[0]["comment"]["body"] = f"{MARK}\ntheirs"
+
+    api.sleep = sleep
+    post_to(api, 7, MARK, lambda old: f"{old} ours".strip(), lambda body: "ours" in body)
+    assert github.bodies() == [f"{MARK}\ntheirs ours"]
+    assert len(pauses) == 2
+
+
 def test_only_update_begins_none(github: FakeGitHub, api: GitHubApi) -> None:
     assert post_comment(api, 7, "default", "pass", only_update=True) is None
     assert github.bodies() == []

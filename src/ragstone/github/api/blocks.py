@@ -65,9 +65,22 @@ def others_beside(block: Block, body: str) -> Sequence[str]:
     return [_marked(_first_line(written.text) if is_long else written.text, written.match[0]) for written in kept]
 
 
+def is_settled(block: Block, body: str) -> bool:
+    """Whether `body` has `block`, whole or cut to its first line, or what replaces it: a block of another commit, or of
+    another run of its job."""
+    own = _MARKER.match(block.marker)
+    text = _without_markers(block.text).strip("\n").rstrip()
+    for written in _blocks(body):
+        if own is None or not _stays(written.match, own):
+            return True
+        if written.match[0] == block.marker and written.text.rstrip() in (text, _first_line(text).rstrip()):
+            return True
+    return False
+
+
 def joined(block: Block, others: Sequence[str]) -> str:
     """The body of the comment with `block` and `others`, which have a heading each if there are several."""
-    text = block.text.replace(_PREFIX, "<!-- ragstone block:")
+    text = _without_markers(block.text)
     if not others:
         return _marked(text, block.marker)
     kept = [_headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(others))]
@@ -87,6 +100,11 @@ def _blocks(body: str) -> Iterator[_Written]:
         text = body[start : match.start()].strip("\n")
         yield _Written(match, text.removeprefix(_headed(match["label"], "")))
         start = match.end()
+
+
+def _without_markers(text: str) -> str:
+    """`text`, which can't contain a block."""
+    return text.replace(_PREFIX, "<!-- ragstone block:")
 
 
 def _marked(text: str, mark: str) -> str:

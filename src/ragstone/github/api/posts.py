@@ -165,11 +165,18 @@ def follow_up(
     return IssueResult(IssueStep.CLOSED, own[0].html_url)
 
 
-def post_comment(api: GitHubApi, number: int, mark: str, body_for: Callable[[str], str | None]) -> Posted | None:
+def post_comment(
+    api: GitHubApi,
+    number: int,
+    mark: str,
+    body_for: Callable[[str], str | None],
+    is_in: Callable[[str], bool] = lambda _: True,
+) -> Posted | None:
     """Update our comment on pull request `number`, or create it if there is none.
 
     `body_for` makes its text from the text that it has, "" if there is none; None changes nothing. Doubles of earlier
-    races are deleted, and one that another job's comment won is added to that. Raises GitHubApiError.
+    races are deleted, and one that another job's comment won is added to that. `is_in` says whether our part is in a
+    text: where another job wrote over it at the same time, it is written again. Raises GitHubApiError.
     """
     thread = api.repository.get_issue(number)
     identity = find_identity(api)
@@ -181,12 +188,26 @@ def post_comment(api: GitHubApi, number: int, mark: str, body_for: Callable[[str
         body = body_for((comment.body or "").partition("\n")[2])
         return None if body is None else f"{mark}\n{body}"
 
+    def restore(comment_id: int) -> None:
+        """Write our part again as long as another job, which read the comment before we wrote, took it out."""
+        with suppress(GitHubApiError):
+            for _ in range(_LOOKS):
+                api.sleep(api.patience.settle_s)
+                current = next((comment for comment in find() if comment.id == comment_id), None)
+                if current is None or is_in((current.body or "").partition("\n")[2]):
+                    return
+                text = text_after(current)
+                if text is None:
+                    return
+                current.edit(text)
+
     own = find()
     if own:
         text = text_after(own[0])
         if text is None:
             return None
         own[0].edit(text)
+        restore(own[0].id)
         with suppress(GitHubApiError):
             for double in own[1:]:
                 double.delete()
@@ -200,4 +221,5 @@ def post_comment(api: GitHubApi, number: int, mark: str, body_for: Callable[[str
     merged = text if created.body in (None, text) else text_after(created)
     if merged is not None and merged != text:
         created.edit(merged)
+    restore(created.id)
     return Posted(created.html_url, updated=False)
