@@ -10,7 +10,7 @@ from ragstone.cli.output import say
 from ragstone.formatting import dollars, percent, seconds
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.verdict import Action
-from ragstone.github.api.client import HOSTS
+from ragstone.github.api.event import HOSTS
 from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import JudgeIdentity

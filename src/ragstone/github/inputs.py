@@ -34,14 +34,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
 
 
-class _InvalidError(Exception):
-    """The value of an input is wrong; the message says how."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
 def _lines(value: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in value.splitlines() if line.strip())
 
@@ -52,7 +44,7 @@ def _words(value: str) -> tuple[str, ...]:
 
 def _boolean(value: str) -> bool:
     if value.lower() not in ("true", "false"):
-        raise _InvalidError(f"'{value[:80]}' is neither true nor false.")
+        raise ConfigError(f"'{value[:80]}' is neither true nor false.")
     return value.lower() == "true"
 
 
@@ -62,7 +54,7 @@ def _amount(value: str) -> float:
     except ValueError:
         amount = math.nan
     if not math.isfinite(amount) or amount <= 0:
-        raise _InvalidError(f"'{value[:80]}' is not a number above 0, such as 2.50.")
+        raise ConfigError(f"'{value[:80]}' is not a number above 0, such as 2.50.")
     return amount
 
 
@@ -70,10 +62,10 @@ def _variables(value: str) -> tuple[str, ...]:
     names = _words(value)
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            raise _InvalidError(f"'{name[:80]}' is not a variable name.", "List names only, never name=value.")
+            raise ConfigError(f"'{name[:80]}' is not a variable name.", hint="List names only, never name=value.")
         if name.upper().startswith(_NEVER_PASSED):
             hint = "Copy the value to a variable with another name, under `env:` of the step."
-            raise _InvalidError(f"'{name}' is never passed to the system under test.", hint)
+            raise ConfigError(f"'{name}' is never passed to the system under test.", hint=hint)
     return names
 
 
@@ -106,13 +98,13 @@ class Input:
         return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
 
     def value_of(self, text: str) -> object:
-        """The value of `text`. Raises _InvalidError."""
+        """The value of `text`. Raises ConfigError, which does not name the input."""
         if "\0" in text:
-            raise _InvalidError("contains a NUL character.")
+            raise ConfigError("contains a NUL character.")
         if self.choices and text not in self.choices:
-            raise _InvalidError(f"'{text}' is not one of its values.", suggestion(text, self.choices))
+            raise ConfigError(f"'{text}' is not one of its values.", hint=suggestion(text, self.choices))
         if self.pattern and not re.fullmatch(self.pattern, text):
-            raise _InvalidError(f"'{text[:80]}' {self.invalid}", self.hint)
+            raise ConfigError(f"'{text[:80]}' {self.invalid}", hint=self.hint)
         return self.read(text)
 
     @property
@@ -212,8 +204,8 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
             continue
         try:
             value = spec.value_of(text)
-        except _InvalidError as invalid:
-            raise ConfigError(str(invalid), where=place.format(spec), hint=invalid.hint) from None
+        except ConfigError as error:
+            raise ConfigError(error.message, where=place.format(spec), hint=error.hint) from None
         if spec.key is None:
             fields[spec.name.replace("-", "_")] = value
         else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
-from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
 from ragstone.github.api.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
 from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
@@ -154,9 +154,3 @@ def _block(job: Job) -> Block:
         label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
         text="",
     )
-
-
-def close_quietly(api: GitHubApi | None) -> None:
-    if api is not None:
-        with suppress(Exception):
-            api.close()

@@ -39,7 +39,7 @@ from ragstone.github.inputs import ActionInputs, read_variables
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
-from ragstone.github.publish import close_quietly, finish, publish
+from ragstone.github.publish import finish, publish
 from ragstone.pipeline.gate import REPORT_FILES
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
@@ -130,7 +130,8 @@ async def run_on_github(
         finish(job, report, publish(job, report))
         return report.exit_code
     finally:
-        close_quietly(api)
+        if api is not None:
+            api.close()
         shutil.rmtree(temporary, ignore_errors=True)
 
 

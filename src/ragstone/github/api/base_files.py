@@ -64,14 +64,9 @@ def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
 
 
 @reading_replies()
-def list_base_modes(api: GitHubApi, sha: str) -> Mapping[str, str]:
-    """The modes of all files, links and submodules at commit `sha`, by path. Raises GitHubApiError."""
-    return {entry.path: entry.mode for entry in list_commit_files(api, sha)}
-
-
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
-    return tuple(path for path, mode in list_base_modes(api, sha).items() if mode not in LINKS)
+    return tuple(file.path for file in list_commit_files(api, sha) if file.mode not in LINKS)
 
 
 def _inside(path: str) -> str | None:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.github.api.artifacts import download
-from ragstone.github.api.base_files import SUBMODULE, list_base_modes, read_base_files
+from ragstone.github.api.base_files import SUBMODULE, list_commit_files, read_base_files
 from ragstone.github.api.client import (
     ApiErrorKind,
     GitHubApi,
@@ -74,13 +74,14 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
         raise ArchiveRefused(f"the files of commit {sha[:12]} can't be unpacked ({error})") from None
 
 
+@reading_replies()
 def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
     """Add the files that the `.gitattributes` of commit `sha` leave out of its archive; returns notes on the result.
 
     Raises GitHubApiError, also for more files than `read_base_files` reads, and ArchiveRefused.
     """
     try:
-        modes = {path: mode for path, mode in list_base_modes(api, sha).items() if mode != SUBMODULE}
+        modes = {file.path: file.mode for file in list_commit_files(api, sha) if file.mode != SUBMODULE}
     except GitHubApiError as error:
         if error.kind is not ApiErrorKind.INVALID:
             raise

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -27,12 +27,6 @@ from github.Requester import Requester
 from pydantic import SecretStr
 
 from ragstone._version import __version__
-
-HOSTS = (
-    *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
-    *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
-)
-"""What a job on github.com needs for its checkout, image, artifacts and comment."""
 
 PER_PAGE = 100
 MAX_PAGES = 50
@@ -213,7 +207,9 @@ class GitHubApi:
         self.repository = Repository(self.requester, url=self.path)
 
     def close(self) -> None:
-        self.requester.close()
+        """Never raises."""
+        with suppress(Exception):
+            self.requester.close()
 
 
 @contextmanager

@@ -17,6 +17,12 @@ from ragstone.settings.variables import Variables
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
 """GitHub caps webhook payloads at 25 MB."""
 
+HOSTS = (
+    *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
+    *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
+)
+"""What a job on github.com needs for its checkout, image, artifacts and comment."""
+
 DEPENDABOT = "dependabot[bot]"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC
+from functools import cached_property
 
 from github.Artifact import Artifact
 from github.GithubObject import NotSet
@@ -153,20 +154,18 @@ class GitHubArtifacts(BaselineStore):
     artifact_name: str
     named: str | None = None
     _seen: set[int] = field(default_factory=set, init=False)
-    _found: TrustedRuns | None = field(default=None, init=False)
     _has_runs: bool = field(default=False, init=False)
 
     def newest(self) -> Iterator[StoredRun]:
         with _store_failures():
-            runs = self._runs().newest()
+            runs = self._runs.newest()
             self._has_runs = bool(runs)
-            again = self._runs().earlier_attempt()
-            if again is not None:
-                artifact = newest_artifact(self.api, again.id, self.artifact_name)
-                if artifact is not None:
-                    yield replace(self._stored(again, artifact), history_only=True)
+            again = self._runs.earlier_attempt()
+            artifact = None if again is None else self._newest_artifact(again.id)
+            if again is not None and artifact is not None:
+                yield replace(self._stored(again, artifact), history_only=True)
             for run in runs[:MAX_NEAR]:
-                artifact = newest_artifact(self.api, run.id, self.artifact_name)
+                artifact = self._newest_artifact(run.id)
                 if artifact is not None and run.id not in self._seen:
                     yield self._stored(run, artifact)
             yield from self._by_artifacts({run.id: run for run in runs})
@@ -175,8 +174,8 @@ class GitHubArtifacts(BaselineStore):
         if run_id in self._seen:
             return None
         with _store_failures():
-            run = self._runs().get(run_id)
-            artifact = None if run is None else newest_artifact(self.api, run_id, self.artifact_name)
+            run = self._runs.get(run_id)
+            artifact = None if run is None else self._newest_artifact(run_id)
             return None if run is None or artifact is None else self._stored(run, artifact)
 
     def why_empty(self) -> str:
@@ -185,17 +184,21 @@ class GitHubArtifacts(BaselineStore):
             return f"{first}: no finished run of {which} on '{self.branch}' yet."
         return f"No run of {which} on '{self.branch}' has an artifact called '{self.artifact_name}'."
 
+    @cached_property
     def _runs(self) -> TrustedRuns:
-        if self._found is None:
-            self._found = TrustedRuns(self.api, self.run_id, self.workflow, self.branch, self.named)
-            branch = self.branch = self._found.branch
-            self.where, self.extent = f"on '{branch}' with an artifact", f"on '{branch}'"
-        return self._found
+        runs = TrustedRuns(self.api, self.run_id, self.workflow, self.branch, self.named)
+        self.branch = runs.branch
+        self.where = f"on '{runs.branch}' with an artifact"
+        self.extent = f"on '{runs.branch}'"
+        return runs
+
+    def _newest_artifact(self, run_id: int) -> Artifact | None:
+        return newest_artifact(self.api, run_id, self.artifact_name)
 
     def _by_artifacts(self, listed_runs: Mapping[int, WorkflowRun]) -> Iterator[StoredRun]:
         """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
         newest: dict[int, Artifact] = {}
-        runs = self._runs()
+        runs = self._runs
         for artifact in artifacts_called(self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES):
             # Only to save requests: GitHub's data about the run itself decides.
             source = artifact.raw_data.get("workflow_run") or {}
@@ -211,7 +214,7 @@ class GitHubArtifacts(BaselineStore):
                 yield self._stored(run, artifact)
 
     def _stored(self, run: WorkflowRun, artifact: Artifact) -> StoredRun:
-        runs = self._runs()
+        runs = self._runs
         self._seen.add(run.id)
         refused = None
         if artifact.expired:
