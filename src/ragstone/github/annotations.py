@@ -75,9 +75,9 @@ def annotations_on(document: Document, policy: Policy, places: Places) -> Iterat
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     """The error that ended the run, at its location if that is a file in the checkout."""
     file, line = None, None
-    found = _PLACE.fullmatch(error.where or "")
-    if found is not None:
-        file, line = places.within(found["file"]), int(found["line"])
+    place = _PLACE.fullmatch(error.where or "")
+    if place is not None:
+        file, line = places.within(place["file"]), int(place["line"])
     elif error.where is not None and (places.root / error.where).is_file():
         file = places.within(error.where)
     where = f"{error.where}: " if error.where and file is None else ""

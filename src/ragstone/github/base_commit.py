@@ -103,11 +103,11 @@ def _missing(checkout: Path, workspace: Path, commit: str) -> tuple[str, ...]:
             where="input 'baseline'",
             hint="Use `baseline: artifact`, or `ragstone gate --baseline-commit` in a `run:` step.",
         )
-    kept = lfs_files(checkout)
-    if not kept:
+    pointers = lfs_files(checkout)
+    if not pointers:
         return ()
-    named = ", ".join(kept[:3]) + (", …" if len(kept) > 3 else "")
-    return (f"Without what Git LFS keeps of commit {commit[:12]}: {counted(len(kept), 'file')} ({named}).",)
+    named = ", ".join(pointers[:3]) + (", …" if len(pointers) > 3 else "")
+    return (f"Without what Git LFS keeps of commit {commit[:12]}: {counted(len(pointers), 'file')} ({named}).",)
 
 
 def _is_filled(folder: Path) -> bool:

@@ -25,5 +25,5 @@ def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
 
 def merged_pull_request(message: str | None) -> int | None:
     """The pull request merged by a commit with this `message`, in GitHub's wording; None if there is none."""
-    found = _MERGED.search((message or "").partition("\n")[0])
-    return int(found[1] or found[2]) or None if found else None
+    merge = _MERGED.search((message or "").partition("\n")[0])
+    return int(merge[1] or merge[2]) or None if merge else None

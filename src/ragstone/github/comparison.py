@@ -48,12 +48,12 @@ def refuse_own_baseline(job: Job) -> None:
     Raises ConfigError.
     """
     chosen, named = job.inputs.baseline, job.settings.gate
-    found = [key for key in _OWN_SETTINGS if key in job.settings.from_file]
-    if found and (found != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
-        value = chosen if found[0] == "gate.baseline" else getattr(named, found[0].partition(".")[2])
+    own_keys = [key for key in _OWN_SETTINGS if key in job.settings.from_file]
+    if own_keys and (own_keys != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
+        value = chosen if own_keys[0] == "gate.baseline" else getattr(named, own_keys[0].partition(".")[2])
         raise ConfigError(
             f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
-            where=found[0],
+            where=own_keys[0],
             hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
             "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
         )
@@ -110,22 +110,23 @@ def find_comparison(job: Job, settings: Settings, base_commit: str | None, write
     notes: tuple[str, ...] = ()
     if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
         notes = (_NO_BASE_COMMIT,)
-    found = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
-    history, damage = history_from(found.history)
+    baseline = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
+    history, damage = history_from(baseline.history)
     without_run = Comparison(history=history, notes=notes if damage is None else (*notes, damage))
-    if not isinstance(found, TrustedBaseline):
+    if not isinstance(baseline, TrustedBaseline):
         if base_commit is not None:
             return without_run
-        return replace(without_run, unproven=found.unproven, notes=(found.reason, *without_run.notes))
+        return replace(without_run, unproven=baseline.unproven, notes=(baseline.reason, *without_run.notes))
     try:
-        run = found.materialise(job.temporary / "baseline")
+        run = baseline.materialise(job.temporary / "baseline")
     except RagstoneError as error:
-        reason = f"The baseline of run {found.run_id} can't be used: {error.message}"
+        reason = f"The baseline of run {baseline.run_id} can't be used: {error.message}"
         unproven = f"Not proven. {reason}" if base_commit is None else None
         return replace(without_run, unproven=unproven, notes=(reason, *without_run.notes))
-    carried = f", carried by run {found.carried_by}" if found.carried_by is not None else ""
-    write(f"Baseline: run {found.run_id} of '{found.branch}'{carried}, commit {found.sha[:12]}, {found.created_at}.\n")
-    return replace(without_run, run=run, trusted=found)
+    carried = f", carried by run {baseline.carried_by}" if baseline.carried_by is not None else ""
+    commit = f"commit {baseline.sha[:12]}, {baseline.created_at}"
+    write(f"Baseline: run {baseline.run_id} of '{baseline.branch}'{carried}, {commit}.\n")
+    return replace(without_run, run=run, trusted=baseline)
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:

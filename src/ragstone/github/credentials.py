@@ -16,13 +16,13 @@ def without_credentials(settings: Settings, environ: Mapping[str, str]) -> tuple
     """`settings` and `environ` without any key, other credential, or identity of a judge, under whichever name."""
     values = {*settings.judge.secrets(), *(given(name, environ) for name in _NAMES)} - {""}
     long = [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
-    kept = {
+    without = {
         name: value
         for name, value in environ.items()
         if name not in _NAMES and value.strip() not in values and not any(secret in value for secret in long)
     }
     none = dict.fromkeys(("api_key", "embeddings_api_key", "headers"))
-    return settings.model_copy(update={"judge": settings.judge.model_copy(update=none)}), kept
+    return settings.model_copy(update={"judge": settings.judge.model_copy(update=none)}), without
 
 
 def asks_a_server(judge: JudgeSettings) -> bool:

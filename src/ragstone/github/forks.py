@@ -76,17 +76,17 @@ async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, 
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
     custom = project_metrics(settings).own()
     run = _read_run(api, head.id, job.inputs.artifact_name, job.temporary / "untrusted", custom)
-    known: TrustedBaseline | NoBaseline | None = None
+    baseline: TrustedBaseline | NoBaseline | None = None
     if job.plan.baseline is BaselineSource.ARTIFACT:
-        known = find_baseline(job.artifacts(api, job.plan.baseline_branch or base.branch))
-    trusted = known if isinstance(known, TrustedBaseline) else None
-    missing = known if isinstance(known, NoBaseline) else None
+        baseline = find_baseline(job.artifacts(api, job.plan.baseline_branch or base.branch))
+    trusted = baseline if isinstance(baseline, TrustedBaseline) else None
+    missing = baseline if isinstance(baseline, NoBaseline) else None
     before = trusted.materialise(job.temporary / "baseline") if trusted is not None else None
     vouched = vouch(run, golden, custom)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
-    history, damage = history_from(known.history if known is not None else None)
-    past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if known is not None else None
+    history, damage = history_from(baseline.history if baseline is not None else None)
+    past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if baseline is not None else None
     files = CommitFiles(api, head.head_sha, settings, job.places.workspace, job.temporary)
     changes = changes_by_a_fork(files, settings, policy)
     current = ComparedRun(vouched.scores, run)
@@ -128,7 +128,7 @@ async def _judged_offline(
 ) -> Rejudged:
     """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
     # Functions of the project are code, and this job runs none: their baseline scores stay as they are.
-    rubrics = {name: given for name, given in job.settings.metrics.items() if given.python is None}
+    rubrics = {name: metric for name, metric in job.settings.metrics.items() if metric.python is None}
     run, folder = job.settings.run, job.temporary / "rejudged"
     plan = RunPlan(
         golden,

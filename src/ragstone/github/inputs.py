@@ -189,17 +189,17 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
 def _value(variables: Variables, spec: Input, name: str) -> str:
     if not spec.is_secret:
         return variables.get(name)
-    found = variables.secret(name)
-    return found.get_secret_value() if found is not None else ""
+    secret = variables.secret(name)
+    return secret.get_secret_value() if secret is not None else ""
 
 
 def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
     fields: dict[str, Any] = {}
     overrides: dict[str, object] = {}
     for spec in INPUTS:
-        found = (lookup(spec) or "").strip()
+        value_text = (lookup(spec) or "").strip()
         # The runner fills in `${{ github.token }}`.
-        text = found or ("" if spec.is_secret else spec.default)
+        text = value_text or ("" if spec.is_secret else spec.default)
         if not text:
             continue
         try:

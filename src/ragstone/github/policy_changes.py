@@ -98,7 +98,7 @@ def changes_to_the_gate(
 
 def in_turns(*kinds: Sequence[str]) -> list[str]:
     """The first of each kind, then the second of each, and so on: many changes of one kind hide no other kind."""
-    return [one for turn in zip_longest(*kinds) for one in turn if one is not None]
+    return [phrase for turn in zip_longest(*kinds) for phrase in turn if phrase is not None]
 
 
 def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> tuple[str, ...]:
@@ -106,9 +106,10 @@ def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) ->
     try:
         files.list()  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(files, settings)
-        theirs = files.settings
-        decided = (*policy_changes(policy, commit.policy(theirs)), *commit.metric_changes(settings, theirs))
-        measured = setting_changes(_own(settings, theirs), theirs)
+        fork_settings = files.settings
+        rules = policy_changes(policy, commit.policy(fork_settings))
+        decided = (*rules, *commit.metric_changes(settings, fork_settings))
+        measured = setting_changes(_own(settings, fork_settings), fork_settings)
     except (GitHubApiError, RagstoneError) as error:
         return (f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')}).",)
     # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
@@ -147,11 +148,11 @@ class Commit:
             if spec is not None and spec == head.metrics[name].python:
                 file = source_file(spec, files.workspace / folder, where=f"metrics.{name}.python")
                 paths[name] = files.inside(files.workspace / folder / file).as_posix()
-        theirs = files.read(sorted({*paths.values()})) if paths else {}
+        of_commit = files.read(sorted({*paths.values()})) if paths else {}
         changed: dict[str, str] = {}
         for name, path in paths.items():
             own = read_regular(files.workspace / path, within=files.workspace, limit=MAX_SOURCE_BYTES)
-            if path not in theirs or source_digest(theirs[path].read_bytes()) != source_digest(own):
+            if path not in of_commit or source_digest(of_commit[path].read_bytes()) != source_digest(own):
                 changed[name] = path
         return metric_changes(base.metrics, head.metrics, changed)
 
@@ -171,9 +172,9 @@ class Commit:
         )
         return golden.only(lambda sample: not sample.draft)
 
-    def _in_force(self, key: str, theirs: _Value, ours: _Value) -> _Value:
+    def _in_force(self, key: str, of_commit: _Value, of_checkout: _Value) -> _Value:
         """The value of a setting: a flag, input or environment variable applies to both commits."""
-        return theirs if key in self._checkout.from_file or not ours else ours
+        return of_commit if key in self._checkout.from_file or not of_checkout else of_checkout
 
 
 def _judge_change(base: Settings, head: Settings) -> list[str]:
@@ -202,16 +203,20 @@ def setting_changes(base: Settings, head: Settings, *, in_force: Settings | None
     The system's entrypoint is named first. A value that does not count, because that of `base` is `in_force`, is left
     out.
     """
-    found = []
-    for table in sorted((name for name in TABLES if name != METRICS), key=lambda name: name != "system"):
-        then, now, used = (
-            dict(_flat(getattr(one, table).model_dump(), f"{table}.")) for one in (base, head, in_force or head)
-        )
+    changes = []
+    tables = [name for name in TABLES if name != METRICS]
+    for table in sorted(tables, key=lambda name: name != "system"):
+        then, now = _flat_table(base, table), _flat_table(head, table)
+        used = now if in_force is None else _flat_table(in_force, table)
         for key in sorted(then.keys() | now.keys(), key=lambda key: (key != "system.entrypoint", key)):
             changed = then.get(key) != now.get(key) and then.get(key) != used.get(key)
             if changed and not key.startswith(_SAID_ELSEWHERE):
-                found.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")
-    return [f"changes {some(found, _MAX_SETTINGS)}"] if found else []
+                changes.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")
+    return [f"changes {some(changes, _MAX_SETTINGS)}"] if changes else []
+
+
+def _flat_table(settings: Settings, table: str) -> dict[str, object]:
+    return dict(_flat(getattr(settings, table).model_dump(), f"{table}."))
 
 
 def _own(settings: Settings, otherwise: Settings) -> Settings:
@@ -247,9 +252,9 @@ def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | N
     then = {name: facts.content_hash for name, facts in baseline.scores().samples.items()}
     now = _hashes(golden)
     renamed = new_ids(now, then)
-    gone = len((then.keys() - now.keys() | set(renamed.values()) & then.keys()) - renamed.keys())
-    if gone:
-        differences.append(f"the golden set lacks {counted(gone, 'sample')} of the baseline's run")
+    lost_samples = len((then.keys() - now.keys() | set(renamed.values()) & then.keys()) - renamed.keys())
+    if lost_samples:
+        differences.append(f"the golden set lacks {counted(lost_samples, 'sample')} of the baseline's run")
     if policy.accepted:
         differences.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
     if not differences:

@@ -125,7 +125,7 @@ def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
     if job.plan.issue is IssueMode.OFF or job.api is None:
         return []
     body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
-    done = follow_up(
+    result = follow_up(
         job.api,
         own,
         failing=not report.passed,
@@ -134,7 +134,7 @@ def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
         body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
         recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
     )
-    return [] if done.step is IssueStep.NOTHING else [f"The issue {done.url} was {done.step}."]
+    return [] if result.step is IssueStep.NOTHING else [f"The issue {result.url} was {result.step}."]
 
 
 def _block(job: Job) -> Block:

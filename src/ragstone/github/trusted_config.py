@@ -109,12 +109,13 @@ def restrict_to_base(
     try:
         base = base_files.commit
         base_settings = None if base is None else base.settings
+        copy = base.read([bundle]).get(bundle) if base is not None and bundle is not None else None
     except (BaseUnreadable, GitHubApiError) as unreadable:
         if exposed is not None:
             raise exposed from None
         if not needed:
-            theirs = {key: value for key, (value, _) in _OF_VERDICT.items()}
-            allowed = _as_in_base(settings, theirs, f"the base branch can't be read: {unreadable}")
+            base_values = {key: value for key, (value, _) in _OF_VERDICT.items()}
+            allowed = _as_in_base(settings, base_values, f"the base branch can't be read: {unreadable}")
             unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
             return replace(allowed, notes=(*allowed.notes, *unread))
         keys_named = (*wanted, *([_ENV] if secrets else ()), *([DIGESTS] if unpinned else ()))
@@ -139,12 +140,12 @@ def restrict_to_base(
             raise _refused(key, settings, base)
     _check_secrets(secrets, settings, base, environ)
     if bundle is not None:
-        settings = _with_bundle(settings, bundle, base)
+        settings = _with_bundle(settings, bundle, base, copy)
     notes: tuple[str, ...] = ()
     if budget_open:
         settings, notes = _within_budget(settings, base_settings)
-    theirs = {key: _value(base_settings, key) for key in _OF_VERDICT}
-    allowed = _as_in_base(settings, theirs, "as in the base branch")
+    base_values = {key: _value(base_settings, key) for key in _OF_VERDICT}
+    allowed = _as_in_base(settings, base_values, "as in the base branch")
     return replace(allowed, notes=(*notes, *allowed.notes))
 
 
@@ -152,15 +153,16 @@ _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
-    found = (given(name, environ) for name in credential_variables())
-    return frozenset((*settings.judge.secrets(), *(value for value in found if value)))
+    credentials = (given(name, environ) for name in credential_variables())
+    return frozenset((*settings.judge.secrets(), *(value for value in credentials if value)))
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs on."""
     judge = settings.judge.name.strip().partition(":")[0]
     return any(
-        one.name == judge if one.cloud is not None else has_job_identity(one, environ) for one in all_providers()
+        provider.name == judge if provider.cloud is not None else has_job_identity(provider, environ)
+        for provider in all_providers()
     )
 
 
@@ -172,20 +174,22 @@ def _matters(key: str, settings: Settings) -> bool:
 
 def _value(settings: Settings, key: str) -> object:
     table, _, name = key.partition(".")
-    found: object = getattr(getattr(settings, table), name)
-    if key == "judge.ca_bundle" and isinstance(found, str):
-        return Path(found).relative_to(settings.root) if Path(found).is_relative_to(settings.root) else Path(found)
+    value: object = getattr(getattr(settings, table), name)
+    if key == "judge.ca_bundle" and isinstance(value, str):
+        return Path(value).relative_to(settings.root) if Path(value).is_relative_to(settings.root) else Path(value)
     if key == "judge.parameters":
         return {name: value for name, value in settings.judge.parameters.items() if name not in _FREE_PARAMETERS}
-    return found
+    return value
 
 
 def _other_provider(settings: Settings, base: Settings) -> bool:
     """Whether the checkout's config has a key that is not one provider's sent to another one than the base's."""
-    mine, theirs = (one.judge.name.strip().partition(":")[0] for one in (settings, base))
-    known = find_provider(theirs)
-    named = "judge.name" in settings.from_file and mine != theirs and known is not None and known.api is not None
-    return named and bool(settings.judge.secrets())
+    name = settings.judge.name.strip().partition(":")[0]
+    base_name = base.judge.name.strip().partition(":")[0]
+    if "judge.name" not in settings.from_file or name == base_name:
+        return False
+    provider = find_provider(base_name)
+    return provider is not None and provider.api is not None and bool(settings.judge.secrets())
 
 
 def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) -> ConfigError | None:
@@ -212,10 +216,10 @@ def _unpinned(name: str) -> ConfigError:
 
 
 def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
-    given = "" if key in (DIGESTS, CLUSTER) else "with a key, "
+    with_key = "" if key in (DIGESTS, CLUSTER) else "with a key, "
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
-        f"{given}it is not accepted from an unreviewed checkout.",
+        f"{with_key}it is not accepted from an unreviewed checkout.",
         where=_place(settings),
         hint=f"{_by_workflow(key)}merge the config change separately first.",
     )
@@ -263,20 +267,20 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
         return None
     path = Path(settings.judge.ca_bundle).absolute()
     for root in (workspace.absolute(), Path(os.path.realpath(workspace))):
-        for one in (path, Path(os.path.realpath(path))):
-            if one.is_relative_to(root):
-                return one.relative_to(root).as_posix()
+        for place in (path, Path(os.path.realpath(path))):
+            if place.is_relative_to(root):
+                return place.relative_to(root).as_posix()
     return None
 
 
-def _with_bundle(settings: Settings, bundle: str, base: CommitFiles) -> Settings:
-    """The base's copy of the certificates: the checkout's may be changed, now or while user code runs."""
-    found = base.read([bundle]).get(bundle)
-    if found is None or found.read_bytes() != read_regular(
-        base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
-    ):
+def _with_bundle(settings: Settings, bundle: str, base: CommitFiles, copy: Path | None) -> Settings:
+    """The base's `copy` of the certificates: the checkout's may be changed, now or while user code runs."""
+    if copy is None:
         raise _refused("judge.ca_bundle", settings, base)
-    return settings.having("judge.ca_bundle", str(found))
+    own = read_regular(base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES)
+    if copy.read_bytes() != own:
+        raise _refused("judge.ca_bundle", settings, base)
+    return settings.having("judge.ca_bundle", str(copy))
 
 
 # -- the budget --------------------------------------------------------------------------------------------------------
@@ -284,30 +288,31 @@ def _with_bundle(settings: Settings, bundle: str, base: CommitFiles) -> Settings
 
 def _within_budget(settings: Settings, base: Settings) -> tuple[Settings, tuple[str, ...]]:
     """A pull request can lower the base's limit, but not raise it."""
-    mine, theirs = settings.judge.max_cost_usd, base.judge.max_cost_usd
-    if theirs is None or (mine is not None and mine <= theirs):
+    limit, base_limit = settings.judge.max_cost_usd, base.judge.max_cost_usd
+    if base_limit is None or (limit is not None and limit <= base_limit):
         return settings, ()
-    says = "does not set it" if mine is None else f"has {mine:g}"
+    says = "does not set it" if limit is None else f"has {limit:g}"
     note = (
-        f"'{_BUDGET}' is {theirs:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
+        f"'{_BUDGET}' is {base_limit:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
         "not count."
     )
-    return settings.having(_BUDGET, theirs), (note,)
+    return settings.having(_BUDGET, base_limit), (note,)
 
 
-def _as_in_base(settings: Settings, theirs: Mapping[str, object], why: str) -> Restricted:
-    """`settings` with the values `theirs` in place of those in the checkout's config file, which do not count."""
+def _as_in_base(settings: Settings, base_values: Mapping[str, object], why: str) -> Restricted:
+    """`settings` with `base_values` in place of those in the checkout's config file, which do not count."""
     notes = []
     for key, (unset, in_words) in _OF_VERDICT.items():
-        mine, value = _value(settings, key), theirs[key]
-        if key in settings.from_file and mine != value:
-            quote = "'" if isinstance(mine, str) else ""
-            counts = in_words if value == unset else f"{quote}{value}{quote}"
-            notes.append(
-                f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{mine}{quote}, "
-                "does not count."
-            )
-            settings = settings.having(key, value)
+        value, base_value = _value(settings, key), base_values[key]
+        if key not in settings.from_file or value == base_value:
+            continue
+        quote = "'" if isinstance(value, str) else ""
+        counts = in_words if base_value == unset else f"{quote}{base_value}{quote}"
+        notes.append(
+            f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{value}{quote}, "
+            "does not count."
+        )
+        settings = settings.having(key, base_value)
     return Restricted(Trusted(settings), tuple(notes))
 
 

@@ -35,7 +35,7 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
     wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
     if len(wanted) > MAX_FILES:
         raise GitHubApiError(ApiErrorKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
-    found: dict[str, Path] = {}
+    written: dict[str, Path] = {}
     total = 0
     for path, inside in wanted.items():
         body = _read(api, sha, inside)
@@ -44,8 +44,8 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
         total += len(body)
         if total > MAX_TOTAL_BYTES:
             raise GitHubApiError(ApiErrorKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
-        found[path] = _write(folder / inside, body)
-    return found
+        written[path] = _write(folder / inside, body)
+    return written
 
 
 SUBMODULE = "160000"

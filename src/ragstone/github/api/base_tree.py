@@ -99,13 +99,13 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
 
 def lfs_files(folder: Path) -> tuple[str, ...]:
     """The paths of files in `folder` that only point to what Git LFS keeps elsewhere, sorted."""
-    found = []
+    pointers = []
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as stream:
                 if stream.read(len(_LFS)) == _LFS:
-                    found.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(found))
+                    pointers.append(path.relative_to(folder).as_posix())
+    return tuple(sorted(pointers))
 
 
 def submodules(folder: Path) -> tuple[str, ...]:
@@ -119,11 +119,11 @@ def submodules(folder: Path) -> tuple[str, ...]:
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
     """Regular files and folders first, links last, so that nothing is written through a link."""
     links: list[tuple[Path, str]] = []
-    left = MAX_TREE_BYTES
+    remaining_bytes = MAX_TREE_BYTES
     for count, member in enumerate(opened):
         parts = PurePosixPath(member.name).parts[1:]  # the first is named after the repository and the commit
-        left -= max(0, member.size)
-        if count >= MAX_FILES or left < 0:
+        remaining_bytes -= max(0, member.size)
+        if count >= MAX_FILES or remaining_bytes < 0:
             raise ArchiveRefused(f"it has more than {MAX_FILES:,} files, or is larger than {MAX_TREE_BYTES:,} bytes")
         if ".." in parts:
             raise ArchiveRefused(f"it contains a path that leads out of it: {member.name[:80]!r}")

@@ -60,9 +60,9 @@ def others_beside(block: Block, body: str) -> Sequence[str]:
     own = _MARKER.match(block.marker)
     if own is None:
         return ()
-    kept = [written for written in _blocks(body) if _stays(written.match, own)]
-    is_long = sum(len(written.text) for written in kept) > _MAX_OTHERS
-    return [_marked(_first_line(written.text) if is_long else written.text, written.match[0]) for written in kept]
+    staying = [written for written in _blocks(body) if _stays(written.match, own)]
+    is_long = sum(len(written.text) for written in staying) > _MAX_OTHERS
+    return [_marked(_first_line(written.text) if is_long else written.text, written.match[0]) for written in staying]
 
 
 def is_settled(block: Block, body: str) -> bool:
@@ -83,8 +83,8 @@ def joined(block: Block, others: Sequence[str]) -> str:
     text = _without_markers(block.text)
     if not others:
         return _marked(text, block.marker)
-    kept = [_headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(others))]
-    return _SHARED + "\n\n".join([*kept, _headed(block.label, _marked(text, block.marker))])
+    beside = [_headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(others))]
+    return _SHARED + "\n\n".join([*beside, _headed(block.label, _marked(text, block.marker))])
 
 
 def _stays(match: re.Match[str], own: re.Match[str]) -> bool:

@@ -36,15 +36,15 @@ def append(path: Path, data: bytes) -> None:
 def size(path: Path) -> int:
     """Size of `path` in bytes, 0 if it doesn't exist. Raises OSError like `append`."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return 0
-    _refuse_irregular(found, path)
-    return found.st_size
+    _refuse_irregular(status, path)
+    return status.st_size
 
 
-def _refuse_irregular(found: os.stat_result, path: Path) -> None:
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+def _refuse_irregular(status: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         raise OSError(0, "it is not a regular file", str(path))
 
 
@@ -79,8 +79,8 @@ def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ..
     too_long = tuple(name for name, value in values.items() if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES)
     if path is None:
         return too_long
-    kept = {name: "" if name in too_long else _one_encoding(value) for name, value in values.items()}
-    append(path, "".join(format_output(name, value) for name, value in kept.items()).encode("utf-8"))
+    in_size = {name: "" if name in too_long else _one_encoding(value) for name, value in values.items()}
+    append(path, "".join(format_output(name, value) for name, value in in_size.items()).encode("utf-8"))
     return too_long
 
 
@@ -106,11 +106,11 @@ def write_summary(path: Path | None, renderings: Iterable[str]) -> bool:
     """
     if path is None:
         return False
-    taken = size(path)
+    used_bytes = size(path)
     for text in renderings:
         body = (text if text.endswith("\n") else text + "\n").encode("utf-8", "replace")
-        if taken + len(body) + 1 <= MAX_BYTES - _MARGIN:
-            append(path, b"\n" + body if taken else body)
+        if used_bytes + len(body) + 1 <= MAX_BYTES - _MARGIN:
+            append(path, b"\n" + body if used_bytes else body)
             return True
     return False
 
@@ -168,15 +168,15 @@ def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
     by_level: dict[Level, list[Annotation]] = {level: [] for level in Level}
     for annotation in annotations:
         by_level[annotation.level].append(annotation)
-    kept: list[Annotation] = []
-    for level, found in by_level.items():
-        if len(found) <= MAX_PER_LEVEL:
-            kept += found
+    shown: list[Annotation] = []
+    for level, of_level in by_level.items():
+        if len(of_level) <= MAX_PER_LEVEL:
+            shown += of_level
             continue
-        left_out = len(found) - (MAX_PER_LEVEL - 1)
-        kept += found[: MAX_PER_LEVEL - 1]
-        kept.append(Annotation(level, f"{left_out} more are listed in the job summary."))
-    return tuple(kept)
+        left_out = len(of_level) - (MAX_PER_LEVEL - 1)
+        shown += of_level[: MAX_PER_LEVEL - 1]
+        shown.append(Annotation(level, f"{left_out} more are listed in the job summary."))
+    return tuple(shown)
 
 
 def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:

@@ -93,16 +93,16 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
             "to it.",
         )
     sockets = tuple(sockets)
-    taken = {owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())}
-    gid = next(gid for gid in itertools.count(NOBODY) if gid not in taken)
+    other_gids = {owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())}
+    gid = next(gid for gid in itertools.count(NOBODY) if gid not in other_gids)
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(
                 f"the user that your system runs as ({uid}) can write to {socket}, and could become root with it.",
                 hint="On the runner's host, change the owner of the socket, and remove its permissions for others.",
             )
-    if others := living(uid):
-        pid, name = min(others.items())
+    if processes := living(uid):
+        pid, name = min(processes.items())
         raise ConfigError(
             f"another process runs as the user that your system would run as ({uid}): {pid} ({name}). "
             "Your system could read its memory.",
@@ -112,10 +112,10 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
     for above in (temporary, Path("/tmp")):  # noqa: S108 - inside the container, for the user's code only
         folder = above / f"ragstone-{uid}"
         confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
-        made = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
-        if made.returncode == 0:
+        mkdir = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
+        if mkdir.returncode == 0:
             return confinement
-    raise ConfigError(f"can't create a folder for your system: {made.stderr.decode('utf-8', 'replace').strip()}")
+    raise ConfigError(f"can't create a folder for your system: {mkdir.stderr.decode('utf-8', 'replace').strip()}")
 
 
 def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement:
@@ -124,8 +124,8 @@ def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS)
     Its folder is closed to everybody else. Call after `confine`, before any user code runs. Raises ConfigError.
     """
     uid = next(uid for uid in itertools.count(BASE_USER, -1) if uid != head.run_as.uid and not living(uid))
-    taken = [head.run_as.gid, *(socket.stat().st_gid for socket in sockets if socket.exists())]
-    gid = next(gid for gid in itertools.count(uid, -1) if gid not in taken)
+    other_gids = [head.run_as.gid, *(socket.stat().st_gid for socket in sockets if socket.exists())]
+    gid = next(gid for gid in itertools.count(uid, -1) if gid not in other_gids)
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(f"the user that the base commit's system runs as ({uid}) can write to {socket}.")
@@ -146,14 +146,14 @@ def give_to(confinement: Confinement, folder: Path) -> None:
 def may_write(path: Path, uid: int, gid: int) -> bool:
     """Whether a user without supplementary groups may write to `path`, by its mode."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False
-    if found.st_uid == uid:
-        return bool(found.st_mode & stat.S_IWUSR)
-    if found.st_gid == gid:
-        return bool(found.st_mode & stat.S_IWGRP)
-    return bool(found.st_mode & stat.S_IWOTH)
+    if status.st_uid == uid:
+        return bool(status.st_mode & stat.S_IWUSR)
+    if status.st_gid == gid:
+        return bool(status.st_mode & stat.S_IWGRP)
+    return bool(status.st_mode & stat.S_IWOTH)
 
 
 def wipe_environment(names: Iterable[str]) -> None:
@@ -215,12 +215,12 @@ def end_strays(uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None
     while True:
         # A killed process can't fork any more, so what is not found afterwards doesn't exist.
         (kill or kill_all_of)(uid)
-        left = living(uid)
-        if not left:
+        survivors = living(uid)
+        if not survivors:
             return
         if time.monotonic() >= deadline:
-            named = ", ".join(f"{pid} ({name})" for pid, name in sorted(left.items())[:_SHOWN])
-            more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+            named = ", ".join(f"{pid} ({name})" for pid, name in sorted(survivors.items())[:_SHOWN])
+            more = f" and {len(survivors) - _SHOWN} more" if len(survivors) > _SHOWN else ""
             raise SystemUnderTestError(
                 f"processes of your system don't end, though they were killed: {named}{more}. They could still change "
                 "what the gate found, so nothing is published.",
@@ -245,14 +245,14 @@ def kill_all_of(uid: int) -> None:
 
 def living(uid: int) -> dict[int, str]:
     """The processes of `uid` that have a thread which is not dead, by pid, with their names."""
-    found: dict[int, str] = {}
+    processes: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 fields = _status(entry)
                 if str(uid) in fields.get("Uid", "").split() and _has_living_thread(entry):
-                    found[int(entry.name)] = fields.get("Name", "?")
-    return found
+                    processes[int(entry.name)] = fields.get("Name", "?")
+    return processes
 
 
 def _status(entry: Path) -> dict[str, str]:

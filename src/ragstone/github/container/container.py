@@ -79,9 +79,9 @@ class Container:
         side, source = None if self.base is None else "head", plan.system
         plan, settings, environ = self._prepared(plan, source.settings, self.confinement, self.directory, side, write)
 
-        def factory(asked: SystemSettings) -> System:
+        def factory(settings_asked: SystemSettings) -> System:
             return build_system(
-                asked if side is None else with_side(asked),
+                settings_asked if side is None else with_side(settings_asked),
                 root=source.root,
                 environ=environ,
                 log=log,
@@ -139,7 +139,7 @@ class Container:
         """`plan` with the time that is left, `system` with its interpreter, and the variables of its children."""
         limit = plan.time_limit_s
         deadline = monotonic() + limit if limit is not None else None
-        found = prepare(
+        environment = prepare(
             self.setup,
             confinement=confinement,
             environ={**self.environ, **({} if side is None else {SIDE: side})},
@@ -149,11 +149,11 @@ class Container:
             write=write,
         )
         # A requested environment overrides the interpreter in the config, which is for other places.
-        python = found.python if found.made else system.python or found.python
+        python = environment.python if environment.made else system.python or environment.python
         if deadline is not None:
             # Leave at least a moment for the run to start and to report that it was stopped.
             plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
-        return plan, system.model_copy(update={"python": python}), found.environ
+        return plan, system.model_copy(update={"python": python}), environment.environ
 
     @contextmanager
     def guarding(self) -> Iterator[None]:

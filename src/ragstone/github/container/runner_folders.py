@@ -31,10 +31,10 @@ class RunnerFolders:
         folders = [path.parent for path in self._files]
         if environ.get("GITHUB_EVENT_PATH"):
             folders.append(_resolved(environ["GITHUB_EVENT_PATH"]).parent)
-        others = (Path(environ[name]).resolve() for name in ("HOME", "RUNNER_TEMP") if environ.get(name))
-        folders += [folder for folder in others if not folder.is_relative_to(self._workspace)]
+        own_folders = (Path(environ[name]).resolve() for name in ("HOME", "RUNNER_TEMP") if environ.get(name))
+        folders += [folder for folder in own_folders if not folder.is_relative_to(self._workspace)]
         self._folders = tuple(dict.fromkeys(folders))
-        self._taken: dict[Path, os.stat_result] = {}
+        self._owners: dict[Path, os.stat_result] = {}
 
     def close(self, confinement: Confinement) -> None:
         """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
@@ -52,10 +52,10 @@ class RunnerFolders:
 
     def _close(self, folder: Path, confinement: Confinement) -> None:
         with _opened(folder) as descriptor:
-            found = os.fstat(descriptor)
-            if _is_out_of_reach(found):
+            status = os.fstat(descriptor)
+            if _is_out_of_reach(status):
                 return
-            self._taken.setdefault(folder, found)
+            self._owners.setdefault(folder, status)
             ways = (self._workspace, confinement.folder.resolve())
             os.fchown(descriptor, 0, -1)
             os.fchmod(descriptor, _PASSABLE if any(way.is_relative_to(folder) for way in ways) else _CLOSED)
@@ -82,26 +82,26 @@ class RunnerFolders:
     def give_back(self) -> None:
         """Return folders and files to their owners. Call only when no user code runs any more."""
         for path in self._files:
-            found = self._taken.get(path.parent)
-            if found is not None:
+            status = self._owners.get(path.parent)
+            if status is not None:
                 with suppress(OSError):
-                    os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
-        while self._taken:
-            folder, found = self._taken.popitem()
+                    os.chown(path, status.st_uid, status.st_gid, follow_symlinks=False)
+        while self._owners:
+            folder, status = self._owners.popitem()
             with suppress(OSError), _opened(folder) as descriptor:
-                os.fchown(descriptor, found.st_uid, found.st_gid)
-                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+                os.fchown(descriptor, status.st_uid, status.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
 
 def _resolved(path: str) -> Path:
     """`path` with links in its folder resolved, but not the path itself."""
-    found = Path(path)
-    return found.parent.resolve() / found.name
+    unresolved = Path(path)
+    return unresolved.parent.resolve() / unresolved.name
 
 
-def _is_out_of_reach(found: os.stat_result) -> bool:
+def _is_out_of_reach(status: os.stat_result) -> bool:
     """Whether only root can replace root's files in the folder."""
-    return found.st_uid == 0 and (not found.st_mode & stat.S_IWOTH or bool(found.st_mode & stat.S_ISVTX))
+    return status.st_uid == 0 and (not status.st_mode & stat.S_IWOTH or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _not_closed(path: Path, why: str) -> ConfigError:

@@ -49,9 +49,9 @@ class UserEnvironment:
 
 def container_environ(environ: Mapping[str, str], confinement: Confinement) -> dict[str, str]:
     """`environ` with what is wrong inside of the container set right. Children get an allow-list of it."""
-    kept = {name: value for name, value in environ.items() if name not in _WRONG_INSIDE}
+    right_inside = {name: value for name, value in environ.items() if name not in _WRONG_INSIDE}
     return {
-        **kept,
+        **right_inside,
         "PATH": SAFE_PATH,
         "HOME": str(confinement.run_as.home),
         "TMPDIR": str(confinement.folder / "tmp"),
@@ -253,7 +253,7 @@ def _base_python() -> str:
 
 
 def _uv() -> str:
-    found = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
-    if found is None:
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
+    if uv is None:
         raise ConfigError("uv is not installed beside Ragstone.", hint="Take the action's own image.")
-    return found
+    return uv
