@@ -33,7 +33,7 @@ COMMANDS = (
     ["convert", GOLDEN, "-o", f"{NAME}-2.jsonl"],
     ["convert", GOLDEN, "-o", GOLDEN],
     ["rescore", RUN, "--out", f"{NAME}-again"],
-    ["label", "draw", RUN, "-o", f"{NAME}-labels"],
+    ["label", RUN, "-o", f"{NAME}-labels"],
     ["history", "add", RUN, "--history", f"{NAME}-history.jsonl"],
     ["accept", OTHER, "--metric", "faithfulness", "--reason", "x"],
     ["review", GOLDEN],

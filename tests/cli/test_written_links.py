@@ -18,7 +18,7 @@ COMMANDS = {
     "convert": ["convert", "golden.jsonl", "-o", "link"],
     "convert, forced": ["convert", "golden.jsonl", "-o", "link", "--force"],
     "perturb": ["generate", "--perturb", "typos", "-o", "link"],
-    "review": ["review", "golden.jsonl", "--all", "-o", "link"],
+    "review": ["review", "golden.jsonl", "-o", "link"],
     "calibrate": ["calibrate", "labels.jsonl", "--run", "ragstone-run", "-o", "link"],
     "monitor": ["monitor", "log.jsonl", "--history", "link"],
     "monitor, drafts": ["monitor", "log.jsonl", "--drafts", "link"],
@@ -73,7 +73,7 @@ def test_label_writes_into_no_linked_folder(project: Path, secret: Path, folder:
     link = project / "labels"
     link.symlink_to(secret.parent if folder else secret.parent / "none")
     try:
-        done = ragstone(["label", "draw", "ragstone-run"], project)
+        done = ragstone(["label", "ragstone-run"], project)
     finally:
         link.unlink()
     assert (done.returncode, "it is a link" in done.stderr) == (2, True), done.stderr

@@ -12,9 +12,8 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import Call
-from ragstone.settings.settings import Settings
 from ragstone.system.response import Context
-from ragstone.tools.judging.pairs import measure_on_pairs
+from ragstone.tools.judging.pairs import measure_judge, read_pairs
 from tests.cli.project import ragstone
 from tests.needs import need_data
 
@@ -72,12 +71,12 @@ def test_a_file_with_labels_is_judged_and_compared_as_the_page_says(tmp_path: Pa
     for command in commands.groups():
         done = ragstone(shlex.split(command), tmp_path)
         assert done.returncode == 0, done.stderr
-    assert "faithfulness: 1 labelled samples" in done.stdout
+    assert "faithfulness: 1 labelled sample" in done.stdout
 
 
 def test_the_offline_judges_figures_on_wikieval_are_those_of_the_command() -> None:
     need_data(WIKIEVAL)
-    found = asyncio.run(measure_on_pairs(Settings(), WIKIEVAL, "statements"))
+    found = asyncio.run(measure_judge(OfflineJudge(), read_pairs(WIKIEVAL, {}), "statements", file=WIKIEVAL.name))
     figures = [f"{result.accuracy.value:.2f}" for result in found.results if result.accuracy is not None]
     (row,) = [row for row in table("| judge | method |") if row[0] == "offline"]
     assert row[2:] == figures

@@ -529,7 +529,7 @@ FITTED = 'name = "fitted:judge.json"\n'
 
 def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
     """The digest of a fitted judge that lies in the checkout, put there by the base branch or the pull request."""
-    graded = Graded(auroc=0.9, low=0.8, high=1.0)
+    graded = Graded(brier=0.1, auroc=0.9, low=0.8, high=1.0)
     weights = dict.fromkeys(FEATURES, 0.1)
     model = FittedModel(
         bias=0.0, weights=weights, labels=40, passes=20, groups=40, cross_validated=graded, offline=graded

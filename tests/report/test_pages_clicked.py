@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import time
@@ -14,12 +16,13 @@ import pytest
 from ragstone.history.codes import sample_code
 from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
-from ragstone.tools.judging.labelling.page import LabellingPage, PageItem, PageMetric, render_labelling
+from ragstone.tools.judging.draw import label_page
 from tests.report.browser import Page
 from tests.report.conftest import Text, helpdesk_report, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 from tests.tools.history_page.histories import POLICY, made
+from tests.tools.judging.tables import open_table
 
 pytestmark = pytest.mark.browser
 
@@ -66,28 +69,17 @@ def history() -> str:
     return render_history(history_page(past, POLICY, names=names, versions=runs[:3], notes=[evil]))
 
 
-def labels(kind: str = "label") -> str:
-    item = PageItem(
-        key=BEGIN,
-        name=BEGIN,
-        question=BEGIN,
-        answer=BEGIN,
-        reference=BEGIN,
-        contexts=((BEGIN, BEGIN), (None, BEGIN)),
-        evidence=(BEGIN,),
-        tags=(BEGIN,),
-        statements=((BEGIN, BEGIN), ("__proto__", "constructor")),
-        others={"faithfulness": (BEGIN,)},
-        fields={"question": BEGIN, "reference": BEGIN, "tags": BEGIN, "answerable": True},
-    )
-    metrics = (PageMetric("faithfulness", BEGIN, BEGIN),)
-    # Without a name of its own, the page asks for one.
-    found = LabellingPage(kind, BEGIN, "k5", (item,), metrics, "pass-fail", "anna", BEGIN, "anna", BEGIN)
-    return render_labelling(found)
+def labels() -> str:
+    return label_page(["faithfulness", BEGIN[:200], "__proto__"])
 
 
-def review() -> str:
-    return labels("review")
+def table() -> str:
+    """A table of labels with texts of others in every cell."""
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    writer.writerow(["id", "faithfulness", "__proto__", "comment", "question", "answer", "contexts", "disagreement"])
+    writer.writerows([BEGIN] * 8 for _ in range(2))
+    return stream.getvalue()
 
 
 CLICKED = """(() => {
@@ -107,7 +99,7 @@ CLICKED = """(() => {
           one.dispatchEvent(new Event('input', { bubbles: true }));
           one.dispatchEvent(new Event('change', { bubbles: true }));
         }
-        if (one.matches('a[href^="https:"]')) continue;  // where they lead is looked at
+        if (one.matches('a[href^="https:"], input[type=file], label:has(input)')) continue;  // files take a person
         if (one.matches('button, summary, th, tr, td, label, a, select, option, input, [role], [tabindex], svg *')) {
           one.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
           one.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
@@ -134,13 +126,13 @@ LEFT = """(() => {
 
 @pytest.mark.attack(
     by="text",
-    tries="act in a page that is clicked through: report, history, labels, review",
+    tries="act in a page that is clicked through: report, history, labels",
     stopped_by=(
         "no script of a text runs, nothing is requested, nothing navigates, with the page's policy and without"
     ),
 )
 @pytest.mark.parametrize("policy", [True, False])
-@pytest.mark.parametrize("made_by", [report, history, labels, review])
+@pytest.mark.parametrize("made_by", [report, history, labels])
 def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(
     page: Page, tmp_path: Path, made_by: Callable[[], str], policy: bool
 ) -> None:
@@ -157,9 +149,13 @@ def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(
     page.complaints.clear()
     page.open(file)
     time.sleep(0.5)
+    if made_by is labels:
+        open_table(page, "ann.csv", table())
     assert page.run(CLICKED) > 10
     time.sleep(0.5)
     left = page.run(LEFT)
+    if made_by is labels:
+        page.run("document.getElementById('save').click()")  # or the page asks before it is left
     assert left == {"hit": False, "foreign": 0, "frames": 0, "handlers": 0, "links": [], "place": file.as_uri()}
     assert [url for url in page.requests if not url.startswith(("blob:", "data:", "about:"))] == [file.as_uri()]
     # A script clicks before what is out of sight is drawn, and faster than the address may change.

@@ -82,13 +82,18 @@ def command(
 
 def columns_of(options: tuple[str, ...], config: Path | None) -> dict[str, str]:
     """The column of each field: those of the config, then those of --column. Raises ConfigError."""
-    found = dict(settings_from({"config": config}).golden.columns)
+    return {**settings_from({"config": config}).golden.columns, **columns_from(options)}
+
+
+def columns_from(options: tuple[str, ...]) -> dict[str, str]:
+    """The column of each field that --column names. Raises ConfigError."""
+    columns = {}
     for text in options:
         field, sign, column = text.partition("=")
         if not sign:
             raise ConfigError(f"--column {text}: expected FIELD=COLUMN.", hint="For example: --column question=frage")
-        found[field.strip()] = column.strip()
-    return found
+        columns[field.strip()] = column.strip()
+    return columns
 
 
 def explain(mapping: ColumnMapping, samples: int) -> None:

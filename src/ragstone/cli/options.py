@@ -123,26 +123,6 @@ POLICY = setting("thresholds", type=PATH)
 """For commands that read no other setting."""
 
 
-class DefaultGroup(click.Group):
-    """A group whose command `default` may be left out: ``label RUN`` is ``label draw RUN``."""
-
-    def __init__(self, *given: Any, default: str, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.default = default
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            return self.default, self.commands[self.default], args
-        return super().resolve_command(ctx, args)
-
-
 def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
     def apply(function: Function) -> Function:
         for option in reversed([option for group in groups for option in group]):

@@ -33,14 +33,6 @@ class Estimate(_Part):
     method: str
 
 
-class JudgeDisagreement(_Part):
-    """A sample on which judge and people differ widely, both in [0, 1]."""
-
-    sample_id: str
-    judge: Score
-    people: Score
-
-
 class MetricCalibration(_Part):
     """Judge and people on one metric."""
 
@@ -53,28 +45,6 @@ class MetricCalibration(_Part):
     """By sample id, inversely proportional to the probability with which it was drawn; empty if that is the same."""
     agreement: Estimate
     """Krippendorff's alpha of judge and people."""
-    kappa: Estimate
-    """Cohen's kappa of both on pass or fail."""
-    auroc: Estimate | None = None
-    """How well the judge ranks what people pass above what they fail; None if they did only one."""
-    equal: float
-    """The share of samples on which both pass or both fail."""
-    people: Estimate | None
-    """Krippendorff's alpha among annotators."""
-    people_kappa: Estimate | None
-    """Cohen's kappa, if there were two annotators."""
-    annotators: tuple[str, ...]
-    bias: Estimate
-    """Judge minus people."""
-    corrected: Estimate
-    """The mean that people would have given to all samples of the run (PPI++)."""
-    judge_mean: float
-    gain: float
-    """How many labels without a judge are worth one label with it."""
-    too_high: int
-    too_low: int
-    errors: tuple[JudgeDisagreement, ...]
-    left_out: int = Field(description="labelled samples without a score in the run")
 
     def residuals(self) -> NDArray[np.float64]:
         """People minus judge, in the order of the ids, each times its weight: their mean is that of the whole run."""

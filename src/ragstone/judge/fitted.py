@@ -44,8 +44,11 @@ class _Part(BaseModel):
 
 
 class Graded(_Part):
-    """An AUROC with its 95 % interval; the ends are None if they are not defined."""
+    """The mean squared error of the probabilities (Brier), and their AUROC with its 95 % interval; its ends are None if
+    they are not defined.
+    """
 
+    brier: _Number
     auroc: _Number
     low: _Number | None
     high: _Number | None

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ragstone.cli.calibrate import calibrate
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import read_calibration
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict, Status
-from ragstone.tools.judging.labels import read_labels
+from ragstone.tools.judging.calibrate import calibrate
+from ragstone.tools.judging.table import read_labels
 from tests.gate.conftest import build_run as run
 from tests.gate.conftest import make_manifest as manifest
 
@@ -31,7 +31,7 @@ def labelled(path: Path, labels: dict[str, object]) -> Path:
 def policy(tmp_path: Path) -> Callable[..., Policy]:
     def make(labels: dict[str, object], scores: RunScores | None = None, **rules: Any) -> Policy:
         one = scores if scores is not None else run({"faithfulness": SCORES})
-        found = calibrate(one, read_labels(labelled(tmp_path / "labels.csv", labels)))
+        found = calibrate(one, read_labels([labelled(tmp_path / "labels.csv", labels)])).calibration
         (tmp_path / "calibration.json").write_text(found.model_dump_json(), encoding="utf-8")
         return policy_from_mapping(
             {
@@ -127,7 +127,9 @@ def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None
 
 
 def test_a_calibration_file_is_read_back_as_it_was_written_and_checked(tmp_path: Path) -> None:
-    found = calibrate(run({"faithfulness": SCORES}), read_labels(labelled(tmp_path / "l.csv", agreeing())))
+    found = calibrate(
+        run({"faithfulness": SCORES}), read_labels([labelled(tmp_path / "l.csv", agreeing())])
+    ).calibration
     path = tmp_path / "calibration.json"
     path.write_text(found.model_dump_json(), encoding="utf-8")
     assert read_calibration(path) == found

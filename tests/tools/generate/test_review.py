@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
-import re
 from collections.abc import Callable
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ragstone.cli.review import merge_review, review_page
 from ragstone.errors import ConfigError
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.render import render
+from ragstone.tools.generate.review import Reviewed, apply_decisions, drafts_of, write_review
 from tests.cli.project import ragstone
 from tests.pipeline.houses import gated, make_houses, regress
 
@@ -94,88 +93,88 @@ SET = GoldenSet(
     (
         Sample("a", "What is a?", reference="A.", tags=("x",), review=Review("draft")),
         Sample("b", "What is b?", reference="B.", review=Review("draft")),
-        Sample("c", "What is c?", reference="C.", review=Review("draft")),
+        Sample("=c", "What is c?", reference="C.", review=Review("draft")),
         Sample("d", "What is d?", reference="D."),
     )
 )
 
 
-def keys() -> dict[str, str]:
-    html, _ = review_page(SET, everything=True)
-    items = json.loads(html.partition('id="data">')[2].partition("</script>")[0])["items"]
-    return {one["key"].partition(" ")[2]: one["key"] for one in items}
-
-
-def saved(folder: Path, name: str, **rows: dict[str, Any]) -> Path:
-    path = folder / f"review-{name}.json"
-    body = {"ragstone": "review", "schema_version": 1, "batch": "x", "annotator": name, "saved_at": "2026"}
-    listed = [{"key": keys()[key], "at": "2026-11-22T10:00:00.000Z", **row} for key, row in rows.items()]
-    path.write_text(json.dumps({**body, "rows": listed}), encoding="utf-8")
+def decided(folder: Path, golden: GoldenSet = SET, **edits: dict[str, str]) -> Path:
+    """The table of the drafts of `golden`, with cells as a person edited them."""
+    path = folder / "review.csv"
+    path.unlink(missing_ok=True)
+    write_review(path, drafts_of(golden))
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        row.update(edits.get(row["id"].lstrip("'="), {}))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
     return path
 
 
+def applied(path: Path, golden: GoldenSet = SET) -> Reviewed:
+    return apply_decisions(golden, path, reviewer="ann", day="2026-11-22")
+
+
 def test_decisions_become_status_reviewer_and_date(tmp_path: Path) -> None:
-    edits = {"question": " What is A? ", "tags": "x, y", "answerable": False}
-    file = saved(
-        tmp_path, "anna", a={"decision": "accept", "edits": edits, "comment": "hm"}, b={"decision": "reject"}, c={}
-    )
-    found = merge_review(SET, [file], today=date(2026, 11, 23))
-    assert [one.id for one in found.samples] == ["a", "c", "d"]
-    first = found.samples[0]
+    edits = {"decision": "Accept", "question": " What is A? ", "tags": "x, y", "answerable": "no"}
+    reviewed = applied(decided(tmp_path, a=edits, b={"decision": "reject"}, c={"comment": "hm"}))
+    assert [sample.id for sample in reviewed.samples] == ["a", "=c", "d"]
+    first = reviewed.samples[0]
     assert (first.question, first.reference, first.tags, first.answerable) == ("What is A?", "A.", ("x", "y"), False)
-    assert first.review == Review("reviewed", "anna", "2026-11-22")
-    assert found.samples[1] == SET.samples[2]
-    assert (found.accepted, found.edited, found.rejected, found.left) == (1, 1, ("b",), 1)
-    assert found.comments == (("a", "hm"),)
+    assert first.review == Review("reviewed", "ann", "2026-11-22")
+    assert reviewed.samples[1] == SET.samples[2]
+    assert (reviewed.accepted, reviewed.edited, reviewed.rejected, reviewed.undecided) == (1, 1, ("b",), 1)
+    again = applied(decided(tmp_path, c={"decision": "accept"}))
+    assert (again.accepted, again.edited) == (1, 0)
+    assert replace(again.samples[2], review=None) == replace(SET.samples[2], review=None)
 
 
-def test_reviewers_who_disagree_and_samples_that_changed_are_errors(tmp_path: Path) -> None:
-    anna, ben = saved(tmp_path, "anna", a={"decision": "accept"}), saved(tmp_path, "ben", a={"decision": "reject"})
-    with pytest.raises(ConfigError, match="decided differently by anna and ben"):
-        merge_review(SET, [anna, ben], today=date(2026, 11, 23))
-    same = saved(tmp_path, "cleo", a={"decision": "accept"}, b={"decision": "accept"})
-    assert merge_review(SET, [anna, same], today=date(2026, 11, 23)).accepted == 2
+def test_a_sample_that_changed_or_is_gone_is_an_error(tmp_path: Path) -> None:
+    table = decided(tmp_path, a={"decision": "accept"})
     changed = GoldenSet((Sample("a", "What is another a?", review=Review("draft")),))
-    with pytest.raises(ConfigError, match="'a' has changed since the page was made"):
-        merge_review(changed, [anna], today=date(2026, 11, 23))
+    with pytest.raises(ConfigError, match="'a' has changed since the table was written"):
+        applied(table, changed)
     with pytest.raises(ConfigError, match="'a' is not in the golden set"):
-        merge_review(GoldenSet(SET.samples[1:]), [anna], today=date(2026, 11, 23))
+        applied(table, GoldenSet(SET.samples[1:]))
 
 
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("cells", "says"),
     [
-        ({"decision": "accept", "edits": {"question": "  "}}, "leaves no question"),
-        ({"decision": "accept", "edits": {"id": "x"}}, "rows.0.edits.id"),
-        ({"decision": "perhaps"}, "'rows.0.decision' must be 'accept'"),
-        ({"decision": "accept", "edits": {"reference": "\x00"}}, "null character"),
+        ({"decision": "accept", "question": "  "}, "leaves no question"),
+        ({"decision": "perhaps"}, "neither accept nor reject"),
+        ({"decision": "accept", "id": "b"}, "has changed since"),
     ],
 )
-def test_a_file_with_anything_else_is_refused(tmp_path: Path, row: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        merge_review(SET, [saved(tmp_path, "eve", a=row)], today=date(2026, 11, 23))
-    assert says in str(refused.value)
-    other = tmp_path / "report.json"
-    other.write_text('{"rows": []}', encoding="utf-8")
-    with pytest.raises(ConfigError, match="is missing"):
-        merge_review(SET, [other], today=date(2026, 11, 23))
+def test_a_table_with_anything_else_is_refused_with_its_line(tmp_path: Path, cells: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as refused:
+        applied(decided(tmp_path, a=cells))
+    assert (refused.value.where or "").endswith("review.csv:2")
 
 
-def test_the_command_makes_a_page_and_merges_its_file(tmp_path: Path) -> None:
+def test_the_command_lists_the_drafts_and_takes_the_decisions(tmp_path: Path) -> None:
     rows = [
         {"id": name, "question": f"What is {name}?", "reference": f"{name.upper()}.", "status": "draft"}
         for name in "bc"
     ]
     (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = ragstone(["review", "golden.jsonl", "--reviewer", "anna"], tmp_path)
+    done = ragstone(["review", "golden.jsonl"], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "review.html  2 samples" in done.stdout
-    saved(tmp_path, "anna", b={"decision": "accept"}, c={"decision": "reject"})
-    merge = ["review", "merge", "golden.jsonl", "review-anna.json", "-o", "golden.jsonl"]
-    assert ragstone(merge, tmp_path).returncode == 2  # it exists
-    done = ragstone([*merge, "--force"], tmp_path)
+    assert "2. c\n   Question:   What is c?\n   Reference:  C." in done.stdout
+    assert ragstone(["review", "golden.jsonl"], tmp_path).returncode == 2  # the table may have decisions
+    golden = load_golden_set("golden.jsonl", root=tmp_path)
+    decided(tmp_path, golden, b={"decision": "accept"}, c={"decision": "reject"})
+    decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "ann"]
+    assert "--decisions needs -o" in ragstone(decide, tmp_path).stderr
+    assert ragstone([*decide, "-o", "golden.jsonl"], tmp_path).returncode == 2  # it exists
+    done = ragstone([*decide, "-o", "golden.jsonl", "--force"], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"\d+", done.stdout.partition("accepted")[0])[-1:] == ["1"]
+    assert "1 accepted (0 of them edited), 1 rejected, 0 drafts without a decision" in done.stdout
     (sample,) = load_golden_set("golden.jsonl", root=tmp_path)
-    assert sample.review == Review("reviewed", "anna", "2026-11-22")
+    assert sample.review is not None
+    assert (sample.review.status, sample.review.reviewer) == ("reviewed", "ann")
     assert "no sample is a draft" in ragstone(["review", "golden.jsonl"], tmp_path).stderr

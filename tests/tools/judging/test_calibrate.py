@@ -1,4 +1,4 @@
-"""Holding a judge against people, on the command line."""
+"""The judge compared with people: agreement, errors, the mean that people would give, and whether it may block."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,9 +14,23 @@ from ragstone.cli.calibrate import command
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
+from ragstone.tools.judging import calibrate as module
+from ragstone.tools.judging.calibrate import calibrate
+from ragstone.tools.judging.table import Labels, read_labels
+from tests.gate.conftest import build_run
 
 WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(40)]
+
+
+def labels_of(labels: dict[str, float], metric: str = "m") -> Labels:
+    return Labels({metric: {name: {"": label} for name, label in labels.items()}})
+
+
+def read(tmp_path: Path, rows: list[str]) -> Labels:
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(["id,metric,label,annotator", *rows]), encoding="utf-8")
+    return read_labels([path])
 
 
 @pytest.fixture
@@ -23,48 +38,130 @@ def run(tmp_path: Path, write_run: WriteRun) -> RunDirectory:
     return write_run(tmp_path / "run", {"faithfulness": {i: (k % 4) / 3 for k, i in enumerate(IDS)}})
 
 
-@pytest.fixture
-def labels(tmp_path: Path) -> Path:
-    path = tmp_path / "labels.csv"
+def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirectory, tmp_path: Path) -> None:
     rows = [f"{i},{'pass' if k % 4 >= 2 else 'fail'},{who}" for k, i in enumerate(IDS[:20]) for who in ("ann", "bob")]
-    path.write_text("id,label,annotator\n" + "\n".join(rows))
-    return path
-
-
-def test_people_read_sentences_programs_json_and_the_gate_a_file(
-    run: RunDirectory, labels: Path, tmp_path: Path
-) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label,annotator\n" + "\n".join(rows))
     out = tmp_path / "calibration.json"
     arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness"]
     done = CliRunner().invoke(command, [*arguments, "-o", str(out)], catch_exceptions=False)
     assert "faithfulness: 20 labelled samples" in done.stdout
-    assert "agreement among 2 people" in done.stdout
-    assert "equal on 100 %" in done.stdout
+    assert done.stdout.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20
     document = json.loads(CliRunner().invoke(command, [*arguments, "--format", "json"], catch_exceptions=False).stdout)
     assert document["metrics"]["faithfulness"]["kappa"]["estimate"] == 1.0
+    assert document["metrics"]["faithfulness"]["people_kappas"]["ann and bob"]["estimate"] == 1.0
+    assert document["conclusion"].startswith("This judge may not block yet")
 
 
-def test_labels_that_name_no_metric_are_refused_with_the_way_out(run: RunDirectory, labels: Path) -> None:
+def test_labels_that_name_no_metric_are_refused_with_the_way_out(run: RunDirectory, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\nq1,pass\n")
     with pytest.raises(ConfigError, match="--metric"):
         CliRunner().invoke(command, [str(labels), "--run", str(run.path)], catch_exceptions=False)
 
 
-def test_the_judges_ranking_is_measured_where_people_passed_some_and_failed_some(
-    run: RunDirectory, tmp_path: Path
-) -> None:
-    def ranking(labels: list[str]) -> object:
-        path = tmp_path / "ranked.csv"
-        path.write_text("id,label\n" + "".join(f"q{at},{label}\n" for at, label in enumerate(labels)), "utf-8")
-        arguments = [str(path), "--run", str(run.path), "--metric", "faithfulness", "--format", "json"]
-        document = json.loads(CliRunner().invoke(command, arguments, catch_exceptions=False).stdout)
-        return document["metrics"]["faithfulness"]["auroc"]
+def test_judge_and_people_are_compared_where_both_spoke() -> None:
+    scores = build_run({"m": [1.0, 1.0, 0.0, 0.0] * 10})
+    people = {f"s{i}": float(i % 4 not in (1, 2)) for i in range(20)}
+    report = calibrate(scores, labels_of({**people, "gone": 1.0}))
+    (metric,) = report.metrics
+    assert (metric.labelled, metric.without_score) == (20, 1)
+    assert (metric.passes_too_many, metric.fails_too_many) == (5, 5)
+    assert metric.kappa.equal == 0.5
+    assert metric.kappa.estimate == pytest.approx(0.0)
+    assert {name for name, *_ in metric.farthest} < {f"s{i}" for i in range(20) if i % 4 in {1, 3}}
+    assert (metric.people_kappas, metric.people_alpha) == ({}, None)
 
-    # The judge's scores are 0, 1/3, 2/3 and 1, again and again: three of the four pairs are in people's order.
-    found = ranking(["fail", "pass", "fail", "pass"] * 5)
-    assert isinstance(found, dict)
-    assert found["estimate"] == 0.75
-    assert found["low"] < 0.75 < found["high"]
-    assert ranking(["pass"] * 8) is None
+
+def test_people_are_compared_with_each_other_before_anything_was_settled(tmp_path: Path) -> None:
+    rows = []
+    for i in range(40):
+        label = "pass" if i % 2 else "fail"
+        rows += [f"s{i},m,{label},ann", f"s{i},m,{'fail' if i == 1 else label},bob"]
+        rows += [f"s{i},m,{label},cleo"] if i < 9 else []
+    labels = read(tmp_path, [*rows, "s1,m,pass,settled"])
+    report = calibrate(build_run({"m": [0.0, 1.0] * 20}), labels)
+    (metric,) = report.metrics
+    assert list(metric.people_kappas) == ["ann and bob", "ann and cleo", "bob and cleo"]
+    assert metric.people_kappas["ann and bob"].estimate == pytest.approx(0.95)
+    assert metric.people_kappas["ann and cleo"].n == 9
+    assert metric.people_alpha is not None
+    assert 0.8 < metric.people_alpha.value < 1.0
+    assert metric.agreement.estimate == pytest.approx(1.0)
+    assert report.unsettled == {}
+
+
+def test_alpha_among_people_names_the_library_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"s{i},m,{'pass' if i % 2 else 'fail'},{who}" for i in range(10) for who in ("ann", "bob")]
+    monkeypatch.setattr(module, "HAS_ALPHA", False)
+    report = calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
+    assert report.metrics[0].people_alpha is None
+    assert 'Krippendorff\'s alpha needs: pip install "ragstone[labels]"' in report.text()
+
+
+def test_the_mean_that_people_would_have_given_corrects_the_judges() -> None:
+    # People say 0.2 less than the judge, throughout.
+    values = [0.4 + 0.5 * (i % 5) / 4 for i in range(200)]
+    report = calibrate(build_run({"m": values}), labels_of({f"s{i}": values[i] - 0.2 for i in range(60)}))
+    (metric,) = report.metrics
+    assert metric.judge_mean == pytest.approx(0.65)
+    assert metric.people_mean.estimate == pytest.approx(0.45, abs=0.005)
+    assert metric.people_mean.low < 0.45 < metric.people_mean.high
+
+
+def noisy(error: float, n: int = 100) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Scores of a judge that is wrong with the probability `error`, and labels, of which nine in ten pass."""
+    rng = np.random.default_rng(4)
+    people = (rng.random(n) < 0.9).astype(float)
+    scores = np.where(rng.random(n) < error, 1.0 - people, people)
+    return {"m": scores.tolist()}, {f"s{i}": float(label) for i, label in enumerate(people)}
+
+
+def test_the_last_sentence_says_whether_the_judge_may_block_and_at_which_floor() -> None:
+    scores, people = noisy(0.01)
+    report = calibrate(build_run(scores), labels_of(people))
+    low = report.metrics[0].people_mean.low
+    floor = report.metrics[0].floor()
+    assert low - 0.05 < floor <= low
+    assert report.conclusion() == (
+        f'This judge may block on m at a floor of {floor:.2f} with [labels] estimate = "corrected".'
+    )
+    assert report.text().endswith(report.conclusion())
+    strict = calibrate(build_run(scores), labels_of(people), required=0.999)
+    assert strict.conclusion().startswith("This judge may not block yet: m (its agreement with people is 0.9")
+    scores, people = noisy(0.5)
+    assert "may not block yet: m (its agreement" in calibrate(build_run(scores), labels_of(people)).conclusion()
+    same = calibrate(build_run({"m": [1.0] * 40}), labels_of({f"s{i}": 1.0 for i in range(40)}))
+    assert same.conclusion() == "This judge may not block yet: m (all scores and labels are the same)."
+
+
+def test_labels_of_another_run_or_metric_are_refused() -> None:
+    run = build_run({"m": [1.0, 0.0]})
+    with pytest.raises(ConfigError, match="did not measure"):
+        calibrate(run, labels_of({"s0": 1.0}, "other"))
+    with pytest.raises(ConfigError, match="same sample ids"):
+        calibrate(run, labels_of({"else": 1.0}))
+
+
+def test_labels_of_one_group_count_as_one() -> None:
+    values = [0.0, 1.0] * 20
+    people = labels_of({f"s{i}": float(i < 20) for i in range(40)})
+    groups = {f"s{i}": f"document {i // 20}" for i in range(40)}
+    alone = calibrate(build_run({"m": values}), people)
+    grouped = calibrate(build_run({"m": values}, groups=groups), people)
+    assert alone.calibration.metrics["m"].group_of_residuals() is None
+    members = grouped.calibration.metrics["m"].group_of_residuals()
+    assert members is not None
+    assert len(set(members)) == 2
+    assert grouped.metrics[0].people_mean.high > alone.metrics[0].people_mean.high
+
+
+def test_a_file_of_disagreements_is_called_settled(run: RunDirectory, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label,annotator\nq1,pass,ann\nq1,fail,bob\n")
+    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "--settle"]
+    with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
+        CliRunner().invoke(command, [*arguments, str(tmp_path / "open.csv")], catch_exceptions=False)

@@ -79,6 +79,9 @@ def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) 
     fitted, digest = read_fitted(labelled / "judge.json")
     model = fitted.faithfulness
     assert model.cross_validated.auroc > 0.95 > model.offline.auroc
+    assert model.cross_validated.brier < 0.1 < model.offline.brier
+    assert f"before, by the plain offline judge     Brier score {model.offline.brier:.3f}, AUROC" in out
+    assert f"after, on labels it was not fitted to  Brier score {model.cross_validated.brier:.3f}, AUROC" in out
     assert model.cross_validated.low is not None
     code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
     assert code == 0, err
@@ -103,13 +106,17 @@ def test_another_file_is_another_judge(ragstone: Ragstone, labelled: Path) -> No
         read_fitted(labelled / "judge.json", digests=[f"sha256:{first}"])
 
 
-def test_too_few_labels_of_one_class_are_refused(ragstone: Ragstone, labelled: Path) -> None:
+def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
     lines = (labelled / "labels.jsonl").read_text(encoding="utf-8").splitlines()
-    few = [line for line in lines if "pass" in line] + [line for line in lines if "fail" in line][:9]
-    (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
-    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
-    assert code == 2
-    assert "only 9 samples or groups with the label fail" in err
+    passes, fails = ([line for line in lines if word in line] for word in ("pass", "fail"))
+    for few, says in (
+        (lines[:29], "29 labelled answers can be used; a judge is fitted to 30 or more"),
+        ([*passes, *fails[:4]], "28 labelled answers can be used"),
+    ):
+        (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
+        code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
+        assert code == 2
+        assert says in err
     assert not (labelled / "judge.json").exists()
     (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "token_f1"), encoding="utf-8")
     code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
@@ -160,11 +167,17 @@ def test_labels_of_noise_are_not_called_a_gain(tmp_path: Path) -> None:
     assert abs(model.cross_validated.auroc - 0.5) < 0.12
 
 
+def test_labels_of_one_kind_are_refused() -> None:
+    rows = [{"own": float(i)} for i in range(40)]
+    with pytest.raises(ConfigError, match="only 4 of the labelled answers that can be used are labelled fail"):
+        fit_model(rows, [float(i >= 4) for i in range(40)], [str(i) for i in range(40)])
+
+
 def test_few_labels_leave_the_offline_judges_opinion_as_it_is() -> None:
     rng = np.random.default_rng(1)
-    own = rng.normal(size=24) * 2
-    labels = (own + rng.normal(size=24) > 0).astype(float)
-    model = fit_model([{"own": float(x)} for x in own], list(labels), [str(i) for i in range(24)])
+    own = rng.normal(size=30) * 2
+    labels = (own + rng.normal(size=30) > 0).astype(float)
+    model = fit_model([{"own": float(x)} for x in own], list(labels), [str(i) for i in range(30)])
     assert 0.4 < model.weights["own"] < 2.0
 
 

@@ -16,7 +16,7 @@ from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.tools.judging.pairs import Case, Pair, PairResults, Quality, measure, read_pairs
+from ragstone.tools.judging.pairs import Case, Pair, Results, measure_judge, read_pairs
 from tests.judge.conftest import KEY, FakeLlm, Loop, fill_in
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
@@ -37,29 +37,38 @@ def write(folder: Path, *rows: object) -> Path:
     return path
 
 
-def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> PairResults:
-    return asyncio.run(measure(judge, pairs, method, file="pairs.jsonl"))
+def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> Results:
+    return asyncio.run(measure_judge(judge, pairs, method, file="pairs.jsonl"))
 
 
-def accuracies(found: PairResults) -> dict[str, float]:
-    return {result.quality.value: result.accuracy.value for result in found.results if result.accuracy is not None}
+def accuracies(found: Results) -> dict[str, float]:
+    return {result.metric: result.accuracy.value for result in found.results if result.accuracy is not None}
 
 
 def test_a_row_of_wikieval_is_three_pairs(tmp_path: Path) -> None:
-    pairs = read_pairs(write(tmp_path, ROW))
+    pairs = read_pairs(write(tmp_path, ROW), {})
     question, answer = ROW["question"], ROW["answer"]
     assert {pair.better for pair in pairs} == {Case(question, answer, (PAGE,))}
     assert {pair.group for pair in pairs} == {"w1"}
-    assert {pair.quality: pair.worse for pair in pairs} == {
-        Quality.FAITHFULNESS: Case(question, ROW["ungrounded_answer"], (PAGE,)),
-        Quality.ANSWER_RELEVANCY: Case(question, ROW["poor_answer"], (PAGE,)),
-        Quality.CONTEXT_RELEVANCE: Case(question, answer, tuple(ROW["context_v2"])),
+    assert {pair.metric: pair.worse for pair in pairs} == {
+        "faithfulness": Case(question, ROW["ungrounded_answer"], (PAGE,)),
+        "answer_relevancy": Case(question, ROW["poor_answer"], (PAGE,)),
+        "context_relevance": Case(question, answer, tuple(ROW["context_v2"])),
     }
 
 
 def test_a_row_may_have_only_some_pairs_and_no_id(tmp_path: Path) -> None:
     row = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
-    assert [pair.id for pair in read_pairs(write(tmp_path, row, row))] == ["1/faithfulness", "2/faithfulness"]
+    assert [pair.id for pair in read_pairs(write(tmp_path, row, row), {})] == ["1/faithfulness", "2/faithfulness"]
+
+
+def test_fields_may_be_in_other_columns(tmp_path: Path) -> None:
+    names = {"question": "frage", "context_v1": "stelle", "poor_answer": "schlecht"}
+    row = {names.get(field, field): value for field, value in ROW.items() if field != "context_v2"}
+    pairs = read_pairs(write(tmp_path, row), names)
+    assert pairs == read_pairs(write(tmp_path, {**ROW, "context_v2": ""}), {})
+    with pytest.raises(ConfigError, match="a pair has no field 'frage'"):
+        read_pairs(write(tmp_path, row), {"frage": "question"})
 
 
 @pytest.mark.parametrize(
@@ -75,13 +84,13 @@ def test_what_has_no_pairs_is_refused_with_its_line(
     tmp_path: Path, rows: list[object], message: str, where: str
 ) -> None:
     with pytest.raises(GoldenSetError, match=message) as caught:
-        read_pairs(write(tmp_path, *rows))
+        read_pairs(write(tmp_path, *rows), {})
     assert str(caught.value.where).endswith(where)
-    assert "Expected rows with question, answer and context_v1" in (caught.value.hint or "")
+    assert "Expected rows with question, answer, context_v1" in (caught.value.hint or "")
 
 
 def test_the_offline_judge_prefers_the_better_of_each_by_its_metrics(tmp_path: Path) -> None:
-    found = measured(OfflineJudge(), read_pairs(write(tmp_path, ROW)), "statements")
+    found = measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), "statements")
     assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 1.0}
 
 
@@ -114,7 +123,7 @@ def direct() -> Direct:
 
 
 def test_gpt_score_compares_grades_and_a_failed_one_is_counted(tmp_path: Path) -> None:
-    found = measured(direct(), read_pairs(write(tmp_path, ROW)), "score")
+    found = measured(direct(), read_pairs(write(tmp_path, ROW), {}), "score")
     assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0}
     failed = found.results[2]
     assert (failed.scored, failed.failed, failed.not_applicable) == (0, 1, 0)
@@ -124,7 +133,7 @@ def test_gpt_score_compares_grades_and_a_failed_one_is_counted(tmp_path: Path) -
 
 def test_gpt_ranking_shows_both_orders_and_a_tie_counts_half(tmp_path: Path) -> None:
     judge = direct()
-    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(4))))
+    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(4))), {})
     assert accuracies(measured(judge, pairs, "ranking")) == {
         "faithfulness": 1.0,
         "answer_relevancy": 1.0,
@@ -136,20 +145,20 @@ def test_gpt_ranking_shows_both_orders_and_a_tie_counts_half(tmp_path: Path) -> 
 def test_a_judge_that_prefers_a_place_is_right_by_chance(tmp_path: Path) -> None:
     judge = direct()
     judge.by_place = True
-    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(10))))
+    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(10))), {})
     assert accuracies(measured(judge, pairs, "ranking"))["faithfulness"] == 0.5
 
 
 @pytest.mark.parametrize("method", ["score", "ranking"])
 def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path, method: str) -> None:
     with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
-        measured(OfflineJudge(), read_pairs(write(tmp_path, ROW)), method)
+        measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
 
 
 def test_pairs_give_no_calibration(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, [str(write(tmp_path, ROW)), "--method", "statements", "--fit", "judge.json"])
     assert isinstance(done.exception, ConfigError)
-    assert "goes with neither --output nor --fit" in str(done.exception)
+    assert "goes with neither --output, --fit nor --settle" in str(done.exception)
 
 
 @pytest.fixture

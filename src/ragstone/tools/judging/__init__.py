@@ -1,1 +1,1 @@
-"""What people and data sets say of a judge: labels, calibration, pairs."""
+"""Judges measured: labels by people, the judge compared with them, a judge fitted to them, labelled data sets."""

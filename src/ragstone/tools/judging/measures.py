@@ -1,9 +1,11 @@
-"""How well scores rank what people labelled, with intervals over groups."""
+"""Measures of how judges and people agree, with intervals over groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,9 @@ Measure = Callable[[Floats, Floats], float]
 """A number from scores and labels, both (n,)."""
 
 RESAMPLES = 1000
+
+HAS_ALPHA = find_spec("krippendorff") is not None
+"""Whether the library of `people_alpha` is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,11 @@ def auroc(scores: Floats, labels: Floats) -> float:
     return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
 
 
+def brier(probabilities: Floats, labels: Floats) -> float:
+    """Mean squared difference of probabilities and labels, in [0, 1]; 0 is best."""
+    return float(np.mean((probabilities - labels) ** 2))
+
+
 def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
     """Share of pairs in which the judge's difference has the sign of people's preference; a judge's tie counts half.
     Pairs without a human preference are left out.
@@ -60,7 +70,14 @@ def estimate(
     seed: int = 0,
 ) -> Measured:
     """`measure` of all rows, with an interval from resampling whole groups (Field & Welsh 2007)."""
-    value = measure(scores, labels)
+    return resampled(lambda rows: measure(scores[rows], labels[rows]), groups, confidence=confidence, seed=seed)
+
+
+def resampled(
+    measure: Callable[[NDArray[np.int64]], float], groups: Sequence[str], *, confidence: float = 0.95, seed: int = 0
+) -> Measured:
+    """A `measure` of rows, which are numbered as in `groups`, with an interval from resampling whole groups."""
+    value = measure(np.arange(len(groups)))
     names, members = np.unique(np.asarray(groups), return_inverse=True)
     if names.size < 2 or not np.isfinite(value):
         return Measured(value, None, None)
@@ -71,10 +88,33 @@ def estimate(
     draws = []
     for _ in range(RESAMPLES):
         picked = np.concatenate([rows[group] for group in random.integers(0, names.size, names.size)])
-        draws.append(measure(scores[picked], labels[picked]))
+        draws.append(measure(picked))
     finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
     if finite.size < RESAMPLES // 2:
         return Measured(value, None, None)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(finite, [tail, 1.0 - tail])
     return Measured(value, float(low), float(high))
+
+
+def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Measured:
+    """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody gave no label.
+
+    Labels of pass or fail are compared as names, others by their distance, to a twentieth. NaN if all are the same.
+    Raises ImportError without the library.
+    """
+    import krippendorff
+
+    rounded = np.round(ratings[:, np.sum(~np.isnan(ratings), axis=0) >= 2] * 20.0) / 20.0
+    values = np.unique(rounded[~np.isnan(rounded)])
+    level: Literal["nominal", "interval"] = "interval"
+    if np.all((values == 0.0) | (values == 1.0)):
+        level = "nominal"
+
+    def alpha(rows: NDArray[np.int64]) -> float:
+        table = rounded[:, rows]
+        if np.unique(table[~np.isnan(table)]).size < 2:
+            return float("nan")
+        return float(krippendorff.alpha(table, level_of_measurement=level, value_domain=values))
+
+    return resampled(alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed)

@@ -30,7 +30,7 @@ from ragstone.tools.generate.drafts.plan import (
 )
 from ragstone.tools.generate.golden.corpus import check_references, read_corpus
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.judging.pairs import Quality, measure, read_pairs
+from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
 from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
@@ -380,10 +380,10 @@ def test_pairs_that_calibrate_reads(desk: Desk) -> None:
     found = desk.make(5, {Kind.SINGLE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
     path = desk.folder / "pairs.jsonl"
     path.write_text(pair_lines(found.pairs), encoding="utf-8")
-    pairs = read_pairs(path)
+    pairs = read_pairs(path, {})
     assert len(pairs) == 4 * 3
     for pair in pairs:
-        if pair.quality is Quality.CONTEXT_RELEVANCE:
+        if pair.metric == "context_relevance":
             assert pair.better.answer == pair.worse.answer
             assert set(pair.better.contexts) < set(pair.worse.contexts)
             (fact,) = asked_for(pair.better.question)
@@ -391,8 +391,8 @@ def test_pairs_that_calibrate_reads(desk: Desk) -> None:
         else:
             assert pair.better.contexts == pair.worse.contexts
             assert pair.better.answer != pair.worse.answer
-    measured = desk.world.run(measure(OfflineJudge(), pairs, "statements", file=path.name))
-    assert {result.quality for result in measured.results} == set(Quality)
+    measured = desk.world.run(measure_judge(OfflineJudge(), pairs, "statements", file=path.name))
+    assert {result.metric for result in measured.results} == set(WORSE.values())
 
 
 def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -> None:
@@ -593,18 +593,15 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
     assert "all 10 samples are drafts" in " ".join(gated.stdout.split())
 
-    made = ragstone(["review", "golden.jsonl", "--reviewer", "anna"], root)
+    made = ragstone(["review", "golden.jsonl"], root)
     assert made.returncode == 0, made.stderr
-    page = (root / "review.html").read_text(encoding="utf-8")
-    keys = {sample.id: f"{sample.content_hash()[:16]} {sample.id}" for sample in drafts}
-    assert all(key in page for key in keys.values())
-    rows = [
-        {"key": key, "decision": "reject" if at == 0 else "accept", "at": "2026-11-22T10:00:00Z"}
-        for at, key in enumerate(keys.values())
-    ]
-    saved = {"ragstone": "review", "schema_version": 1, "annotator": "anna", "rows": rows}
-    (root / "review-anna.json").write_text(json.dumps(saved))
-    merged = ragstone(["review", "merge", "golden.jsonl", "review-anna.json", "-o", "golden.jsonl", "--force"], root)
+    assert f"1. {drafts.samples[0].id}" in made.stdout
+    table = (root / "review.csv").read_text(encoding="utf-8")
+    for at, sample in enumerate(drafts):
+        table = table.replace(f"\n{sample.id},,", f"\n{sample.id},{'accept' if at else 'reject'},")
+    (root / "review.csv").write_text(table, encoding="utf-8")
+    decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "anna"]
+    merged = ragstone([*decide, "-o", "golden.jsonl", "--force"], root)
     assert merged.returncode == 0, merged.stderr
     reviewed = load_golden_set("golden.jsonl", root=root)
     assert len(reviewed) == 9

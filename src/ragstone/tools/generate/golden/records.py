@@ -15,7 +15,7 @@ from ragstone.history.codes import sample_code
 from ragstone.history.file import History
 from ragstone.history.level import Look, incomparable, scores_of
 from ragstone.metrics.registry import is_relative, lower_is_better
-from ragstone.tools.judging.labels import PASS_MARK
+from ragstone.tools.judging.table import PASS_MARK
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

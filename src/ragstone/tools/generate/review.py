@@ -1,0 +1,124 @@
+"""A person's review of the drafts of a golden set: a table to edit, and what its decisions make of the set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.score_files import read_rows
+from ragstone.golden import cells
+from ragstone.golden.sample import GoldenSet, Review, Sample
+from ragstone.report.templates import render_text_template
+from ragstone.tools.judging.table import MAX_LABELS_BYTES, from_text, shown_text, write_table
+
+COLUMNS = ("id", "decision", "question", "reference", "answerable", "tags", "comment", "evidence", "version")
+_EXPECTED = "Expected the table that `ragstone review` wrote, with accept or reject in the column decision."
+_DECISIONS = ("", "accept", "reject")
+_HASH_DIGITS = 16
+
+
+def drafts_of(golden: GoldenSet) -> tuple[Sample, ...]:
+    """The drafts. Raises ConfigError if there are none."""
+    drafts = tuple(sample for sample in golden if sample.draft)
+    if not drafts:
+        raise ConfigError("no sample is a draft, so there is nothing to review.")
+    return drafts
+
+
+def drafts_text(drafts: Sequence[Sample]) -> str:
+    """The drafts as a list for a terminal."""
+    return render_text_template("review.txt.j2", __package__, drafts=drafts)
+
+
+def write_review(path: Path, drafts: Sequence[Sample]) -> None:
+    """Write the table of `drafts`. Raises ConfigError rather than overwrite one, which may have decisions."""
+    if path.exists():
+        raise ConfigError("already exists.", where=str(path), hint="Name it with --decisions, or remove it.")
+    write_table(path, COLUMNS, [_row(sample) for sample in drafts])
+
+
+def _row(sample: Sample) -> dict[str, str]:
+    return {
+        "id": sample.id,
+        "question": shown_text(sample.question),
+        "reference": shown_text(sample.reference or ""),
+        "answerable": "yes" if sample.answerable else "no",
+        "tags": ", ".join(sample.tags),
+        "evidence": shown_text("\n\n".join(sample.reference_contexts)),
+        "version": _version(sample),
+    }
+
+
+def _version(sample: Sample) -> str:
+    return sample.content_hash()[:_HASH_DIGITS]
+
+
+@dataclass(slots=True)
+class Reviewed:
+    """A golden set after a review: numbers of samples, and the ids of rejected ones, which are left out."""
+
+    samples: list[Sample]
+    accepted: int = 0
+    edited: int = 0
+    undecided: int = 0
+    rejected: tuple[str, ...] = ()
+
+
+def apply_decisions(golden: GoldenSet, path: Path, *, reviewer: str, day: str) -> Reviewed:
+    """Put the decisions in `path` into `golden`: accepted samples are reviewed, by `reviewer` on `day`.
+
+    Raises ConfigError for a table that can't be read, an unknown decision or an edit that makes no sample, and if a
+    sample has changed since the table was written.
+    """
+    by_id = {sample.id: sample for sample in golden}
+    accepted: dict[str, Sample] = {}
+    rejected: dict[str, None] = {}
+    edited = 0
+    for where, row in read_rows(path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
+        decision = str(row["decision"] or "").strip().lower()
+        if decision not in _DECISIONS:
+            raise ConfigError(f"the decision '{decision[:40]}' is neither accept nor reject.", where=where)
+        if not decision:
+            continue
+        sample_id = from_text(str(row["id"]))
+        sample = by_id.get(sample_id)
+        if sample is None or row.get("version") != _version(sample):
+            problem = "is not in the golden set" if sample is None else "has changed since the table was written"
+            raise ConfigError(f"sample '{sample_id}' {problem}.", where=where, hint="Write a new table.")
+        if sample_id in accepted or sample_id in rejected:
+            raise ConfigError(f"sample '{sample_id}' is decided twice.", where=where)
+        if decision == "reject":
+            rejected[sample_id] = None
+            continue
+        changed = _edited(sample, {name: str(cell or "") for name, cell in row.items()}, where)
+        edited += changed != sample
+        accepted[sample_id] = replace(changed, review=Review("reviewed", reviewer or None, day))
+    samples = [accepted.get(sample.id, sample) for sample in golden if sample.id not in rejected]
+    undecided = sum(sample.draft for sample in samples)
+    return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
+
+
+def _edited(sample: Sample, row: dict[str, str], where: str) -> Sample:
+    """`sample` with the cells of `row` that differ from what was written."""
+    written = _row(sample)
+    edits = {
+        name: from_text(row[name])
+        for name in ("question", "reference", "answerable", "tags")
+        if name in row and from_text(row[name]) != written[name]
+    }
+    try:
+        if "question" in edits:
+            sample = replace(sample, question=cells.text(edits["question"]) or "")
+        if "reference" in edits:
+            sample = replace(sample, reference=cells.text(edits["reference"]))
+        if "tags" in edits:
+            sample = replace(sample, tags=cells.tags(edits["tags"]))
+        if "answerable" in edits:
+            sample = replace(sample, answerable=edits["answerable"].strip().lower() in ("yes", "true", "1"))
+    except cells.CellError as error:
+        raise ConfigError(f"the edit of sample '{sample.id}' {error}.", where=where) from None
+    if not sample.question:
+        raise ConfigError(f"the edit of sample '{sample.id}' leaves no question.", where=where)
+    return sample

@@ -1,0 +1,269 @@
+"""`ragstone calibrate`: how well the judge of a run agrees with people, and whether it may block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import counted, score
+from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
+from ragstone.gate.grouping import group_labels
+from ragstone.report.templates import render_text_template
+from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
+from ragstone.stats.ppi import PeopleMean, inverse_weights, people_mean
+from ragstone.tools.judging.measures import HAS_ALPHA, Floats, Measured, people_alpha
+from ragstone.tools.judging.table import PASS_MARK, SETTLED, TEXTS, Labels, write_table
+
+MIN_LABELS = 30
+"""Labelled answers from which a judge may block."""
+
+MIN_AGREEMENT = 0.4
+"""Krippendorff's alpha of judge and people from which a judge may block, unless the policy says otherwise."""
+
+_DISAGREE = 0.5
+"""From this difference on, labels of one answer have to be settled."""
+_FLOOR_STEP = 0.05
+_MAX_FARTHEST = 5
+
+Pairs = dict[str, tuple[float, float]]
+"""Score and label by sample id."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReport:
+    """Judge and people on one metric, on `labelled` answers.
+
+    `people_kappas` are Cohen's kappas on pass or fail of each two people, by their names, and `people_alpha` is
+    Krippendorff's of all, by what they said before anything was settled (None where nobody labelled the same answer, or
+    without its library). `agreement` is Krippendorff's alpha of judge and people, `kappa` Cohen's on pass or fail.
+    `farthest` are the samples on which they differ most: id, score and label. `without_score` counts labelled samples
+    that have none.
+    """
+
+    metric: str
+    labelled: int
+    without_score: int
+    people_kappas: Mapping[str, Agreement]
+    people_alpha: Measured | None
+    agreement: Agreement
+    kappa: Agreement
+    passes_too_many: int
+    fails_too_many: int
+    judge_mean: float
+    people_mean: PeopleMean
+    farthest: tuple[tuple[str, float, float], ...]
+
+    def floor(self) -> float:
+        """A floor on the corrected mean that the labelled version keeps."""
+        return max(0.0, int(self.people_mean.low / _FLOOR_STEP + 1e-9) * _FLOOR_STEP)
+
+    def objection(self, required: float) -> str:
+        """Why the judge may not block on this metric, as a clause; empty if it may."""
+        alpha = self.agreement
+        if alpha.estimate is None or alpha.low is None:
+            return "all scores and labels are the same"
+        if self.labelled < MIN_LABELS:
+            return f"{counted(self.labelled, 'label')}, and it takes {MIN_LABELS}"
+        if alpha.estimate < required:
+            return f"its agreement with people is {score(alpha.estimate)}, below {required:g}"
+        if alpha.low <= 0.0:
+            return "its agreement with people may be chance"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """What `ragstone calibrate` says: `calibration` is the file for the gate, `unsettled` maps metric and sample id to
+    the labels that differ.
+    """
+
+    label: str
+    calibration: Calibration
+    metrics: tuple[MetricReport, ...]
+    unsettled: Mapping[tuple[str, str], Mapping[str, float]]
+    required: float = MIN_AGREEMENT
+
+    def text(self) -> str:
+        return render_text_template("calibration.txt.j2", __package__, report=self)
+
+    def conclusion(self) -> str:
+        """One sentence: may this judge block, and at which floor?"""
+        may, may_not = [], []
+        for metric in self.metrics:
+            objection = metric.objection(self.required)
+            if objection:
+                may_not.append(f"{metric.metric} ({objection})")
+            else:
+                may.append(f"{metric.metric} at a floor of {metric.floor():.2f}")
+        if not may:
+            return f"This judge may not block yet: {'; '.join(may_not)}."
+        refused = f", but not on {'; '.join(may_not)}" if may_not else ""
+        return f'This judge may block on {" and ".join(may)} with [labels] estimate = "corrected"{refused}.'
+
+
+def calibrate(
+    run: RunScores,
+    labels: Labels,
+    *,
+    required: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> CalibrationReport:
+    """Compare the scores of `run` with `labels`, metric by metric.
+
+    Assumes that the labelled samples were drawn at random from the run: with the probabilities of `labels`, if it has
+    any, else all with the same one. `required` is the agreement from which the judge may block. Raises ConfigError for
+    a metric that the run did not measure, or if no labelled sample has a score.
+    """
+    reports = []
+    calibrated = {}
+    for metric in sorted(labels.by_metric):
+        pairs = _pairs(run, labels, metric)
+        judge, people = np.array(list(pairs.values()), dtype=np.float64).T
+        alpha = krippendorff_alpha(judge, people, confidence=confidence, seed=seed)
+        reports.append(_report(run, metric, pairs, labels, alpha, confidence, seed))
+        calibrated[metric] = _for_the_gate(run, metric, pairs, labels, alpha)
+    identity = None if run.manifest is None else run.manifest.judge
+    return CalibrationReport(
+        label=run.label,
+        calibration=Calibration(judge=identity, metrics=calibrated),
+        metrics=tuple(reports),
+        unsettled=disagreements(labels),
+        required=MIN_AGREEMENT if required is None else required,
+    )
+
+
+def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
+    """Score and label of each sample that has both. Raises ConfigError if none has."""
+    if metric not in run.metrics:
+        raise ConfigError(
+            f"the labels are for '{metric}', which this run did not measure.",
+            where=run.label,
+            hint=f"It measured: {', '.join(sorted(run.metrics))}.",
+        )
+    scores, people = run.metrics[metric].values, labels.mean(metric)
+    pairs = {name: (scores[name], people[name]) for name in sorted(scores.keys() & people.keys())}
+    if not pairs:
+        raise ConfigError(
+            f"no labelled sample has a score of '{metric}'.",
+            where=run.label,
+            hint="Labels and run must have the same sample ids: is this the run whose answers were labelled?",
+        )
+    return pairs
+
+
+def _weights_of(labels: Labels, ids: Sequence[str]) -> Floats:
+    """The weights of labelled samples, inversely proportional to their probabilities of being drawn."""
+    if not labels.probabilities:
+        return np.ones(len(ids))
+    return inverse_weights(np.array([labels.probabilities[name] for name in ids]))
+
+
+def _for_the_gate(run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement) -> MetricCalibration:
+    weights = {}
+    if labels.probabilities:
+        weights = dict(zip(pairs, _weights_of(labels, list(pairs)).tolist(), strict=True))
+    groups = {name: run.samples[name].group for name in pairs}
+    return MetricCalibration(
+        version=run.metrics[metric].version,
+        pairs=pairs,
+        weights=weights,
+        groups={name: group for name, group in groups.items() if group is not None},
+        agreement=Estimate(
+            estimate=alpha.estimate, low=alpha.low, high=alpha.high, confidence=alpha.confidence, method=alpha.method
+        ),
+    )
+
+
+def _report(
+    run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement, confidence: float, seed: int
+) -> MetricReport:
+    judge, people = np.array(list(pairs.values()), dtype=np.float64).T
+    judge_marks, people_marks = _marks(judge), _marks(people)
+    scores = run.metrics[metric].values
+    kappas, among_people = _among_people(labels, metric, confidence, seed)
+    farthest = sorted(pairs, key=lambda name: -abs(pairs[name][0] - pairs[name][1]))[:_MAX_FARTHEST]
+    return MetricReport(
+        metric=metric,
+        labelled=len(pairs),
+        without_score=len(labels.by_metric[metric]) - len(pairs),
+        people_kappas=kappas,
+        people_alpha=among_people,
+        agreement=alpha,
+        kappa=cohen_kappa(judge_marks, people_marks, confidence=confidence, seed=seed),
+        passes_too_many=int(np.sum(judge_marks > people_marks)),
+        fails_too_many=int(np.sum(judge_marks < people_marks)),
+        judge_mean=float(np.mean(list(scores.values()))),
+        people_mean=people_mean(
+            people,
+            judge,
+            _weights_of(labels, list(pairs)),
+            np.array(list(scores.values()), dtype=np.float64),
+            groups=group_labels(run, list(pairs)),
+            all_groups=group_labels(run, list(scores)),
+            confidence=confidence,
+        ),
+        farthest=tuple((name, *pairs[name]) for name in farthest if pairs[name][0] != pairs[name][1]),
+    )
+
+
+def _marks(values: Floats) -> Floats:
+    return (values >= PASS_MARK).astype(np.float64)
+
+
+def _among_people(
+    labels: Labels, metric: str, confidence: float, seed: int
+) -> tuple[dict[str, Agreement], Measured | None]:
+    """How well the annotators of `metric` agree: the kappa of each two, by their names, and the alpha of all."""
+    names, by_sample = labels.annotators(metric), labels.by_metric[metric]
+    rows = [[by_sample[sample_id].get(name, np.nan) for sample_id in sorted(by_sample)] for name in names]
+    table = np.array(rows, dtype=np.float64).reshape(len(names), len(by_sample))
+    kappas = {}
+    for first, second in combinations(range(len(names)), 2):
+        both = ~np.isnan(table[first]) & ~np.isnan(table[second])
+        if both.any():
+            marks = _marks(table[first, both]), _marks(table[second, both])
+            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(*marks, confidence=confidence, seed=seed)
+    alpha = people_alpha(table, confidence=confidence, seed=seed) if kappas and HAS_ALPHA else None
+    return kappas, alpha
+
+
+def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
+    """The labels of each metric and sample on which people disagree and nothing is settled."""
+    unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
+    for metric, by_sample in labels.by_metric.items():
+        for sample_id, by_annotator in by_sample.items():
+            values = by_annotator.values()
+            if SETTLED not in by_annotator and max(values) - min(values) >= _DISAGREE:
+                unsettled[metric, sample_id] = by_annotator
+    return unsettled
+
+
+def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -> None:
+    """Write a table of the answers on which people disagree, without names, to be filled in and read with the others.
+
+    Raises ConfigError rather than overwrite one.
+    """
+    if path.stem != SETTLED:
+        raise ConfigError(f"must be called {SETTLED}.csv, so that its labels decide.", where=str(path))
+    if path.exists():
+        raise ConfigError("already exists.", where=str(path), hint="Name it among LABELS, or remove it.")
+    metrics = sorted(labels.by_metric)
+    rows: dict[str, dict[str, str]] = {}
+    for metric, sample_id in sorted(report.unsettled):
+        values = report.unsettled[metric, sample_id].values()
+        row = rows.setdefault(sample_id, {"id": sample_id, "disagreement": "", **labels.texts.get(sample_id, {})})
+        row["disagreement"] += f"{metric}: {', '.join(sorted(map(_word, values)))}\n"
+        if sample_id in labels.probabilities:
+            row["probability"] = repr(labels.probabilities[sample_id])
+    write_table(path, ("id", *metrics, "comment", "disagreement", *TEXTS, "probability"), list(rows.values()))
+
+
+def _word(label: float) -> str:
+    return {1.0: "pass", 0.0: "fail"}.get(label, score(label))

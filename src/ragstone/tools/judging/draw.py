@@ -1,0 +1,208 @@
+"""Draws answers of a run for people to label, divides them among annotators, and writes their tables and the page."""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ragstone.errors import ConfigError, disk_errors, suggestion
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.files import replace_text, writing_to
+from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.scores import RunScores
+from ragstone.files import refuse_link
+from ragstone.metrics.registry import find_metric
+from ragstone.printable import clean
+from ragstone.report.html_page import render_page
+from ragstone.report.templates import read_template
+from ragstone.tools.judging.table import SETTLED, TEXTS, shown_text, write_table
+
+By = Literal["random", "unsure"]
+
+PAGE = "label.html"
+_UNSURE = (0.2, 0.8)
+"""Between these scores the judge is unsure of an answer; also if its readings differ by more than half the scale."""
+_UNSURE_SHARE = 2 / 3
+"""Of the drawn answers, if unsure ones are to be drawn more often."""
+_ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Drawn answers: who labels which, and the probability with which each was drawn from `population` answers."""
+
+    metrics: tuple[str, ...]
+    assigned: Mapping[str, tuple[str, ...]]
+    probabilities: Mapping[str, float]
+    population: int
+
+
+def draw_answers(
+    run: RunDirectory,
+    *,
+    n: int,
+    annotators: Sequence[str],
+    overlap: float = 0.2,
+    by: By = "random",
+    metrics: Sequence[str] = (),
+    seed: int = 0,
+    redact: Callable[[str], str] = str,
+) -> Draw:
+    """Draw `n` scored answers of `run`, or all if there are fewer, and assign them to `annotators`.
+
+    The share `overlap` of them goes to everyone, so that agreement can be computed; the rest are divided evenly. By
+    ``unsure``, two thirds are answers that the judge is unsure of; the probabilities let estimates allow for it.
+    Answers whose id has a secret are left out. Raises ConfigError.
+    """
+    scores = run.scores()
+    names = _metrics(scores, metrics)
+    _check_annotators(annotators)
+    population = []
+    for sample_id in sorted(scores.samples):
+        is_answered = sample_id not in scores.system.failures
+        if is_answered and _is_scored(scores, names, sample_id) and redact(sample_id) == sample_id:
+            population.append(sample_id)
+    if not population:
+        raise ConfigError("has no scored answers to label.", where=str(run.path))
+    unsure = {sample_id for sample_id in population if _is_unsure(scores, names, sample_id)}
+    if by == "unsure" and not unsure:
+        raise ConfigError(
+            "has no answer of which the judge is unsure.", where=str(run.path), hint="Draw at random: --by random"
+        )
+    strata = [population]
+    if by == "unsure":
+        strata = [[name for name in population if name in unsure], [name for name in population if name not in unsure]]
+    chance = random.Random(seed)  # noqa: S311 - fair, not secret
+    probabilities = {}
+    for stratum, size in zip(strata, _sizes(min(n, len(population)), strata), strict=True):
+        for sample_id in chance.sample(stratum, size):
+            probabilities[sample_id] = size / len(stratum)
+    drawn = list(probabilities)
+    chance.shuffle(drawn)
+    shared = round(overlap * len(drawn)) if len(annotators) > 1 else 0
+    assigned = {}
+    for place, annotator in enumerate(annotators):
+        own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]
+        chance.shuffle(own)
+        assigned[annotator] = tuple(own)
+    return Draw(names, assigned, probabilities, len(population))
+
+
+def _check_annotators(annotators: Sequence[str]) -> None:
+    if not annotators or len(set(annotators)) != len(annotators):
+        raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
+    for name in annotators:
+        if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
+            raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
+
+
+def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
+    for name in wanted:
+        if name not in scores.metrics:
+            raise ConfigError(f"the run has no metric '{name}'.", hint=suggestion(name, scores.metrics))
+    scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
+    return tuple(wanted) or scored[:1]
+
+
+def _is_scored(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
+    return any(sample_id in scores.metrics[name].values for name in metrics)
+
+
+def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
+    low, high = _UNSURE
+    for name in metrics:
+        metric = scores.metrics[name]
+        if low < metric.values.get(sample_id, 0.0) < high:
+            return True
+        readings = [value for answer in metric.readings.get(sample_id, ()) for value in answer]
+        if readings and max(readings) - min(readings) > 0.5:
+            return True
+    return False
+
+
+def _sizes(n: int, strata: Sequence[Sequence[str]]) -> list[int]:
+    """How many of `n` answers are drawn from each of one stratum, or of two: the unsure ones and the others."""
+    if len(strata) == 1:
+        return [n]
+    unsure, sure = map(len, strata)
+    from_sure = min(sure, n - min(unsure, round(_UNSURE_SHARE * n)))
+    return [n - from_sure, from_sure]
+
+
+def write_tables(
+    run: RunDirectory, draw: Draw, folder: Path, *, redact: Callable[[str], str] = str
+) -> tuple[list[Path], Path]:
+    """Write a table for each annotator and the page to `folder`: their paths. Raises ConfigError rather than overwrite
+    a table, which may have labels.
+    """
+    tables = [folder / f"{annotator}.csv" for annotator in draw.assigned]
+    for path in (folder, *tables):
+        with disk_errors(path, "can't be written"):
+            refuse_link(path)
+    for path in tables:
+        if path.exists():
+            raise ConfigError("already exists.", where=str(path), hint="Use another folder, or remove it.")
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    records = run.find(draw.probabilities)
+    columns = ("id", *draw.metrics, "comment", *TEXTS, "probability")
+    for path, assigned in zip(tables, draw.assigned.values(), strict=True):
+        rows = [_row(records[name], draw.probabilities[name], redact) for name in assigned]
+        write_table(path, columns, rows)
+    replace_text(folder / PAGE, label_page(draw.metrics))
+    return tables, folder / PAGE
+
+
+def _row(record: SampleRecord, probability: float, redact: Callable[[str], str]) -> dict[str, str]:
+    sample, response = record.sample, record.response
+    contexts = []
+    for rank, context in enumerate(response.contexts, start=1):
+        name = f" {redact(context.id)}" if context.id else ""
+        contexts.append(f"[{rank}]{name}\n{redact(context.text)}")
+    return {
+        "id": sample.id,
+        "probability": repr(probability),
+        "question": shown_text(redact(sample.question)),
+        "answer": shown_text(redact(response.answer)),
+        "reference": shown_text(redact(sample.reference or "")),
+        "contexts": shown_text("\n\n".join(contexts)),
+    }
+
+
+def label_page(metrics: Sequence[str]) -> str:
+    """The page that reads a table, takes labels of `metrics`, and saves the table. It has no texts of the run."""
+    package = "ragstone.tools.judging"
+    hints = [{"name": name, "title": _title(name), "hint": _hint(name)} for name in metrics]
+    return render_page(
+        "label.html.j2",
+        package=package,
+        styles=(read_template("label.css", package),),
+        script=read_template("label.js", package),
+        title="Labels",
+        metrics=hints,
+    )
+
+
+def _title(name: str) -> str:
+    metric = find_metric(name)
+    return clean(metric.info.title if metric else name)
+
+
+def _hint(name: str) -> str:
+    guide = questions().get(name)
+    if guide:
+        return f"{guide['ask']}\nFor example: {guide['example']}"
+    metric = find_metric(name)
+    return clean(metric.info.source) if metric else ""
+
+
+@cache
+def questions() -> dict[str, dict[str, str]]:
+    """What a metric asks of a person, in two sentences (`ask`), and a labelled `example`, by the metric's name."""
+    return tomllib.loads(read_template("questions.toml", "ragstone.tools.judging"))

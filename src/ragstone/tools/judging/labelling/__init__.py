@@ -1,1 +1,0 @@
-"""People label answers of a run."""

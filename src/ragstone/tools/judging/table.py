@@ -1,0 +1,242 @@
+"""Labels as a table: one CSV file per annotator, filled in by a spreadsheet, an editor or the page, and read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.score_files import read_rows
+from ragstone.printable import clean
+
+MAX_LABELS_BYTES = 32 * 1024 * 1024
+"""Maximum size of a file of labels: some 300,000 labels without texts."""
+
+MAX_CELL = 30_000
+"""Characters of a text in a table. Spreadsheets break cells of more than 32,767."""
+
+PASS_MARK = 0.5
+"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
+
+SETTLED = "settled"
+"""The annotator of labels that people agreed on after they had disagreed: the name of a file of these."""
+
+TEXTS = ("question", "answer", "reference", "contexts")
+"""Columns for people, which are not read back."""
+
+_EXPECTED = "Expected a table of `ragstone label`, or rows with id, label and metric, as CSV or JSON Lines."
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""A spreadsheet would calculate a cell that begins like this."""
+_WORDS = {
+    **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
+    **dict.fromkeys(("fail", "false", "no", "bad", "wrong"), 0.0),
+}
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    """Write a CSV file that spreadsheets read as it is: UTF-8 with a mark, and no text as a formula."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({column: as_text(cell) for column, cell in row.items()})
+    replace_text(path, "\N{BYTE ORDER MARK}" + stream.getvalue())
+
+
+def as_text(cell: str) -> str:
+    """`cell` with an apostrophe in front if a spreadsheet would take it for a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def from_text(cell: str) -> str:
+    """`cell` without the apostrophe of `as_text`."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+
+
+def shown_text(text: str) -> str:
+    """`text` for a cell: nothing invisible in it, and cut where spreadsheets break it."""
+    if len(text) > MAX_CELL:
+        return f"{clean(text[:MAX_CELL])}\n[cut: {len(text):,} characters]"
+    return clean(text)
+
+
+@dataclass(slots=True)
+class Labels:
+    """Human labels: metric → sample id → annotator → label in [0, 1].
+
+    `probabilities` are those with which the samples were drawn, by id; empty if all had the same. `texts` are the
+    texts that people saw, by id and column.
+    """
+
+    by_metric: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    probabilities: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def mean(self, metric: str) -> dict[str, float]:
+        """The label of each sample: the settled one, else the mean over annotators."""
+        means = {}
+        for sample_id, labels in self.by_metric[metric].items():
+            means[sample_id] = labels.get(SETTLED, sum(labels.values()) / len(labels))
+        return means
+
+    def annotators(self, metric: str) -> tuple[str, ...]:
+        """The sorted names of everyone who labelled `metric`; settled labels are nobody's own."""
+        names = {name for labels in self.by_metric[metric].values() for name in labels}
+        return tuple(sorted(names - {SETTLED}))
+
+
+def label_files(places: Sequence[Path]) -> list[Path]:
+    """The files of labels in `places`: each file, and every CSV file of a folder. Raises ConfigError."""
+    files = []
+    for place in places:
+        tables = sorted(place.glob("*.csv")) if place.is_dir() else [place]
+        if not tables:
+            raise ConfigError("has no CSV file of labels.", where=str(place), hint="Draw one: ragstone label RUN")
+        files += tables
+    return files
+
+
+def read_labels(
+    files: Sequence[Path],
+    *,
+    measured: Collection[str] = (),
+    metric: str | None = None,
+    scale: tuple[float, float] = (0.0, 1.0),
+) -> Labels:
+    """The labels in `files`.
+
+    A file is a table of `ragstone label`, whose columns are metrics that were `measured` and whose name is the
+    annotator's, or has a row per label, with the columns id, label, metric (`metric`, if there is none) and annotator.
+    A label is a number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail, yes/no, good/bad,
+    correct/wrong; an empty one counts for nothing. Raises ConfigError with the line.
+    """
+    low, high = scale
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ConfigError(f"a scale must go from the worst to the best value, got {low:g} to {high:g}.")
+    labels = Labels()
+    for path in files:
+        for where, row in read_rows(path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
+            cells = _labels_in(row, measured, metric, where)
+            default_annotator = "" if "label" in row and len(files) == 1 else path.stem
+            sample_id = from_text(_name(row, "id", None, where))
+            annotator = _name(row, "annotator", default_annotator, where)
+            _add_texts(labels, sample_id, row)
+            for name, cell in cells.items():
+                label = _label(cell, low, high, where)
+                if label is not None:
+                    _add(labels, name, sample_id, annotator, label, where)
+                    _add_probability(labels, sample_id, row, where)
+    places = ", ".join(map(str, files))
+    if not labels.by_metric:
+        raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
+    return _with_checked_probabilities(labels, places)
+
+
+def _labels_in(
+    row: Mapping[str, object], measured: Collection[str], metric: str | None, where: str
+) -> dict[str, object]:
+    """The cells of `row` that hold labels, by metric."""
+    if "label" in row:
+        return {_name(row, "metric", metric, where): row["label"]}
+    cells = {name: row[name.lower()] for name in measured if name.lower() in row}
+    if not cells:
+        names = ", ".join(sorted(measured)) or "none"
+        columns = ", ".join(row)[:200]
+        raise ConfigError(
+            f"no column has labels: expected 'label', or a metric of the run ({names}), found {columns}.",
+            where=where,
+            hint=_EXPECTED,
+        )
+    return cells
+
+
+def _add(labels: Labels, metric: str, sample_id: str, annotator: str, label: float, where: str) -> None:
+    by_annotator = labels.by_metric.setdefault(metric, {}).setdefault(sample_id, {})
+    if annotator in by_annotator:
+        who = f" by {annotator}" if annotator else ""
+        raise ConfigError(
+            f"duplicate label of '{sample_id}' for '{metric}'{who}.",
+            where=where,
+            hint="If there were several annotators, name them in a column 'annotator'.",
+        )
+    by_annotator[annotator] = label
+
+
+def _add_texts(labels: Labels, sample_id: str, row: Mapping[str, object]) -> None:
+    texts = labels.texts.setdefault(sample_id, {})
+    for column in TEXTS:
+        cell = row.get(column)
+        if isinstance(cell, str):
+            texts.setdefault(column, from_text(cell))
+
+
+def _add_probability(labels: Labels, sample_id: str, row: Mapping[str, object], where: str) -> None:
+    cell = row.get("probability")
+    if cell is None or cell == "":
+        return
+    probability = _number(cell)
+    if not 0.0 < probability <= 1.0:
+        raise ConfigError(
+            f"a probability of being drawn is above 0 and at most 1, found {str(cell)[:80]!r}.", where=where
+        )
+    if labels.probabilities.setdefault(sample_id, probability) != probability:
+        raise ConfigError(f"two different probabilities for '{sample_id}'.", where=where)
+
+
+def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
+    """`labels`, without probabilities that are all the same. Raises ConfigError if some samples have none."""
+    drawn = labels.probabilities
+    labelled = {sample_id for by_sample in labels.by_metric.values() for sample_id in by_sample}
+    missing = labelled - drawn.keys()
+    if drawn and missing:
+        raise ConfigError(
+            f"'{min(missing)}' has no probability, but other samples have.",
+            where=places,
+            hint="Give the probability of being drawn for every sample, or for none.",
+        )
+    if len(set(drawn.values())) < 2:
+        labels.probabilities = {}
+    return labels
+
+
+def _name(row: Mapping[str, object], column: str, default: str | None, where: str) -> str:
+    cell = row.get(column)
+    if cell is None or cell == "":
+        if default is None:
+            hint = "Name the metric in each line, or use --metric." if column == "metric" else _EXPECTED
+            raise ConfigError(f"'{column}' is missing.", where=where, hint=hint)
+        return default
+    if isinstance(cell, bool) or not isinstance(cell, str | int):
+        raise ConfigError(f"'{column}' must be a string, found {str(cell)[:80]!r}.", where=where)
+    return str(cell)
+
+
+def _label(cell: object, low: float, high: float, where: str) -> float | None:
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return None
+    if isinstance(cell, bool):
+        return float(cell)
+    if isinstance(cell, str) and cell.strip().lower() in _WORDS:
+        return _WORDS[cell.strip().lower()]
+    number = _number(cell)
+    if low <= number <= high:
+        return (number - low) / (high - low)
+    raise ConfigError(
+        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {str(cell)[:80]!r}.",
+        where=where,
+        hint="For another scale, use --scale WORST BEST, for example --scale 1 5.",
+    )
+
+
+def _number(cell: object) -> float:
+    """`cell` as a number; NaN if it is none."""
+    try:
+        number = float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan

@@ -1,0 +1,136 @@
+"""`ragstone label`: answers drawn and divided, tables filled in, and compared with the judge."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.gate.calibration import read_calibration
+from ragstone.metrics.registry import DEFAULT, find_metric
+from ragstone.tools.judging.draw import draw_answers, questions
+from tests.pipeline.conftest import Ragstone, WriteRun
+
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture
+def run(write_run: WriteRun, tmp_path: Path) -> RunDirectory:
+    rng = random.Random(0)
+    values = {f"q{i}": round(rng.random(), 3) for i in range(80)}
+    return write_run(tmp_path / "run", {"faithfulness": values, "answer_correctness": values})
+
+
+def rows_of(path: Path) -> Rows:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def fill_in(path: Path, label: Callable[[str], str], metric: str = "faithfulness") -> None:
+    rows = rows_of(path)
+    for row in rows:
+        row[metric] = label(row["id"])
+    with path.open("w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def judged(run: RunDirectory) -> Callable[[str], str]:
+    values = run.scores().metrics["faithfulness"].values
+    return lambda name: "pass" if values[name] >= 0.5 else "fail"
+
+
+def test_answers_are_drawn_labelled_settled_and_compared(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
+    code, out, err = ragstone("label", "run", "--n", "40", "--annotators", "ann,bob", "--by", "unsure")
+    assert code == 0, err
+    assert "drew 40 answers of 80 for faithfulness" in out
+    folder = tmp_path / "labels"
+    assert sorted(path.name for path in folder.iterdir()) == ["ann.csv", "bob.csv", "label.html"]
+    ann, bob = ({row["id"] for row in rows_of(folder / name)} for name in ("ann.csv", "bob.csv"))
+    assert (len(ann), len(bob), len(ann & bob), len(ann | bob)) == (24, 24, 8, 40)
+    assert rows_of(folder / "ann.csv")[0]["answer"]
+    assert ragstone("calibrate", "labels", "--run", "run")[0] == 2  # nobody has labelled anything
+
+    people = judged(run)
+    contested = sorted(ann & bob)[:3]
+    fill_in(folder / "ann.csv", people)
+    fill_in(
+        folder / "bob.csv",
+        lambda name: {"pass": "fail", "fail": "pass"}[people(name)] if name in contested else people(name),
+    )
+    code, out, err = ragstone("calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
+    assert code == 0, err
+    assert "ann and bob" in out
+    assert "people among each other         Krippendorff's alpha" in out
+    assert "3 labels to settle" in out
+    settled = rows_of(folder / "settled.csv")
+    assert [row["id"] for row in settled] == contested
+    assert all(row["disagreement"].strip() == "faithfulness: fail, pass" for row in settled)
+    assert all(row["question"] for row in settled)
+    assert not any(name in row["disagreement"] for row in settled for name in ("ann", "bob"))
+
+    fill_in(folder / "settled.csv", people)
+    code, out, err = ragstone("calibrate", "labels", "--run", "run", "-o", "calibration.json")
+    assert code == 0, err
+    assert "to settle" not in out
+    assert "equal on 100 %; the judge passes 0" in out
+    assert out.splitlines()[-1].startswith("This judge may block on faithfulness at a floor of 0.")
+    calibration = read_calibration(tmp_path / "calibration.json").metrics["faithfulness"]
+    assert len(calibration.pairs) == 40
+    assert len(set(calibration.weights.values())) == 2
+
+
+def test_a_table_with_labels_is_not_overwritten(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
+    assert ragstone("label", "run", "--n", "5")[0] == 0
+    before = (tmp_path / "labels" / "me.csv").read_bytes()
+    code, _, err = ragstone("label", "run", "--n", "6")
+    assert code == 2
+    assert "already exists" in err
+    assert (tmp_path / "labels" / "me.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--annotators", "ann,ann"), "name each annotator once"),
+        (("--annotators", "../ann"), "can't be an annotator's name"),
+        (("--annotators", "settled"), "can't be an annotator's name"),
+        (("--metrics", "faithfulnes"), "'faithfulness'"),
+    ],
+)
+def test_what_can_not_be_drawn_is_refused(
+    ragstone: Ragstone, run: RunDirectory, arguments: tuple[str, ...], says: str
+) -> None:
+    code, _, err = ragstone("label", "run", *arguments)
+    assert code == 2
+    assert says in err
+
+
+def test_unsure_answers_are_drawn_more_often_and_with_their_probability(run: RunDirectory) -> None:
+    values = run.scores().metrics["faithfulness"].values
+    unsure = {name for name, value in values.items() if 0.2 < value < 0.8}
+    draw = draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
+    drawn = set(draw.assigned["ann"])
+    assert len(drawn) == 30
+    assert len(drawn & unsure) == 20
+    assert {draw.probabilities[name] for name in drawn & unsure} == {20 / len(unsure)}
+    assert {draw.probabilities[name] for name in drawn - unsure} == {10 / (80 - len(unsure))}
+    assert draw == draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
+    assert set(draw_answers(run, n=500, annotators=["ann"]).probabilities.values()) == {1.0}
+
+
+def test_no_table_has_a_secret(run: RunDirectory) -> None:
+    draw = draw_answers(run, n=80, annotators=["ann"], redact=lambda text: text.replace("q7", "***"))
+    assert not [name for name in draw.probabilities if name.startswith("q7")]
+
+
+def test_every_default_metric_has_a_question_for_people() -> None:
+    assert {name for name in DEFAULT if find_metric(name)} & set(questions())
+    for guide in questions().values():
+        assert guide["ask"]
+        assert guide["example"]

@@ -1,0 +1,119 @@
+"""Labels in tables: written for spreadsheets, read back, and refused with their line."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+
+from ragstone.errors import ConfigError
+from ragstone.tools.judging.table import MAX_CELL, Labels, from_text, label_files, read_labels, shown_text, write_table
+
+
+def read(tmp_path: Path, text: str, **options: object) -> Labels:
+    path = tmp_path / "labels"
+    path.write_text(text, encoding="utf-8")
+    return read_labels([path], **options)  # type: ignore[arg-type]
+
+
+def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
+    lines = [
+        '{"id": "a", "metric": "m", "label": "PASS"}',
+        '{"id": "b", "metric": "m", "label": false}',
+        '{"id": "c", "metric": "m", "label": 0.25}',
+        '{"id": "d", "metric": "m", "label": null}',
+        '{"id": 5, "metric": "m", "label": "yes"}',
+    ]
+    assert read(tmp_path, "\n".join(lines)).mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0}
+
+
+def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
+    rows = ["id,metric,label,annotator", "a,m,1,ann", "a,m,0,bob", "a,m,0,settled", "b,m,1,ann", "b,m,0,bob"]
+    labels = read(tmp_path, "\n".join(rows))
+    assert labels.mean("m") == {"a": 0.0, "b": 0.5}
+    assert labels.annotators("m") == ("ann", "bob")
+
+
+def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
+    text = "id;label;annotator\nq1;5;ann\nq1;3;bob\nq2;1;ann\n"
+    labels = read(tmp_path, text, metric="m", scale=(1.0, 5.0))
+    assert labels.mean("m") == {"q1": 0.75, "q2": 0.0}
+    assert labels.annotators("m") == ("ann", "bob")
+
+
+@pytest.mark.parametrize("scale", [(0.0, math.inf), (-math.inf, 1.0), (0.0, math.nan), (1.0, 1.0), (5.0, 1.0)])
+def test_a_scale_goes_from_one_number_to_a_greater_one(tmp_path: Path, scale: tuple[float, float]) -> None:
+    with pytest.raises(ConfigError, match="a scale must go from the worst to the best value"):
+        read(tmp_path, "id,metric,label\nq,m,1\n", scale=scale)
+
+
+def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
+    text = "id,metric,label,probability\nq,m,1,0.5\nr,m,1,{}\n"
+    assert read(tmp_path, text.format(1)).probabilities == {"q": 0.5, "r": 1.0}
+    assert read(tmp_path, text.format(0.5)).probabilities == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("id,label\nq,1\n", 2, "'metric' is missing"),
+        ("id,metric\nq,m\n", 2, "no column has labels"),
+        ("id,metric,label\nq,m,7\n", 2, "--scale"),
+        ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,-0.1\n", 2, "pass or fail"),
+        ("id,metric,label,probability\nq,m,1,0\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,nan\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,0.5\nq,n,1,0.4\n", 3, "two different probabilities"),
+        ("id,metric,label\nq,m,1\nq,m,0\n", 3, "duplicate label"),
+    ],
+)
+def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as refused:
+        read(tmp_path, text)
+    assert (refused.value.where or "").endswith(f":{line}")
+
+
+def test_probabilities_for_some_and_files_without_labels_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'r' has no probability"):
+        read(tmp_path, "id,metric,label,probability\nq,m,1,0.5\nr,m,1,\n")
+    with pytest.raises(ConfigError, match="no answer has a label yet"):
+        read(tmp_path, "id,metric,label\nq,m,\n")
+    with pytest.raises(ConfigError, match="has no CSV file of labels"):
+        label_files([tmp_path])
+
+
+def test_what_is_written_is_read_back_and_nothing_in_it_is_a_formula(tmp_path: Path) -> None:
+    names = ["=1+1", "'=1+1", "-x", "@y", "plain", "'quoted"]
+    rows = [{"id": name, "faithfulness": "pass", "question": '=HYPERLINK("//evil.example")\nsecond'} for name in names]
+    path = tmp_path / "ann.csv"
+    write_table(path, ("id", "faithfulness", "question"), rows)
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        cells = [cell for row in csv.reader(stream) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "-", "@", "+"))]
+    labels = read_labels([path], measured=["faithfulness"])
+    assert list(labels.by_metric["faithfulness"]) == names
+    assert labels.annotators("faithfulness") == ("ann",)
+    assert labels.texts["plain"]["question"] == rows[0]["question"]
+    assert from_text("'tis") == "'tis"
+
+
+def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "ann.csv").write_bytes("id;Faithfulness;comment\r\nq1;PASS;\r\nq2;;\r\n".encode("utf-8-sig"))
+    labels = read_labels(label_files([tmp_path]), measured=["Faithfulness", "other"])
+    assert labels.by_metric == {"Faithfulness": {"q1": {"ann": 1.0}}}
+
+
+def test_a_text_that_breaks_a_spreadsheet_is_cut_and_says_so() -> None:
+    assert shown_text("x" * 40_000).endswith("\n[cut: 40,000 characters]")
+    assert len(shown_text("x" * 40_000)) < MAX_CELL + 40 < 32_767
+
+
+def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with path.open("wb") as stream:
+        stream.truncate(200_000_000)
+    with pytest.raises(ConfigError, match="larger than 33,554,432 bytes"):
+        read_labels([path])
