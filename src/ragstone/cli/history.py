@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from ragstone.cli.context import redactor
-from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, output_format, settings_from
+from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, settings_from
 from ragstone.cli.output import write_text
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History, read_history, write_history
+from ragstone.history.lines import RunLine
 from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.history import add_runs, damage
 from ragstone.pipeline.run_plan import read_golden_set
@@ -27,7 +28,7 @@ from ragstone.report.terminal import look_of
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
-from ragstone.tools.history_page.versions import find_versions
+from ragstone.tools.history_page.versions import find_version
 
 _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
 _QUESTION = 300
@@ -43,7 +44,8 @@ _FILE = option(
 @click.group(name="history", invoke_without_command=True)
 @CONFIG
 @_FILE
-@output_format("text", "csv", "html")
+@option("--csv", "as_csv", is_flag=True, help="Write a table with one row per run.")
+@option("--page", "as_page", is_flag=True, help="Write a page that compares versions and shows trends.")
 @option("--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs.")
 @option(
     "--versions",
@@ -56,7 +58,8 @@ _FILE = option(
 def command(
     ctx: click.Context,
     /,
-    form: str,
+    as_csv: bool,
+    as_page: bool,
     last: int | None,
     versions: str | None,
     no_questions: bool,
@@ -68,24 +71,26 @@ def command(
     \b
     Examples:
       ragstone history
-      ragstone history --format csv -o history.csv
-      ragstone history --format html -o history.html --versions v1.3.0,v1.4.0
+      ragstone history --csv -o history.csv
+      ragstone history --page -o history.html --versions v1.3.0,v1.4.0
       ragstone history add ragstone-run --release v1.4.0
     """
     ctx.obj = flags
     if ctx.invoked_subcommand is not None:
         return 0
-    if form != "html" and (versions or no_questions):
-        raise click.UsageError("--versions and --no-questions need --format html.")
+    if as_csv and as_page:
+        raise click.UsageError("--csv and --page are two outputs: name one of them.")
+    if not as_page and (versions or no_questions):
+        raise click.UsageError("--versions and --no-questions need --page.")
     settings = settings_from(flags)
     path = history_file(settings)
     if flags.get("history") and not os.path.lexists(path):
         raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
     history = _read(path)
     shown = history if last is None else replace(history, runs=history.runs[-last:])
-    if form == "csv":
+    if as_csv:
         text = csv_text(shown.runs)
-    elif form == "html":
+    elif as_page:
         names = {} if no_questions else _question_names(settings)
         text = _page(settings, shown, versions=versions, names=names)
     else:
@@ -131,17 +136,20 @@ def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, 
 
 def _page(settings: Settings, history: History, *, versions: str | None, names: Mapping[str, str]) -> str:
     """The history as a page, without the secrets that are known here."""
+    redact = redactor(settings)
+    runs = tuple(RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs)
+    history = replace(history, runs=runs)
     chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
     policy = _policy(settings, history)
     page = history_page(
         history,
         policy,
         names=names,
-        versions=find_versions(history, chosen),
+        versions=[find_version(history, name) for name in chosen],
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )
-    return render_history(redactor(settings).tree(page))
+    return render_history(redact.tree(page))
 
 
 def _question_names(settings: Settings) -> dict[str, str]:

@@ -70,7 +70,6 @@ def test_the_list_is_as_wide_as_the_terminal(gated: Path) -> None:
     assert max(map(len, shown)) <= 80
     assert shown[0] == "1  faithfulness"
     assert sum(bool(re.match(r"\d{4}-\d\d-\d\d ", one)) for one in shown) == 2
-    assert in_terminal(gated, columns=200)[0].startswith("date")
 
 
 def in_terminal(path: Path, columns: int) -> list[str]:
@@ -138,7 +137,7 @@ def test_the_history_is_listed_and_exported(gated: Path) -> None:
     assert listed.stdout.count("pass") == 2
     assert "faithfulness" in listed.stdout
     assert len(ragstone(["history", "--last", "1"], gated).stdout.splitlines()) == 2
-    assert ragstone(["history", "--format", "csv", "-o", "out.csv"], gated).returncode == 0
+    assert ragstone(["history", "--csv", "-o", "out.csv"], gated).returncode == 0
     rows = list(csv.DictReader((gated / "out.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 2
     assert float(rows[1]["faithfulness.low"]) <= float(rows[1]["faithfulness.mean"]) <= 1.0
@@ -174,7 +173,7 @@ def test_plain_and_rescored_runs_are_shown_without_a_verdict_and_are_no_part_of_
     assert "Trend over 2 runs" in before
     assert gate(gated) == 0
     assert "Trend over 3 runs" in (gated / "ragstone-run" / "report.md").read_text(encoding="utf-8")
-    verdicts = re.findall(r'<span class="pill (?:pass|none)">([^<]*)<', page_of(gated))
+    verdicts = re.findall(r'<td class="(?:pass|none)">([^<]*)<', page_of(gated))
     assert verdicts == ["pass", "no verdict", "no verdict", "pass", "pass"]
 
 
@@ -210,10 +209,10 @@ def test_the_page_names_the_questions_that_changed_unless_it_must_not(gated: Pat
     question = json.loads((gated / "golden.jsonl").read_text(encoding="utf-8").splitlines()[0])
     page = page_of(gated)
     assert f"{question['id']}: {question['question']}" in page
-    assert "30 questions worse, 0 better than in" in page
+    assert "of single questions changed" in page
     page = page_of(gated, "--no-questions")
     assert question["question"] not in page
-    assert "30 questions worse, 0 better than in" in page
+    assert "of single questions changed" in page
 
 
 @pytest.mark.heavy
@@ -227,7 +226,7 @@ def test_versions_are_compared_by_their_names(project: Path) -> None:
     assert '<span class="pill worse">worse</span>' in compared
     compared = page_of(project, "--versions", "v2,v1")
     assert '<span class="pill better">better</span>' in compared
-    unknown = ragstone(["history", "--format", "html", "--versions", "v1,v3"], project)
+    unknown = ragstone(["history", "--page", "--versions", "v1,v3"], project)
     assert unknown.returncode == 2
     assert "no run of the history is the version 'v3'." in unknown.stderr
 
@@ -236,7 +235,7 @@ def test_versions_are_compared_by_their_names(project: Path) -> None:
 def test_what_only_the_page_has_is_refused_without_it(gated: Path, option: list[str]) -> None:
     refused = ragstone(["history", *option], gated)
     assert refused.returncode == 2
-    assert "need --format html" in refused.stderr
+    assert "need --page" in refused.stderr
 
 
 def test_in_a_job_the_page_links_to_its_repository(gated: Path) -> None:
@@ -246,8 +245,8 @@ def test_in_a_job_the_page_links_to_its_repository(gated: Path) -> None:
     runs[-1]["commit"] = "0123456789abcdef0123456789abcdef01234567"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in (samples, *runs)), encoding="utf-8")
     job = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "acme/shop"}
-    shown = ragstone(["history", "--format", "html"], gated, env=job)
-    assert f'href="https://github.example/acme/shop/commit/{runs[-1]["commit"]}"' in shown.stdout
+    shown = ragstone(["history", "--page"], gated, env=job)
+    assert f'href="https://github.example/acme/shop/commit/{runs[-1]["commit"][:7]}"' in shown.stdout
 
 
 def test_a_page_has_no_secret_of_the_environment(gated: Path) -> None:
@@ -263,6 +262,6 @@ def test_a_page_has_no_secret_of_the_environment(gated: Path) -> None:
 
 
 def page_of(path: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
-    written = ragstone(["history", "--format", "html", "-o", "page.html", *arguments], path, env=env)
+    written = ragstone(["history", "--page", "-o", "page.html", *arguments], path, env=env)
     assert written.returncode == 0, written.stderr
     return (path / "page.html").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from ragstone.formatting import change, score
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
-from ragstone.history.lines import BelowPart
+from ragstone.history.lines import BelowPart, FigurePart, WindowPart
 from ragstone.history.trend import marks
 from ragstone.report.html_page import html_environment
-from ragstone.tools.history_page.page import MAX_METRICS, MAX_RUNS, HistoryPage, history_page, render_history
+from ragstone.tools.history_page.page import MAX_METRICS, MAX_ROWS, HistoryPage, history_page, render_history
 from tests.report.hostile import every_fragment
 from tests.tools.history_page.histories import POLICY, made
 from tests.tools.history_page.test_versions import by_the_gate
@@ -47,27 +47,26 @@ def with_loss(history: History, first: int, last: int, until: int | None = None)
 def test_each_version_is_beside_the_one_before_it() -> None:
     history = made(40)
     rows = page_of(history).rows
-    assert [row.time for row in rows[:2]] == [f"{run.time:%Y-%m-%d %H:%M}" for run in history.runs[:37:-1]]
-    newest = rows[0]
-    assert newest.verdict == history.runs[39].verdict
-    assert newest.means[0].mean == history.runs[39].metrics["faithfulness"].mean
-    assert newest.means[0].change == pytest.approx(by_the_gate(history, 38, 39, "faithfulness").estimate)
-    assert rows[-1].means[0].change is None
-    assert rows[19].means[0].change is None, "another judge"
+    assert [row.run for row in rows] == list(history.runs[::-1])
+    wanted = by_the_gate(history, 38, 39, "faithfulness").estimate
+    assert rows[0].changes["faithfulness"] == pytest.approx(wanted)
+    assert rows[-1].changes == {}
+    assert rows[19].changes == {}, "another judge"
+    assert f"<i>{change(wanted, 3)}</i>" in render_history(page_of(history))
 
 
-def test_questions_that_changed_are_listed_and_counted_the_worst_first() -> None:
+def test_without_a_choice_the_newest_run_is_compared_with_the_one_before_it() -> None:
     history = made(40)
-    (row,) = [row for row in page_of(history).rows if row.time == f"{history.runs[39].time:%Y-%m-%d %H:%M}"]
-    assert row.n_worse > 0
-    assert row.n_worse + row.n_better == len({question.code for question in row.questions})
-    worse = [question for question in row.questions if question.is_worse]
-    assert row.questions[: len(worse)] == tuple(worse)
+    comparison = page_of(history).comparison
+    assert comparison is not None
+    assert comparison == page_of(history, 38, 39).comparison
+    worse = [question for question in comparison.questions if question.is_worse]
+    assert list(comparison.questions[: len(worse)]) == worse
     before, after = worse[0].scores
     assert before is not None
     assert after is not None
     assert before - after == pytest.approx(max(question.distance for question in worse))
-    assert "What is" in {question.name.split(": ")[-1][:7] for question in row.questions}
+    assert "What is" in {question.name.split(": ")[-1][:7] for question in comparison.questions}
 
 
 def test_where_less_is_better_a_rise_is_worse() -> None:
@@ -84,25 +83,26 @@ def test_where_less_is_better_a_rise_is_worse() -> None:
     )
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
     page = history_page(replace(history, runs=runs), policy, names={})
-    assert page.rows[0].questions
-    for question in page.rows[0].questions:
+    assert page.comparison is not None
+    assert page.comparison.questions
+    for question in page.comparison.questions:
         before, after = question.scores
         assert before is not None
         assert after is not None
         assert question.is_worse is (after > before)
-    assert [line.label for line in page.charts[0].lines if line.kind == "limit"] == ["max 0.15"]
+    assert page.charts[0].limit == 0.15
 
 
 def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
     history = made(40)
     page = page_of(history, 35, 38, 39)
     assert page.comparison is not None
-    first = page.comparison.rows[0]
-    assert [cell.mean for cell in first.cells] == [
+    first = page.comparison.rows["Faithfulness"]
+    assert [cell.mean for cell in first] == [
         score(history.runs[place].metrics["faithfulness"].mean, 3) for place in (35, 38, 39)
     ]
-    assert first.cells[0].difference is None
-    for place, cell in zip((38, 39), first.cells[1:], strict=True):
+    assert first[0].difference is None
+    for place, cell in zip((38, 39), first[1:], strict=True):
         wanted = by_the_gate(history, 35, place, "faithfulness")
         assert cell.difference == wanted
         assert (cell.word == "") is (wanted.low <= 0.0 <= wanted.high)
@@ -115,39 +115,51 @@ def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
 def test_versions_that_do_not_compare_say_why() -> None:
     page = page_of(made(40), 5, 38)
     assert page.comparison is not None
-    assert page.comparison.questions == ()
-    assert page.comparison.rows[0].cells[1].reason == "the judge changed from openai judge-1 to openai judge-2"
+    assert page.comparison.questions == []
+    assert page.comparison.rows["Faithfulness"][1].reason == "the judge changed from openai judge-1 to openai judge-2"
     assert "the judge changed from openai judge-1 to openai judge-2" in render_history(page)
 
 
-def test_a_trend_has_its_level_its_threshold_and_a_gap_where_scores_do_not_compare() -> None:
+def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> None:
     history = made(40)
-    faithfulness, relevancy, *_ = page_of(history).charts
-    assert faithfulness.title == "Faithfulness"
-    assert len(faithfulness.dots) == 40
-    assert faithfulness.path.count("M") == 3, "another judge, and another golden set"
-    assert [line.label for line in faithfulness.lines][1:] == ["min 0.8"]
-    assert faithfulness.lines[0].label.startswith("level 0.")
-    assert "min" not in "".join(line.label for line in relevancy.lines if line.kind == "level")
-    assert [chart.title for chart in page_of(history).charts][-2:] == [
-        "Latency of the system (median)",
-        "Cost of judging",
-    ]
+    charts = page_of(history).charts
+    faithfulness, relevancy, *_ = charts
+    assert (faithfulness.title, faithfulness.newest) == (
+        "Faithfulness",
+        score(history.runs[-1].metrics["faithfulness"].mean),
+    )
+    assert len(faithfulness.points) == 40
+    assert faithfulness.path.count("M") == len(faithfulness.bands) == 3, "another judge, and another golden set"
+    assert (faithfulness.limit, relevancy.limit) == (0.8, None)
+    bad = [place for place, run in enumerate(history.runs) if run.verdict != "pass"]
+    assert [place for place, _ in faithfulness.dots] == [*bad, 39]
+    assert [chart.title for chart in charts][-2:] == ["Latency of the system (median)", "Cost of judging"]
 
 
-def test_a_loss_is_marked_until_it_is_over() -> None:
-    history = with_loss(made(40), 32, 36, until=36)
-    page = page_of(history)
-    (span,) = page.charts[0].spans
-    dots = page.charts[0].dots
-    assert dots[31].x < span.x < dots[32].x
-    assert dots[35].x < span.x + span.width < dots[36].x
-    assert span.label.startswith("0.07 below its level since ")
-    assert page.charts[1].spans == ()
-    below = [row.means[0].is_below for row in page.rows]
-    assert below == [39 - place in range(32, 36) for place in range(40)]
-    (lasting,) = page_of(with_loss(made(40), 38, 39)).charts[0].spans
-    assert lasting.x + lasting.width > dots[39].x
+def test_a_metric_below_its_level_is_marked_until_it_is_over() -> None:
+    rows = page_of(with_loss(made(40), 32, 36, until=36)).rows
+    assert ["faithfulness" in row.below for row in rows] == [39 - place in range(32, 36) for place in range(40)]
+    assert "below its level" in render_history(page_of(with_loss(made(40), 38, 39)))
+
+
+def test_windows_of_production_have_trends_of_their_own() -> None:
+    history = made(4)
+    window = WindowPart(end=history.runs[0].time, figures={"errors": FigurePart(value=0.12, n=200)}, alerts=("errors",))
+    windows = tuple(
+        run.model_copy(update={"run": run.run.replace("0", "f", 3), "window": window}) for run in history.runs
+    )
+    page = page_of(replace(history, runs=(*history.runs, *windows)))
+    assert page.count == len(page.rows) == 4
+    (errors,) = page.production
+    assert (errors.title, errors.newest, len(errors.dots)) == ("Errors", "12 %", 4)
+    assert "<h2>Production</h2>" in render_history(page)
+
+
+def test_the_page_of_200_runs_is_small() -> None:
+    address = "https://github.example/acme/shop"
+    page = page_of(made(200), 150, 199, repository=address)
+    assert len(render_history(page).encode()) <= 76_000
+    assert len(page.rows) == MAX_ROWS
 
 
 @pytest.mark.heavy
@@ -157,11 +169,11 @@ def test_the_page_is_bounded_and_says_so() -> None:
     mean = first.metrics["faithfulness"]
     many = {f"m{number}": mean for number in range(3000)}
     first = first.model_copy(update={"metrics": {**many, **first.metrics}})
-    page = page_of(replace(history, runs=(*[first] * MAX_RUNS, second)))
-    assert page.metrics[0] == "Faithfulness"
-    assert (len(page.metrics), len(page.rows)) == (MAX_METRICS, MAX_RUNS)
+    page = page_of(replace(history, runs=(*[first] * MAX_ROWS, second)))
+    assert page.metrics[0] == "faithfulness"
+    assert (len(page.metrics), len(page.rows)) == (MAX_METRICS, MAX_ROWS)
     runs, metrics = page.notes
-    assert "500 of 501" in runs
+    assert "100 of 101" in runs
     assert "20 of 3,004" in metrics
 
 
@@ -191,21 +203,21 @@ def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
     assert [mark.place for mark in marks((first, other, other))][-1] == 2, "a release is marked at each of its runs"
     assert sum(mark.kind == "accepted" for mark in marks((first, other, other))) == 1
     row = page_of(History((first, other))).rows[0]
-    assert row.version == "v9, m-9"
-    assert row.marks[:2] == ("judge: now openai judge-9", "golden set changed")
+    assert row.marks[:2] == ["judge: now openai judge-9", "golden set changed"]
+    assert "v9, m-9" in render_history(page_of(History((first, other))))
 
 
 def test_links_lead_into_the_repository_only_and_only_to_what_is_a_commit() -> None:
     history = made(3)
     odd = history.runs[-1].model_copy(update={"commit": "../../evil?x", "pull_request": 7})
     history = replace(history, runs=(*history.runs[:-1], odd))
-    html = render_history(page_of(history, repository="https://github.example/acme/shop/"))
+    html = render_history(page_of(history, repository="https://github.example/acme/shop"))
     assert re.findall('href="([^"]*)"', html) == [
         "https://github.example/acme/shop/pull/7",
         *(
             f"https://github.example/acme/shop/{path}"
             for run in history.runs[1::-1]
-            for path in (f"commit/{run.commit}", f"pull/{run.pull_request}")
+            for path in (f"commit/{(run.commit or '')[:7]}", f"pull/{run.pull_request}")
         ),
     ]
 

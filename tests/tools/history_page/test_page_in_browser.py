@@ -56,9 +56,9 @@ def test_the_page_opens_from_a_file_without_a_complaint(page: Page, file: Path) 
     assert page.complaints == []
 
 
-def test_the_questions_of_a_version_unfold(page: Page, file: Path) -> None:
+def test_the_questions_that_changed_unfold(page: Page, file: Path) -> None:
     opened(page, file)
-    changes = "document.querySelector('#versions details')"
+    changes = "document.querySelector('#compare details')"
     assert page.run(f"{changes}.querySelector('table').checkVisibility()") is False
     page.run(f"{changes}.querySelector('summary').click()")
     assert page.run(f"{changes}.querySelector('table').checkVisibility()") is True
@@ -84,12 +84,12 @@ def test_texts_and_lines_stand_out_from_the_page(page: Page, file: Path, scheme:
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       const of = (selector, name) => light(getComputedStyle(document.querySelector(selector))[name]);
-      const card = of('.card', 'backgroundColor');
+      const card = of('body', 'backgroundColor');
       const against = one => (Math.max(one, card) + 0.05) / (Math.min(one, card) + 0.05);
       return {
-        text: against(of('.chart .soft', 'color')), below: against(of('#versions .below', 'color')),
+        text: against(of('.chart .soft', 'color')), below: against(of('#versions b', 'color')),
         line: against(of('.chart .trend', 'stroke')), dot: against(of('.dot.fail', 'fill')),
-        level: against(of('.chart .level', 'stroke')), limit: against(of('.chart .limit', 'stroke')),
+        limit: against(of('.chart .limit', 'stroke')),
       };
     })()"""
     ratios = page.run(contrast)
@@ -101,9 +101,9 @@ def test_texts_and_lines_stand_out_from_the_page(page: Page, file: Path, scheme:
 def test_what_is_folded_is_counted_in_print(page: Page, file: Path) -> None:
     opened(page, file)
     page.call("Emulation.setEmulatedMedia", media="print")
-    summary = "document.querySelector('#versions summary')"
+    summary = "document.querySelector('#compare summary')"
     assert page.run(f"{summary}.checkVisibility()") is True
-    assert "worse" in page.run(f"{summary}.textContent")
+    assert "changed" in page.run(f"{summary}.textContent")
     page.call("Emulation.setEmulatedMedia", media="")
 
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from ragstone.history.lines import MeanPart
+from ragstone.history.lines import FigurePart, MeanPart, WindowPart
 from ragstone.tools.history_page.table import csv_text, list_lines
 from tests.history.seasons import line
 
@@ -69,10 +69,16 @@ def test_headings_are_above_their_columns() -> None:
     assert heading.index("mrr") + len("mrr") == row.rindex("0.877") + len("0.877")
 
 
-def test_the_list_has_names_as_headings_where_they_fit() -> None:
-    runs = [
-        line(0, metrics=NAMES[:1]),
-        line(1, metrics=NAMES[:1], release="a-name-that-is-long-enough-to-need-a-line-of-its-own"),
-    ]
-    assert list(list_lines(runs, 80))[:2] == list(list_lines(runs))[:2]
-    assert list(list_lines(runs, 80))[3] == "  release a-name-that-is-long-enough-to-need-a-line-of-its-own"
+def test_marks_that_do_not_fit_get_a_line_of_their_own() -> None:
+    release = "a-name-that-is-long-enough-to-need-a-line-of-its-own"
+    runs = [line(0, metrics=NAMES[:1]), line(1, metrics=NAMES[:1], release=release)]
+    assert list(list_lines(runs, 80))[-1] == f"  release {release}"
+    assert next(iter(list_lines(runs))).startswith("date")
+
+
+def test_windows_of_production_are_listed_and_exported() -> None:
+    part = WindowPart(end=line(2).time, figures={"errors": FigurePart(value=0.12, n=200)})
+    runs = [line(0), line(1, window=part, judge_key="b" * 16)]
+    assert list(list_lines(runs))[-1].endswith("  production")
+    rows = list(csv.DictReader(io.StringIO(csv_text(runs))))
+    assert [row["production.errors"] for row in rows] == ["", "0.12"]

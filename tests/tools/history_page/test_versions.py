@@ -12,7 +12,7 @@ from ragstone.history.codes import decode, group_codes, sample_codes
 from ragstone.history.file import History
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
-from ragstone.tools.history_page.versions import find_versions, paired_scores, run_before, why_not_paired
+from ragstone.tools.history_page.versions import find_version, paired_scores, run_before, why_not_paired
 from tests.tools.history_page.histories import made
 
 
@@ -72,27 +72,27 @@ def test_a_version_is_named_by_release_system_commit_or_run() -> None:
     history = made(40)
     commit = history.runs[17].commit or ""
     names = ["v1.2", "model-1, prompt 0001", commit, commit[:7], history.runs[3].run]
-    found = find_versions(history, names)
+    found = [find_version(history, name) for name in names]
     assert [history.runs.index(run) for run in found] == [25, 19, 17, 17, 3]
 
 
 def test_the_newest_of_several_runs_is_meant() -> None:
     history = made(40)
     assert history.runs[2].commit == history.runs[3].commit
-    assert find_versions(history, [history.runs[2].commit or ""]) == (history.runs[3],)
+    assert find_version(history, history.runs[2].commit or "") == history.runs[3]
 
 
 @pytest.mark.parametrize("name", ["v9", "0", "", "model"])
 def test_a_name_that_means_no_run_is_an_error(name: str) -> None:
     with pytest.raises(ConfigError, match="no run of the history is the version"):
-        find_versions(made(6), [name])
+        find_version(made(6), name)
 
 
 def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> None:
     history = made(4)
     plain = history.runs[2].model_copy(update={"verdict": "none"})
     history = replace(history, runs=(*history.runs[:2], plain, history.runs[3]))
-    assert run_before(history, 3) == history.runs[1]
-    assert run_before(history, 0) is None
+    assert run_before(history.runs, 3) == history.runs[1]
+    assert run_before(history.runs, 0) is None
     alone = replace(history, runs=tuple(run.model_copy(update={"verdict": "none"}) for run in history.runs))
-    assert run_before(alone, 3) == alone.runs[2]
+    assert run_before(alone.runs, 3) == alone.runs[2]

@@ -42,15 +42,11 @@ class PairedScores:
         return mean_interval(self.changes, bounds=(-1.0, 1.0), groups=self.groups)
 
 
-def find_versions(history: History, names: Sequence[str]) -> tuple[RunLine, ...]:
-    """The newest run that each of `names` means: a release, a version of the system, a commit or a run.
+def find_version(history: History, name: str) -> RunLine:
+    """The newest run that `name` means: a release, a version of the system, a commit or a run.
 
     Raises ConfigError for a name that means no run.
     """
-    return tuple(_find_version(history, name) for name in names)
-
-
-def _find_version(history: History, name: str) -> RunLine:
     for run in reversed(history.runs):
         is_named = name in (run.release, run.system)
         starts_so = len(name) >= _MIN_COMMIT and ((run.commit or "").startswith(name) or run.run.startswith(name))
@@ -91,9 +87,9 @@ def paired_scores(history: History, before: RunLine, after: RunLine, metric: str
     return PairedScores(names, earlier[scored], later[scored], labels)
 
 
-def run_before(history: History, place: int) -> RunLine | None:
+def run_before(runs: Sequence[RunLine], place: int) -> RunLine | None:
     """The run that the run at `place` is compared with: the newest one before it that has a verdict, else any."""
-    earlier = history.runs[:place]
+    earlier = runs[:place]
     for run in reversed(earlier):
         if run.verdict != "none":
             return run
