@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from ragstone.errors import RagstoneError
+from ragstone.errors import EXIT_PASS, RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.rounds.base_commit import BaseSystem
@@ -27,6 +27,7 @@ from ragstone.github.checkout import Checkout, choose_judge, read_checkout
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.comparison import Comparison, find_comparison, refuse_own_baseline
 from ragstone.github.job import Job
+from ragstone.github.job_report import Report, warning_of
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import Trusted, restrict_to_base
 from ragstone.pipeline.baseline_search import TrustedBaseline
@@ -46,23 +47,8 @@ _LOG_TAIL = 64 * 1024
 Write = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The `outcome` of the gate, or the `error` in its place, with what is known by then.
-
-    `changes` are what a pull request changes about the gate.
-    """
-
-    outcome: GateOutcome | None
-    error: RagstoneError | None
-    checkout: Checkout | None
-    changes: tuple[str, ...]
-    notes: tuple[str, ...]
-    baseline_run_id: int | None
-
-
-async def evaluate(job: Job, write: Write) -> Evaluation:
-    """The verdict. What can be checked without running user code is checked first."""
+async def evaluate(job: Job, write: Write) -> Report:
+    """The verdict, or the error in its place. What can be checked without running user code is checked first."""
     context = RunContext(
         environ=job.environ,
         progress=LineProgress(job.out),
@@ -116,13 +102,28 @@ async def evaluate(job: Job, write: Write) -> Evaluation:
     except RagstoneError as caught:
         error = caught
     baseline = comparison.trusted if base_commit is None else None
-    return Evaluation(
-        outcome=outcome,
+    report = Report(
         error=error,
-        checkout=checkout,
-        changes=changes,
+        error_text="" if error is None else job.redact(str(error)),
+        exit_code=EXIT_PASS if error is None else error.exit_code,
+        preface=warning_of(job.base),
         notes=_with_base(job, notes),
+        changes=changes,
+        pull_request=job.plan.pull_request,
         baseline_run_id=None if baseline is None else baseline.run_id,
+    )
+    if outcome is None or checkout is None:
+        return report
+    document = outcome.document
+    return replace(
+        report,
+        document=document,
+        exit_code=outcome.exit_code,
+        preface="" if job.base.sentence in document.warnings else report.preface,
+        policy=checkout.policy,
+        templates=checkout.templates,
+        run=outcome.run,
+        reports=outcome.reports,
     )
 
 

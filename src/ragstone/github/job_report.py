@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ragstone.errors import ConfigError, RagstoneError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.findings import Level
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Status
@@ -40,8 +42,11 @@ class Report:
     pull_request: int | None = None
     """The number of the pull request to comment on."""
     baseline_run_id: int | None = None
+    run: RunDirectory | None = None
+    """The run directory, which the container hands over before `directory` is known."""
+    reports: tuple[Path, ...] = ()
     directory: str = ""
-    """The run directory, relative to the workspace."""
+    """The place of the run, relative to the workspace."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The reports in it by format, relative to the workspace."""
 

@@ -11,7 +11,7 @@ from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
-from ragstone.github.api.posts import COMMENT, MAX_BODY, IssueStep, follow_up, marker, post_comment
+from ragstone.github.api.posts import COMMENT, MAX_BODY, follow_up, marker, post_comment
 from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
@@ -116,8 +116,7 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         block = replace(block, text=report.markdown(room))
         return joined(block, others)
 
-    posted = post_comment(job.api, report.pull_request, mark, body_for, lambda body: is_settled(block, body))
-    return posted.url if posted is not None else ""
+    return post_comment(job.api, report.pull_request, mark, body_for, lambda body: is_settled(block, body))
 
 
 def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
@@ -125,7 +124,7 @@ def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
     if job.plan.issue is IssueMode.OFF or job.api is None:
         return []
     body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
-    result = follow_up(
+    sentence = follow_up(
         job.api,
         own,
         failing=not report.passed,
@@ -134,7 +133,7 @@ def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
         body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
         recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
     )
-    return [] if result.step is IssueStep.NOTHING else [f"The issue {result.url} was {result.step}."]
+    return [sentence] if sentence else []
 
 
 def _block(job: Job) -> Block:

@@ -6,13 +6,13 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from ragstone.errors import EXIT_BUG, EXIT_PASS, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.github.annotations import Places, error_annotation
@@ -28,16 +28,16 @@ from ragstone.github.api.commands import (
     print_annotations,
     write_outputs,
 )
-from ragstone.github.api.event import Event, load_event
+from ragstone.github.api.event import load_event
 from ragstone.github.api.reviewed import reviewed_base
 from ragstone.github.comparison import check_baseline_inputs
 from ragstone.github.container.container import Container
 from ragstone.github.credentials import without_credentials
-from ragstone.github.evaluate import Evaluation, evaluate
+from ragstone.github.evaluate import evaluate
 from ragstone.github.forks import fork_report
 from ragstone.github.inputs import ActionInputs, read_variables
 from ragstone.github.job import Job
-from ragstone.github.job_report import Report, warning_of
+from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
 from ragstone.github.publish import finish, publish
 from ragstone.pipeline.gate import REPORT_FILES
@@ -102,7 +102,11 @@ async def run_on_github(
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)
-    api = _connect(event, inputs, patience)
+    api: GitHubApi | None = None
+    if inputs.github_token.get_secret_value():
+        api = GitHubApi(
+            inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy()
+        )
     base = reviewed_base(api, event)
     if plan.task is JobTask.GATE:
         plan = replace(plan, baseline_branch=plan.baseline_branch or base.branch)
@@ -145,14 +149,6 @@ def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInp
     return replace(inputs, baseline=chosen), settings
 
 
-def _connect(event: Event, inputs: ActionInputs, patience: RetryPolicy | None) -> GitHubApi | None:
-    if not inputs.github_token.get_secret_value():
-        return None
-    return GitHubApi(
-        inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy()
-    )
-
-
 # -- evaluating --------------------------------------------------------------------------------------------------------
 
 
@@ -163,56 +159,31 @@ async def _gate(job: Job) -> Report:
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
-            evaluation = await evaluate(job, lambda text: write(job.redact(text)))
-            report = _report_of(job, evaluation, () if warning is None else (warning,))
-            text = f"error: {report.error_text}\n" if report.document is None else render(report.document, "text")
-            write(text)
+            report = await evaluate(job, lambda text: write(job.redact(text)))
+            write(f"error: {report.error_text}\n" if report.document is None else render(report.document, "text"))
     finally:
         job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
-    outcome = evaluation.outcome
-    run = outcome.run if outcome is not None else _stopped_run(job, started)
-    if run is None:
-        return report
-    try:
-        directory, files = _place_run(job, run, outcome.reports if outcome is not None else ())
-    except ConfigError as error:
-        return replace(report, notes=(*report.notes, str(error)))
-    return replace(report, directory=directory, files=files)
+    notices = job.plan.notices if job.container is None else (*job.plan.notices, *job.container.confinement.notices)
+    report = replace(report, notes=notices + report.notes, warnings=() if warning is None else (warning,))
+    if report.document is None:
+        report = replace(report, run=_stopped_run(job, started))
+    return report if report.run is None else _place_run(job, report, report.run)
 
 
-def _report_of(job: Job, evaluation: Evaluation, warnings: tuple[str, ...]) -> Report:
-    """What `evaluation` has to say. Its notes are in the document, if there is one."""
-    outcome, error, checkout = evaluation.outcome, evaluation.error, evaluation.checkout
-    notices = (*job.plan.notices, *(job.container.confinement.notices if job.container is not None else ()))
-    report = Report(
-        error=error,
-        error_text="" if error is None else job.redact(str(error)),
-        exit_code=EXIT_PASS if error is None else error.exit_code,
-        preface=warning_of(job.base),
-        policy=None if checkout is None else checkout.policy,
-        templates=None if checkout is None else checkout.templates,
-        notes=notices + evaluation.notes,
-        warnings=warnings,
-        changes=evaluation.changes,
-        pull_request=job.plan.pull_request,
-        baseline_run_id=evaluation.baseline_run_id,
-    )
-    if outcome is None:
-        return report
-    preface = "" if job.base.sentence in outcome.document.warnings else report.preface
-    return replace(report, document=outcome.document, exit_code=outcome.exit_code, preface=preface)
-
-
-def _place_run(job: Job, run: RunDirectory, reports: Sequence[Path]) -> tuple[str, dict[str, str]]:
-    """The final location of the run directory, relative to the workspace, and its reports by format."""
+def _place_run(job: Job, report: Report, run: RunDirectory) -> Report:
+    """Put the run directory where it belongs. `report`, with its place and those of the reports in it."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
-        job.container.publish(run.path, target)
-    shown = job.places.within(str(target.absolute())) or str(target)
-    present = {path.name for path in reports}
-    return shown, {name: f"{shown}/{file}" for name, file in REPORT_FILES.items() if file in present}
+        try:
+            job.container.publish(run.path, target)
+        except ConfigError as error:
+            return replace(report, notes=(*report.notes, str(error)))
+    directory = job.places.within(str(target.absolute())) or str(target)
+    present = {path.name for path in report.reports}
+    files: dict[str, str] = {form: f"{directory}/{name}" for form, name in REPORT_FILES.items() if name in present}
+    return replace(report, directory=directory, files=files)
 
 
 def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:

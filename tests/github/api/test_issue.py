@@ -5,28 +5,26 @@ from typing import Any
 import pytest
 
 from ragstone.github.api.client import GitHubApi
-from ragstone.github.api.posts import IssueResult, IssueStep, follow_up, marker
+from ragstone.github.api.posts import follow_up, marker
 from tests.github.api.fake import FakeGitHub
 
 BOT = "github-actions[bot]"
 MARK = marker("issue", "default")
 
 
-def nightly(api: GitHubApi, *, failing: bool, may_open: bool = True, body: str = "worse") -> IssueResult:
+def nightly(api: GitHubApi, *, failing: bool, may_open: bool = True, body: str = "worse") -> str:
     return follow_up(
         api, "default", failing=failing, may_open=may_open, title="Gate fails", body=body, recovery="It passes again."
     )
 
 
 def test_an_issue_lives_from_the_first_failure_to_recovery(github: FakeGitHub, api: GitHubApi) -> None:
-    assert nightly(api, failing=False).step is IssueStep.NOTHING
-    assert nightly(api, failing=True).step is IssueStep.OPENED
-    assert nightly(api, failing=True, body="still worse").step is IssueStep.UPDATED
+    assert nightly(api, failing=False) == ""
+    assert "was opened" in nightly(api, failing=True)
+    assert "was updated" in nightly(api, failing=True, body="still worse")
     assert len(github.issues) == 1
     assert github.issues[0]["body"] == f"{MARK}\nstill worse"
-    closed = nightly(api, failing=False)
-    assert closed.step is IssueStep.CLOSED
-    assert closed.url == github.issues[0]["html_url"]
+    assert nightly(api, failing=False) == f"The issue {github.issues[0]['html_url']} was closed."
     assert github.issues[0]["state"] == "closed"
     assert github.bodies(100) == ["It passes again."]
 
@@ -40,21 +38,21 @@ def test_the_next_failure_opens_a_new_one(github: FakeGitHub, api: GitHubApi) ->
 def test_other_peoples_issues_and_pull_requests_are_left_alone(github: FakeGitHub, api: GitHubApi) -> None:
     github.add_issue("forged", f"{MARK}\nx", "mallory")
     github.add_issue("pull", f"{MARK}\nx", BOT, "Bot", pull=True)
-    assert nightly(api, failing=False).step is IssueStep.NOTHING
-    assert nightly(api, failing=True).step is IssueStep.OPENED
+    assert nightly(api, failing=False) == ""
+    assert "was opened" in nightly(api, failing=True)
     assert [issue["state"] for issue in github.issues] == ["open"] * 3
     assert [issue["body"] for issue in github.issues[:2]] == [f"{MARK}\nx"] * 2
 
 
 def test_a_run_by_hand_opens_none_but_closes_one(github: FakeGitHub, api: GitHubApi) -> None:
-    assert nightly(api, failing=True, may_open=False).step is IssueStep.NOTHING
+    assert nightly(api, failing=True, may_open=False) == ""
     assert github.issues == []
     nightly(api, failing=True)
-    assert nightly(api, failing=False, may_open=False).step is IssueStep.CLOSED
+    assert "was closed" in nightly(api, failing=False, may_open=False)
 
 
 @pytest.mark.parametrize("how", [{"status": 502}, {"how": "reset"}])
 def test_a_reply_lost_after_the_write_opens_one_issue(github: FakeGitHub, api: GitHubApi, how: dict[str, Any]) -> None:
     github.fail("POST", "/issues$", after_write=True, **how)
-    assert nightly(api, failing=True).step is IssueStep.OPENED
+    assert "was opened" in nightly(api, failing=True)
     assert len(github.issues) == 1

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from github.AuthenticatedUser import AuthenticatedUser
@@ -29,27 +28,6 @@ _LOOKS = 3
 """Number of checks for a write with unknown outcome before it is sent again."""
 
 Post = TypeVar("Post", IssueComment, Issue)
-
-
-class IssueStep(StrEnum):
-    OPENED = "opened"
-    UPDATED = "updated"
-    CLOSED = "closed"
-    NOTHING = "nothing"
-
-
-@dataclass(frozen=True, slots=True)
-class IssueResult:
-    step: IssueStep
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """The result of posting: the address, and whether the comment existed before."""
-
-    url: str
-    updated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +105,8 @@ def create_once(
 
 def follow_up(
     api: GitHubApi, issue_id: str, *, failing: bool, may_open: bool, title: str, body: str, recovery: str
-) -> IssueResult:
-    """Update the sticky issue to match the last run.
+) -> str:
+    """Update the sticky issue to match the last run. Returns a sentence on what was done with it, "" for nothing.
 
     `failing`: open it (if `may_open`) or update it with `body`; otherwise close it, with `recovery` as the last
     comment. `body` has no marker. Raises GitHubApiError.
@@ -153,16 +131,17 @@ def follow_up(
     own = find()
     if failing and own:
         own[0].edit(title=title, body=content)
-        return IssueResult(IssueStep.UPDATED, own[0].html_url)
+        return f"The issue {own[0].html_url} was updated."
     if failing and may_open:
-        return IssueResult(IssueStep.OPENED, create_once(api, create, find=find, remove=close).html_url)
+        opened = create_once(api, create, find=find, remove=close)
+        return f"The issue {opened.html_url} was opened."
     if failing or not own:
-        return IssueResult(IssueStep.NOTHING)
+        return ""
     # Close it first: otherwise, if closing failed, the recovery would be announced again every night.
     for issue in own:
         close(issue)
     own[0].create_comment(recovery)
-    return IssueResult(IssueStep.CLOSED, own[0].html_url)
+    return f"The issue {own[0].html_url} was closed."
 
 
 def post_comment(
@@ -171,8 +150,8 @@ def post_comment(
     mark: str,
     body_for: Callable[[str], str | None],
     is_in: Callable[[str], bool] = lambda _: True,
-) -> Posted | None:
-    """Update our comment on pull request `number`, or create it if there is none.
+) -> str:
+    """Update our comment on pull request `number`, or create one. Returns its address, "" if nothing was posted.
 
     `body_for` makes its text from the text that it has, "" if there is none; None changes nothing. Doubles of earlier
     races are deleted, and one that another job's comment won is added to that. `is_in` says whether our part is in a
@@ -205,16 +184,16 @@ def post_comment(
     if own:
         text = text_after(own[0])
         if text is None:
-            return None
+            return ""
         own[0].edit(text)
         restore(own[0].id)
         with suppress(GitHubApiError):
             for double in own[1:]:
                 double.delete()
-        return Posted(own[0].html_url, updated=True)
+        return own[0].html_url
     body = body_for("")
     if body is None:
-        return None
+        return ""
     text = f"{mark}\n{body}"
     created = create_once(api, lambda: thread.create_comment(text), find=find, remove=IssueComment.delete)
     # A comment that another job created at the same time stays in place of ours.
@@ -222,4 +201,4 @@ def post_comment(
     if merged is not None and merged != text:
         created.edit(merged)
     restore(created.id)
-    return Posted(created.html_url, updated=False)
+    return created.html_url
