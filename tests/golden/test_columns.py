@@ -234,14 +234,6 @@ def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path
     assert golden.mappings[0].recorded == {"answer": "predicted_answers", "contexts": "contexts"}
 
 
-def test_answers_with_labels_are_pointed_out(tmp_path: Path) -> None:
-    rows = [{"question": f"{name}?", "answer": "A", "contexts": ["c"], "label": name == "A"} for name in "AB"]
-    golden = load(tmp_path, *rows)
-    assert any("'answer' and 'label' look like labelled answers" in note for note in golden.mappings[0].notes)
-    named = [{"question": "A?", "answer": "A", "contexts": ["c"], "label": "billing"}]
-    assert not any("labelled answers" in note for note in load(tmp_path, *named).mappings[0].notes)
-
-
 def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path) -> None:
     rows = [
         {"query": "A?", "expected_response": "right", "expected_score": 1},

@@ -14,7 +14,7 @@ from ragstone.golden.names import are_names
 from ragstone.golden.profile import Kinds, Profile
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
-from ragstone.golden.suggest import suggested_columns
+from ragstone.golden.suggest import mapping_block
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
@@ -76,8 +76,6 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: Mapping[str, str]
         del fields["assert"]
         notes = (*notes, "'assert' has promptfoo's assertions, which are read from JSON and YAML only")
     recorded = {name: path for name in RECORDED if (path := chooser.recorded(name, fields))}
-    if "answer" in recorded and "reference" not in fields:
-        notes = (*notes, *_rated_answers(profile, recorded["answer"]))
     used = {path for paths in fields.values() for path in paths} | set(recorded.values())
     _refuse_misspelt(source, profile, wanted)
     return ColumnPlan(
@@ -236,17 +234,6 @@ def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tu
     return tuple(notes)
 
 
-def _rated_answers(profile: Profile, answer: str) -> tuple[str, ...]:
-    """A note if the recorded answers have labels of 0 and 1."""
-    for path, kinds in profile.columns.items():
-        if normal(path[-1]) in {"label", "labels"} and kinds in (Kinds.UNIT, Kinds.BOOL):
-            return (
-                f"'{answer}' and '{'.'.join(path)}' look like labelled answers, which measure a judge "
-                "(ragstone calibrate); only the questions are read",
-            )
-    return ()
-
-
 def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, str]) -> None:
     """Raise GoldenSetError for a column that is almost named like a field: ignoring it would silently lose scores."""
     for path in profile.columns:
@@ -299,7 +286,6 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
         )
     names = [".".join(path) for path in profile.columns]
     shown = ", ".join(repr(name) for name in names[:40]) + (", …" if len(names) > 40 else "")
-    lines = suggested_columns(profile)
     remark = ""
     if any(normal(path[-1]) == "metric_output" for path in profile.columns):
         remark = " These look like annotations for training a judge, not like a golden set."
@@ -307,5 +293,5 @@ def _no_question(source: SourceFile, profile: Profile) -> Exception:
         remark = " If the first lines are a title, delete them."
     return source.error(
         f"no column for the question. Columns found: {shown or 'none'}.{remark}",
-        hint="Map the columns in ragstone.toml:\n  [golden.columns]\n  " + "\n  ".join(lines),
+        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(profile.first_rows)}",
     )

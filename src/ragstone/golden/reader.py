@@ -167,12 +167,13 @@ class SampleReader:
             return
         column = self.plan.fields[judged][0]
         question = self.plan.fields["question"][0]
+        left_out = dict.fromkeys(f'{field} = ""' for _, field in self.plan.labels)
         raise self.source.error(
             f"column '{label}' is {cells.shown(value)}, so '{column}' is labelled wrong here and can't be used as "
             f"{judged}: this file was made for testing judges.",
             row.line,
             hint="Keep only the rows that are labelled right, or map the columns in ragstone.toml "
-            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  {judged} = ""',
+            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  ' + "\n  ".join(left_out),
         )
 
     def _share(self, value: Value) -> Value:

@@ -1,53 +1,48 @@
-"""Suggests the columns of a file without known names, for the message that refuses it."""
+"""Suggests the columns of a file without known names: the block to paste into ragstone.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ragstone.golden.aliases import FIELDS, normal
-from ragstone.golden.profile import Kinds, Profile, follow
+from ragstone.golden.rows import Row
 
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", ";")
 """Of Latin, Chinese, Arabic and Greek script."""
 
-_SUGGESTED = ("question", "reference")
+_FIELD_OF = {
+    name: field for field, aliases in FIELDS.items() for name in (*reversed(aliases.weak), *reversed(aliases.strong))
+}
 
 
-def suggested_columns(profile: Profile) -> list[str]:
-    """The lines to write under [golden.columns]: a column with a known name inside any object, or else by its texts."""
-    columns = {name: column for name in _SUGGESTED if (column := _by_name(profile, name)) is not None}
-    texts = {".".join(path): _texts(profile, path) for path, kinds in profile.columns.items() if kinds & Kinds.TEXT}
-    free = [name for name in texts if name not in columns.values() and not _has_other_name(name)]
-    asking = [name for name in free if _asks(texts[name])]
-    sentences = [name for name in free if _mean_words(texts[name]) >= 2]
-    if "question" not in columns and (asking or sentences):
-        columns["question"] = (asking or sentences)[0]
-    answers = [name for name in sentences if name != columns.get("question")]
-    if "reference" not in columns and answers:
-        columns["reference"] = max(answers, key=lambda name: _mean_words(texts[name]))
-    lines = {"question": "NAME OF THE COLUMN", **columns}
-    return [f'{name} = "{column}"' for name, column in lines.items()]
+def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
+    """The lines to write, with the columns that their names, or else their texts, show to be question and reference.
+
+    `prefix` is the path of the list that the rows are in.
+    """
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        for column, text in _texts(row.values):
+            texts.setdefault(column, []).append(text)
+    named = {_FIELD_OF.get(normal(column.rpartition(".")[2])): column for column in reversed(texts)}
+    unnamed = [column for column in texts if normal(column.rpartition(".")[2]) not in _FIELD_OF]
+    asking = [column for column in unnamed if _asks(texts[column])]
+    sentences = [column for column in unnamed if _mean_words(texts[column]) >= 2]
+    question = named.get("question") or next(iter([*asking, *sentences]), "")
+    answers = [column for column in sentences if column != question]
+    reference = named.get("reference") or max(answers, key=lambda column: _mean_words(texts[column]), default="")
+    inside = f"{prefix}." if prefix else ""
+    block = f'[golden.columns]\n  question = "{inside + question if question else "NAME OF THE COLUMN"}"'
+    return f'{block}\n  reference = "{inside}{reference}"' if reference else block
 
 
-def _by_name(profile: Profile, name: str) -> str | None:
-    """The column with the best known name of the field `name` and a text, at any place."""
-    for alias in FIELDS[name].strong + FIELDS[name].weak:
-        for path, kinds in profile.columns.items():
-            if normal(path[-1]) == alias and kinds & Kinds.TEXT:
-                return ".".join(path)
-    return None
-
-
-def _has_other_name(name: str) -> bool:
-    """Whether the column has a known name of another field than those that are suggested."""
-    last = normal(name.rpartition(".")[2])
-    others = [aliases for field, aliases in FIELDS.items() if field not in _SUGGESTED]
-    return any(last in (*aliases.strong, *aliases.weak) for aliases in others)
-
-
-def _texts(profile: Profile, path: tuple[str, ...]) -> list[str]:
-    values = [follow(row.values, ".".join(path)) for row in profile.first_rows]
-    return [value.strip() for value in values if isinstance(value, str) and value.strip()]
+def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a row with their columns, one level into objects."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and not inside:
+            yield from _texts(value, f"{key}.")
+        elif isinstance(value, str) and value.strip():
+            yield f"{inside}{key}", value.strip()
 
 
 def _mean_words(texts: Sequence[str]) -> float:

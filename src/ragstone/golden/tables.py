@@ -8,8 +8,10 @@ from typing import Any
 
 from ragstone.formatting import counted
 from ragstone.golden.aliases import FIELDS, ROW_LISTS, normal
+from ragstone.golden.profile import MAX_FIRST_ROWS
 from ragstone.golden.promptfoo import read_promptfoo
 from ragstone.golden.rows import Row, SourceFile, line_of
+from ragstone.golden.suggest import mapping_block
 
 _QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
 _SEARCHED_LEVELS = 3
@@ -172,10 +174,9 @@ def _best_named(source: SourceFile, tables: list[Table]) -> Table:
     if len(named) == 1:
         return named[0]
     names = ", ".join(f"'{table.path or '(the whole file)'}'" for table in outer)
-    column = next((key for key in outer[0].rows[0].values if normal(key) in _QUESTIONS), "question")
     raise source.error(
         f"more than one list could be the samples: {names}.",
-        hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  question = "{outer[0].path}.{column}"',
+        hint=f"Choose one in ragstone.toml:\n  {mapping_block(outer[0].rows[:1], outer[0].path)}",
     )
 
 
@@ -186,23 +187,16 @@ def _no_table(source: SourceFile, document: dict[str, Any], tables: list[Table])
         lines.append(f"'{table.path}' (a list of objects with {', '.join(map(repr, list(keys)[:12]))})")
     if not lines:
         lines = [repr(key) for key in list(document)[:20]]
-    lists = [key for key, value in document.items() if isinstance(value, list) and value and isinstance(value[0], str)]
-    guess = f"{tables[0].path}.{_guess(tables[0])}" if tables else next(iter(lists), "examples.question")
+    rows, path = (tables[0].rows[:MAX_FIRST_ROWS], tables[0].path) if tables else (_rows_of_lists(document), "")
     return source.error(
         f"found no list of samples with a question. Found: {'; '.join(lines) or 'an empty object'}.",
-        hint=f'Map the column of the question in ragstone.toml:\n  [golden.columns]\n  question = "{guess}"',
+        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(rows, path)}",
     )
 
 
-def _guess(table: Table) -> str:
-    """The dotted path of a question-like column, or else of the first column."""
-    first = table.rows[0].values if table.rows else {}
-    for key, value in first.items():
-        if isinstance(value, dict):
-            for inner in value:
-                if normal(inner) in _QUESTIONS:
-                    return f"{key}.{inner}"
-    return next(iter(first), "question")
+def _rows_of_lists(document: dict[str, Any]) -> list[Row]:
+    """The first row of an object of lists."""
+    return [Row({key: value[0] for key, value in document.items() if isinstance(value, list) and value})]
 
 
 def _kind(value: object) -> str:
