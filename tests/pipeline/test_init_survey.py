@@ -73,6 +73,9 @@ def test_what_answers_questions_is_proposed(tmp_path: Path, source: str, attribu
         "class Robot:\n    def __init__(self, index: Index): ...\n    def answer(self, question): ...",
         "from typing import Protocol\nclass Rag(Protocol):\n    def answer(self, question): ...",
         "class Shop:\n    def invoke(self, question): ...",  # could be anything
+        "import langchain\nchat = ChatOpenAI()\nanswer = chat.invoke('Why?')",
+        "query = text('SELECT 1')",
+        "import langchain\ngraph = Neo4jGraph()",
         "limits = Docs()",
         "def answer(question: ...",  # not Python
         "(" * 5_000,
@@ -98,6 +101,12 @@ def test_a_module_is_named_as_it_can_be_imported(
 ) -> None:
     proposal = proposed(tmp_path, files)
     assert (proposal.entrypoint, proposal.settings) == (f"python:{named}", settings)
+
+
+def test_a_function_comes_before_an_object_a_class_and_a_service(tmp_path: Path) -> None:
+    source = "class Store:\n    def query(self, text): ...\n"
+    assert entrypoint(tmp_path, {"store.py": source, "main.py": ROUTES}) == "python:store:Store.query"
+    assert entrypoint(tmp_path, {"app/rag.py": ANSWER}) == "python:app.rag:answer"
 
 
 MODELS = """

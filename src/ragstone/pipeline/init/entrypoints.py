@@ -18,29 +18,57 @@ QUESTION_NAMES = ("question", "query", "user_query", "user_question", "user_inpu
 """Fields of a request that take the question, the surest first."""
 
 GLUE_FILE = "ragstone_entry.py"
-_ANSWERING = re.compile(r"(get_|generate_|run_)?(ask|answer|chat|qa|query|rag|respond)(_question|_rag|_answer|_query)?")
+_ANSWERING = frozenset(
+    [
+        "answer",
+        "answer_question",
+        "ask",
+        "ask_question",
+        "ask_rag",
+        "chat",
+        "generate_answer",
+        "get_answer",
+        "qa",
+        "query",
+        "query_rag",
+        "rag",
+        "rag_answer",
+        "rag_query",
+        "respond",
+        "run_rag",
+    ]
+)
 """Names of functions, methods and objects that answer a question."""
-_SYSTEM = re.compile(r"(?!.*(index|ingest|prompt))(.*_)?(rag|qa|chain|query_engine|graph|agent|pipeline|assistant|bot)")
-"""Names of a framework's object that answers."""
+_SYSTEM = re.compile(r"(?!.*(index|ingest))(.*_)?(rag|qa|chain|query_engine|graph|app|agent|pipeline|assistant|bot)")
+"""Names of what a framework's call in _MAKER, or a pipe, makes."""
+_MAKER = re.compile(
+    r"create_(retrieval_chain|agent|react_agent)|from_(chain_type|llm)|compile|as_(query|chat)_engine|"
+    r".*(Chain|Pipeline|QueryEngine|ChatEngine)|ChainOfThought"
+)
 _FRAMEWORK = re.compile(r"^\s*(?:from|import)\s+(langchain|langgraph|llama_index|haystack|dspy)", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _VARIABLE = re.compile(r"""(?:environ(?:\.get)?|getenv)[\[(]\s*["']([A-Z][A-Z0-9_]+)["']""")
 _SDK = re.compile(r"\b(?:Async|Chat)?(OpenAI|Anthropic|Cohere|Groq|Pinecone|Tavily)(?:Embeddings|Client)?\(([^)]*)\)")
 """Constructors of SDKs, which read the variable of their vendor unless they are given a key."""
+_ASKS = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
 _SERVER = re.compile(r"https?://[\w.-]+(:\d+)?(/[\w/.~-]*)?", re.ASCII)
 _ANSWERS = ("reply", "message", "completion", "content", "generated_text")
 _CONTEXTS = ("passages", "chunks", "hits", "references", "citations", "docs", "evidence")
 """Fields of a reply with the answer and with its contexts, beside those that are read without being named."""
+
+FUNCTION, OBJECT, CLASS, SERVICE, OTHER_SERVICE, NOTEBOOK = range(1, 7)
+"""Ranks of proposals: what can be called without a server comes first."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An entrypoint to propose. `why` is a clause."""
+    """An entrypoint to propose: `why` is a clause, and the surest has the lowest `rank`."""
 
     entrypoint: str
     why: str
+    rank: int = 0
     settings: dict[str, str] = field(default_factory=dict)
     """Further keys of [system]."""
     question_field: str = "question"
@@ -85,51 +113,65 @@ def variables_in(text: str) -> set[str]:
     return variables
 
 
-def source_proposal(module: Module, neighbours: set[str]) -> Proposal | None:
+def source_proposals(module: Module, neighbours: set[str]) -> Iterator[Proposal]:
     """What can be called with a question in `module`: a function, a method, or an object of a framework.
 
     `neighbours` are the modules beside it: one that imports them as they are is run from its own folder.
     """
-    names = list(_answering_names(module))
-    if not names:
-        return None
-    why = f"{names[0]} in {module.path}"
-    if module.path.suffix == ".ipynb":
-        place = {"path": repr(str(module.path)), "folder": repr(str(module.path.parent))}
-        glue = render_text_template("glue.py.j2", __package__, made=names[0], **place)
-        return Proposal(f"python:{GLUE_FILE.removesuffix('.py')}:answer", why, glue=f"{glue}\n")
+    for rank, name in _answering_names(module):
+        why = f"{name} in {module.path}"
+        if module.path.suffix == ".ipynb":
+            place = {"path": repr(str(module.path)), "folder": repr(str(module.path.parent))}
+            glue = render_text_template("glue.py.j2", __package__, made=name, **place)
+            yield Proposal(f"python:{GLUE_FILE.removesuffix('.py')}:answer", why, NOTEBOOK, glue=f"{glue}\n")
+        else:
+            imported, settings = _import_name(module, neighbours)
+            yield Proposal(f"python:{imported}:{name}", why, rank, settings)
+
+
+def _import_name(module: Module, neighbours: set[str]) -> tuple[str, dict[str, str]]:
+    """The name that an entrypoint gives the module, and the settings with which it can be imported."""
     parts = [part for part in module.path.with_suffix("").parts if part != "__init__"]
     imports = set(_IMPORT.findall(module.text))
     if (len(parts) > 1 and imports & neighbours) or not all(part.isidentifier() for part in parts):
-        return Proposal(f"python:{module.path}:{names[0]}", why)
+        return str(module.path), {}
     if parts[0] == "src" and len(parts) > 1 and "src" not in imports:
-        return Proposal(f"python:{'.'.join(parts[1:])}:{names[0]}", why, {"working_directory": "src"})
-    return Proposal(f"python:{'.'.join(parts)}:{names[0]}", why)
+        return ".".join(parts[1:]), {"working_directory": "src"}
+    return ".".join(parts), {}
 
 
-def _answering_names(module: Module) -> Iterator[str]:
-    """The names of what answers questions in a module; with a dot for a method of a class."""
+def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
+    """What answers questions in a module, the surest with the lowest rank; with a dot for a method of a class."""
     uses_framework = _FRAMEWORK.search(module.text) is not None
+    answering_classes: set[str] = set()
+    classes = [node.name for node in module.body if isinstance(node, ast.ClassDef)]
     for node in module.body:
         if isinstance(node, Function):
-            makes = uses_framework and not _required(node) and _SYSTEM.fullmatch(node.name.partition("_")[2])
-            if makes or _answers(node, 0):
-                yield node.name
+            if _answers(node, 0):
+                yield FUNCTION, node.name
+            elif uses_framework and not _required(node) and _SYSTEM.fullmatch(node.name.partition("_")[2]):
+                yield OBJECT, node.name
         elif isinstance(node, ast.ClassDef):
             methods = [item for item in node.body if isinstance(item, Function)]
-            needs_more = any(item.name == "__init__" and len(_required(item)) > 1 for item in methods)
-            if not needs_more and "Protocol" not in map(last_name, node.bases):
-                yield from (f"{node.name}.{method.name}" for method in methods if _answers(method, 1))
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call | ast.BinOp):
-            name = last_name(node.targets[0])
-            if _ANSWERING.fullmatch(name) or (uses_framework and _SYSTEM.fullmatch(name)):
-                yield name
+            answering = [f"{node.name}.{method.name}" for method in methods if _answers(method, 1)]
+            if not answering or "Protocol" in map(last_name, node.bases):
+                continue
+            answering_classes.add(node.name)
+            if not any(item.name == "__init__" and len(_required(item)) > 1 for item in methods):
+                yield CLASS, answering[0]
+        elif isinstance(node, ast.Assign):
+            name, maker = last_name(node.targets[0]), last_name(node.value)
+            is_made = isinstance(node.value, ast.BinOp) or _MAKER.fullmatch(maker) is not None
+            is_telling = _SYSTEM.fullmatch(name) is not None
+            is_own = maker in answering_classes or (maker in classes and name in _ANSWERING)
+            if is_own or (uses_framework and is_telling and is_made):
+                yield OBJECT, name
 
 
 def _answers(function: Function, before: int) -> bool:
     """Whether a function is named for answering, and takes nothing but a text after `before` other parameters."""
     required = _required(function)
-    if not _ANSWERING.fullmatch(function.name) or len(required) != before + 1:
+    if function.name not in _ANSWERING or len(required) != before + 1:
         return False
     annotation = required[-1].annotation
     return annotation is None or last_name(annotation) == "str"
@@ -240,7 +282,8 @@ def service_proposal(
         unknown = f'it also requires {", ".join(others)}: set body = {{ {others[0]} = "…" }} under [system.http]'
     elif reply and answer is None and not is_read:
         unknown = f'which field of its reply is the answer: set answer_field = "{reply[0]}", or another, under [system]'
-    yield Proposal(url, why, settings, question_field=question, unknown=unknown)
+    rank = SERVICE if _ASKS.search(url) else OTHER_SERVICE
+    yield Proposal(url, why, rank, settings, question_field=question, unknown=unknown)
 
 
 def _first_of(names: Sequence[str], fields: list[str]) -> str | None:

@@ -23,7 +23,7 @@ from ragstone.pipeline.init.entrypoints import (
     model_fields,
     parse_module,
     route_proposals,
-    source_proposal,
+    source_proposals,
     variables_in,
 )
 from ragstone.system.entrypoint import recognised
@@ -45,7 +45,6 @@ _DESCRIPTION = re.compile(r"(openapi|swagger)\.(json|ya?ml)", re.IGNORECASE)
 _COMPARED = {"reference", "relevant_ids", "reference_contexts", "answerable"}
 _SERVICE_MARKS = ("Dockerfile", "requirements.txt", "pyproject.toml", "package.json")
 _APP = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(FastAPI|Starlette|Litestar|Quart|Flask)\(", re.MULTILINE)
-_ASKS = re.compile(r"ask|answer|quer|question|chat|rag|complet|qa", re.IGNORECASE)
 _COMMAND_PORT = re.compile(r"""(?:--port|-p|--bind|-b)[\s=",']+(?:[\w.]*:)?(?:\$\{PORT:-)?(\d+)""")
 _EXPOSED_PORT = re.compile(r"^EXPOSE\s+(\d+)", re.MULTILINE)
 _SOURCE_PORT = re.compile(r"\bport\s*=\s*(\d+)")
@@ -142,24 +141,20 @@ def _parse_modules(directory: Path, files: list[PurePosixPath]) -> list[Module]:
 
 
 def _find_entrypoint(directory: Path, files: list[PurePosixPath], modules: list[Module]) -> Proposal | None:
-    """What can be called without a server, else a service, else a notebook; the nearest of each."""
+    """The surest proposal; of those that are equally sure, the one of the nearest file."""
     proposals: list[Proposal] = []
-    services: list[Proposal] = []
     models: dict[str, list[str]] = {}
     for module in modules:
         models.update(model_fields(module))
     for module in modules:
         neighbours = {other.path.stem for other in modules if other.path.parent == module.path.parent}
-        called = source_proposal(module, neighbours - {module.path.stem})
-        if called is not None:
-            proposals.append(called)
-        services += route_proposals(module, models, _service_port(directory, module))
+        proposals += source_proposals(module, neighbours - {module.path.stem})
+        proposals += route_proposals(module, models, _service_port(directory, module))
     for path in files:
         if _DESCRIPTION.fullmatch(path.name):
-            services += described_proposals(_document(directory, path), str(path))
-    services.sort(key=lambda proposal: _ASKS.search(proposal.entrypoint) is None)
-    proposals = [*(p for p in proposals if p.glue is None), *services, *(p for p in proposals if p.glue is not None)]
-    return next((proposal for proposal in proposals if recognised(proposal.entrypoint) is not None), None)
+            proposals += described_proposals(_document(directory, path), str(path))
+    usable = [proposal for proposal in proposals if recognised(proposal.entrypoint) is not None]
+    return min(usable, key=lambda proposal: proposal.rank, default=None)
 
 
 def _service_port(directory: Path, module: Module) -> int:
