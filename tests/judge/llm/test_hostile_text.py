@@ -18,7 +18,7 @@ from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.untrusted_text import neutral
 from ragstone.system.response import Context
-from ragstone.tools.generate.drafts.drafter import Drafter, Kind
+from ragstone.tools.generate.drafter import Drafter, Kind
 from tests.report.hostile import every_fragment
 
 MARK = re.compile(r"<<<(end )?([a-z ]+(?: [acps]\d+)?) ([0-9a-f]{12})>>>")
@@ -50,13 +50,11 @@ JUDGING: dict[str, Ask] = {
     "entities": lambda judge, x, call: judge.entities(x, call=call),
 }
 WRITING: dict[str, Ask] = {
-    "question": lambda judge, x, call: Drafter(judge.core).question(Kind.SINGLE, [x, x], [x], call=call),
-    "unanswerable": lambda judge, x, call: Drafter(judge.core).question(Kind.UNANSWERABLE, [x], [x], call=call),
-    "draft reworded": lambda judge, x, call: Drafter(judge.core).reworded(x, x, call=call),
-    "attempt": lambda judge, x, call: Drafter(judge.core).attempt(x, [x], call=call),
-    "recall": lambda judge, x, call: Drafter(judge.core).attempt(x, None, call=call),
-    "inspect": lambda judge, x, call: Drafter(judge.core).inspect(x, x, [x, x], call=call),
-    "worsen": lambda judge, x, call: Drafter(judge.core).worsen(x, x, [x], call=call),
+    "question": lambda judge, x, call: Drafter(judge).question(Kind.ONE_PASSAGE, [x, x], [x], call=call),
+    "unanswerable": lambda judge, x, call: Drafter(judge).question(Kind.UNANSWERABLE, [x], [x], call=call),
+    "attempt": lambda judge, x, call: Drafter(judge).attempt(x, [x], call=call),
+    "inspect": lambda judge, x, call: Drafter(judge).inspect(x, x, [x, x], call=call),
+    "worsen": lambda judge, x, call: Drafter(judge).worsen(x, x, [x], call=call),
 }
 EVERYTHING = JUDGING | WRITING
 
@@ -240,4 +238,4 @@ def test_each_ability_that_sends_text_is_tried() -> None:
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.
     assert sending == known | {"direct_score", "direct_preference", "standalone_question", "answer_similarity", "close"}
     writing = {name for name in vars(Drafter) if not name.startswith("_")}
-    assert writing == {"question", "reworded", "attempt", "inspect", "worsen"}
+    assert writing == {"question", "attempt", "inspect", "worsen"}

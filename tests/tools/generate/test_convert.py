@@ -65,7 +65,6 @@ def test_the_columns_of_the_config_are_used(tmp_path: Path) -> None:
     "command",
     [
         "golden own.jsonl",
-        "review own.jsonl --all",
         "gate --golden own.jsonl --entrypoint file:answers.jsonl",
         "rescore ragstone-run --golden own.jsonl",
         "rescore ragstone-run --golden a.csv",

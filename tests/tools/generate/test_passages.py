@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.tools.generate.documents import Document
-from ragstone.tools.generate.passages import MIN_LETTERS, PASSAGE, Coverage, Passage, Related, find_quote, passages_of
+from ragstone.tools.generate.passages import (
+    MIN_LETTERS,
+    PASSAGE,
+    Passage,
+    Related,
+    find_quote,
+    passages_of,
+    spread_order,
+)
 
 WORDS = "The keeper of the seventh lighthouse writes down every ship that passes in the night. "
 
@@ -39,31 +46,20 @@ def test_copies_and_captions_are_left_out() -> None:
     assert [passage.document for passage in found] == ["a"]
 
 
-def many(**sizes: int) -> list[Passage]:
-    return [Passage(name, number, f"{name} {number}") for name, size in sizes.items() for number in range(1, size + 1)]
+def test_every_document_has_a_turn_before_any_has_a_second_one() -> None:
+    sizes = {"large": 40, "middle": 20, "small": 2}
+    passages = [Passage(name, number, "") for name, size in sizes.items() for number in range(1, size + 1)]
+    order = spread_order(passages, 3)
+    assert sorted(order) == list(range(62))
+    turns = [passages[place].document for place in order]
+    assert set(turns[:3]) == set(turns[3:6]) == set(sizes)
+    assert Counter(turns[6:42]) == {"large": 18, "middle": 18}
+    assert order == spread_order(passages, 3)
+    assert order != spread_order(passages, 4)
 
 
-def test_coverage_gives_each_document_a_turn_and_then_goes_by_size() -> None:
-    passages = many(large=40, middle=20, small=2)
-    coverage = Coverage(passages, seed=3)
-    turns = [coverage.take(lambda _: True) for _ in range(31)]
-    names = [passages[at].document for at in turns if at is not None]
-    assert set(names[:3]) == {"large", "middle", "small"}
-    assert Counter(names) == {"large": 20, "middle": 10, "small": 1}
-    assert len(set(turns)) == 31
-    numbers = sorted(passages[at].number for at in turns[:12] if at is not None and passages[at].document == "large")
-    assert max(after - before for before, after in pairwise(numbers)) < 40 / 2
-
-
-def test_coverage_is_the_same_for_a_seed_and_uses_everything_once_before_twice() -> None:
-    passages = many(a=5, b=3)
-    turns = [[Coverage(passages, seed).take(lambda _: True) for _ in range(1)] for seed in (1, 1, 2)]
-    assert turns[0] == turns[1]
-    coverage = Coverage(passages, 1)
-    counts = Counter(coverage.take(lambda _: True) for _ in range(16))
-    assert set(counts.values()) == {2}
-    assert coverage.take(lambda at: at == 4) == 4
-    assert coverage.take(lambda _: False) is None
+def anywhere(_: int) -> bool:
+    return True
 
 
 def test_related_passages_share_rare_words() -> None:
@@ -76,11 +72,11 @@ def test_related_passages_share_rare_words() -> None:
         "cats",
     ]
     related = Related([Passage(str(at), 1, text) for at, text in enumerate(texts)])
-    assert related.to("When does the ferry to Aarau leave?", most=2)[0] in (0, 3)
-    assert related.to("cheese", most=3) == []
+    assert related.to("When does the ferry to Aarau leave?", most=2, among=anywhere)[0] in (0, 3)
+    assert related.to("cheese", most=3, among=anywhere) == []
     assert related.to(texts[0], most=3, least=2, among=lambda at: at != 0)[0] == 3
-    assert related.to("in Aarau by night", most=3, least=2) == [0]
-    assert related.to("字典", most=1) == [4]
+    assert related.to("in Aarau by night", most=3, least=2, among=anywhere) == [0]
+    assert related.to("字典", most=1, among=anywhere) == [4]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import logging
@@ -34,7 +33,6 @@ _ENDINGS = TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS | PACKED_ENDINGS
 _LIBRARIES = _TABLE["libraries"]
 _UNSEEN = _TABLE["unseen"]
 _BREAK = "\0"
-_TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _MANY_LINES = re.compile(r"\n\s*\n\s*")
 
 
@@ -74,10 +72,8 @@ def read_documents(places: Sequence[Path]) -> Documents:
         if ending not in _ENDINGS:
             other += 1
             continue
-        require_library(ending, str(path))
         try:
-            texts = read_texts(path, name)
-            documents = [Document(own, html_text(text) if ending in HTML_ENDINGS else text) for own, text in texts]
+            documents = [Document(own, text) for own, text in read_texts(path, name)]
         except (OSError, UnreadableError) as error:
             unreadable.append((str(path), str(getattr(error, "strerror", error))))
             continue
@@ -151,35 +147,33 @@ def rows_of(path: Path, text: str) -> Iterator[tuple[str, str]]:
         yield (str(name) if name is not None else f"{path.name}:{number}"), body
 
 
-def has_library(ending: str) -> bool:
-    return ending not in _LIBRARIES or find_spec(_LIBRARIES[ending][0]) is not None
-
-
 def require_library(ending: str, where: str) -> None:
     """Raise ConfigError if reading such a file needs a library that is not installed."""
-    if not has_library(ending):
+    if ending not in _LIBRARIES:
+        return
+    module, name = _LIBRARIES[ending]
+    if find_spec(module) is None:
         raise ConfigError(
-            f"reading {ending} needs {_LIBRARIES[ending][1]}, which is not installed.",
+            f"reading {ending} needs {name}, which is not installed.",
             where=where,
             hint='Run: pip install "ragstone[documents]"',
         )
 
 
-def read_texts(path: Path, name: str, within: Path | None = None) -> list[tuple[str, str]]:
-    """The documents in a file, inside `within`: their ids, and their texts; HTML as it is written.
+def read_texts(path: Path, name: str) -> list[tuple[str, str]]:
+    """The documents in a file: their ids, and their texts.
 
-    Raises OSError, ConfigError, and UnreadableError, also for a file that is no document.
+    Raises OSError, ConfigError, and UnreadableError.
     """
     ending = path.suffix.lower()
-    packed = ending in PACKED_ENDINGS and has_library(ending)
-    if not packed and ending not in TEXT_ENDINGS | HTML_ENDINGS | ROW_ENDINGS:
-        raise UnreadableError("it is no document that can be read here")
-    body = read_regular(path, limit=MAX_FILE_BYTES, within=within)
-    if packed:
+    require_library(ending, str(path))
+    body = read_regular(path, limit=MAX_FILE_BYTES)
+    if ending in PACKED_ENDINGS:
         return [(name, unpacked(ending, body))]
     if ending in ROW_ENDINGS:
         return list(rows_of(path, body.decode("utf-8", "replace")))
-    return [(name, body.decode("utf-8-sig", "replace"))]
+    text = body.decode("utf-8-sig", "replace")
+    return [(name, html_text(text) if ending in HTML_ENDINGS else text)]
 
 
 def unpacked(ending: str, body: bytes) -> str:
@@ -195,11 +189,6 @@ def unpacked(ending: str, body: bytes) -> str:
     if not text.strip():
         raise UnreadableError("it has no text; scanned pages need OCR first")
     return text
-
-
-def plain_html(text: str) -> str:
-    """The text of HTML or XML without any library: tags become spaces."""
-    return html.unescape(_TAG.sub(" ", text))
 
 
 class _Reader:

@@ -38,29 +38,27 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     search"), so no pair is missed and texts without anything in common are never compared.
     """
     grams, weight = _weighed(texts)
-    numbers = [tuple(sorted(_DIGITS.findall(text))) for text in texts]
+    numbers = [sorted(_DIGITS.findall(text)) for text in texts]
     index: dict[str, list[int]] = defaultdict(list)
     totals: list[float] = []
-    found: list[Pair] = []
-    for position, mine in enumerate(grams):
-        total = math.fsum(weight[gram] for gram in mine)  # whatever the order: equal texts have equal sums
+    pairs: list[Pair] = []
+    for position, own_grams in enumerate(grams):
+        total = math.fsum(weight[gram] for gram in own_grams)  # whatever the order: equal texts have equal sums
         totals.append(total)
         candidates: set[int] = set()
-        left = total
-        for gram in sorted(mine, key=lambda one: (-weight[one], one)):
-            if left < least * total - 1e-9:
+        unseen = total
+        for gram in sorted(own_grams, key=lambda gram: (-weight[gram], gram)):
+            if unseen < least * total - 1e-9:
                 break
-            left -= weight[gram]
+            unseen -= weight[gram]
             candidates.update(index[gram])
             index[gram].append(position)
         for other in sorted(candidates):
-            if numbers[other] != numbers[position] or min(total, totals[other]) < least * max(total, totals[other]):
-                continue
-            shared = math.fsum(weight[gram] for gram in mine & grams[other])
+            shared = math.fsum(weight[gram] for gram in own_grams & grams[other])
             similarity = shared / (total + totals[other] - shared)
-            if similarity >= least:
-                found.append(Pair(other, position, min(1.0, similarity)))
-    return sorted(found, key=lambda pair: (-pair.similarity, pair.first, pair.second))
+            if similarity >= least and numbers[other] == numbers[position]:
+                pairs.append(Pair(other, position, min(1.0, similarity)))
+    return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
 def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, bool]]:
@@ -72,37 +70,20 @@ def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, 
     near: dict[int, set[int]] = defaultdict(set)
     for pair in similar_pairs(every):
         near[pair.second].add(pair.first)
-    found: dict[int, tuple[int, bool]] = {}
-    first: dict[str, int] = {}
-    for at, text in enumerate(every):
+    repeated: dict[int, tuple[int, bool]] = {}
+    first_with: dict[str, int] = {}
+    originals: set[int] = set()
+    for position, text in enumerate(every):
         words = words_of(text) or text
-        others = {other for other in near[at] if other - len(known) not in found} | {first.get(words, at)} - {at}
-        if others and at >= len(known):
-            found[at - len(known)] = min(others), words in first
+        same = near[position] & originals
+        if words in first_with:
+            same.add(first_with[words])
+        if same and position >= len(known):
+            repeated[position - len(known)] = (min(same), words in first_with)
         else:
-            first.setdefault(words, at)
-    return found
-
-
-def likeness(texts: Sequence[str], known: Sequence[str]) -> list[float]:
-    """How similar each of `texts` is to the most similar of `known`: in [0, 1], 0 if there is none.
-
-    The similarity is that of `similar_pairs`, whatever the numbers in the texts.
-    """
-    all_grams, weight = _weighed([*known, *texts])
-    totals = [math.fsum(weight[gram] for gram in found) for found in all_grams]
-    index: dict[str, list[int]] = defaultdict(list)
-    for position, found in enumerate(all_grams[: len(known)]):
-        for gram in found:
-            index[gram].append(position)
-    best = []
-    for grams, total in zip(all_grams[len(known) :], totals[len(known) :], strict=True):
-        shared: dict[int, float] = defaultdict(float)
-        for gram in sorted(grams):
-            for position in index.get(gram, ()):
-                shared[position] += weight[gram]
-        best.append(max((min(1.0, value / (total + totals[at] - value)) for at, value in shared.items()), default=0.0))
-    return best
+            originals.add(position)
+            first_with.setdefault(words, position)
+    return repeated
 
 
 def _weighed(texts: Sequence[str]) -> tuple[list[frozenset[str]], dict[str, float]]:

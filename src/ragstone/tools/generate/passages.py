@@ -1,8 +1,7 @@
-"""Passages of documents: divided, chosen for coverage, related to each other, and quotes found in them."""
+"""Passages of documents: divided, spread over the documents, related to each other, and quotes found in them."""
 
 from __future__ import annotations
 
-import heapq
 import math
 import random
 import re
@@ -25,7 +24,6 @@ _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 _BREAKS = (re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
 _COMMON = 2_000
 """A term in more passages tells them apart too little for the time that it takes."""
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PLAIN = str.maketrans(
     {
@@ -55,7 +53,7 @@ def passages_of(documents: Sequence[Document]) -> list[Passage]:
 
     Passages with hardly any text, and those that repeat an earlier one word for word, are left out.
     """
-    found: list[Passage] = []
+    passages: list[Passage] = []
     seen: set[str] = set()
     for document in documents:
         number = 0
@@ -65,8 +63,8 @@ def passages_of(documents: Sequence[Document]) -> list[Passage]:
                 continue
             seen.add(words)
             number += 1
-            found.append(Passage(document.id, number, text))
-    return found
+            passages.append(Passage(document.id, number, text))
+    return passages
 
 
 def _divided(text: str) -> Iterator[str]:
@@ -83,94 +81,74 @@ def _divided(text: str) -> Iterator[str]:
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each paragraph; of a long one, of its parts."""
-    at = 0
-    for stop in [*(match.span() for match in _BLOCK.finditer(text)), (len(text), len(text))]:
-        while stop[0] - at > PASSAGE:
-            cut = next(
-                (
-                    ends[-1]
-                    for one in _BREAKS
-                    if (ends := [m.end() for m in one.finditer(text, at + PASSAGE // 2, at + PASSAGE)])
-                ),
-                at + PASSAGE,
-            )
-            yield at, cut
-            at = cut
-        if stop[0] > at:
-            yield at, stop[0]
-        at = stop[1]
+    start = 0
+    ends = [match.span() for match in _BLOCK.finditer(text)]
+    for end, following in [*ends, (len(text), len(text))]:
+        while end - start > PASSAGE:
+            cut = _cut(text, start)
+            yield start, cut
+            start = cut
+        if end > start:
+            yield start, end
+        start = following
 
 
-class Coverage:
-    """Chooses passages so that every document has a turn before any has a second one, then in proportion to their size.
+def _cut(text: str, start: int) -> int:
+    """Where the part of a long paragraph from `start` on ends: after a line, a sentence, or a word."""
+    for pattern in _BREAKS:
+        breaks = [match.end() for match in pattern.finditer(text, start + PASSAGE // 2, start + PASSAGE)]
+        if breaks:
+            return breaks[-1]
+    return start + PASSAGE
 
-    (Adams' divisor method.) Within a document the choices are spread out, and no passage has a second turn before the
-    others have had one. The same `seed` gives the same choices, and a longer row of choices begins like a shorter one.
-    """
 
-    def __init__(self, passages: Sequence[Passage], seed: int) -> None:
-        chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
-        members: dict[str, list[int]] = defaultdict(list)
-        for at, passage in enumerate(passages):
-            members[passage.document].append(at)
-        self._taken = Counter[int]()
-        self._queue: list[tuple[float, float, str]] = []
-        self._orders: dict[str, list[int]] = {}
-        for document, own in members.items():
-            start = chance.random()
-            order = sorted(range(len(own)), key=lambda place: (place * _GOLDEN + start) % 1.0)
-            self._orders[document] = [own[place] for place in order]
-            self._queue.append((0.0, chance.random(), document))
-        heapq.heapify(self._queue)
-
-    def take(self, free: Callable[[int], bool]) -> int | None:
-        """The position of the next passage that is `free`; None if none is."""
-        passed: list[tuple[float, float, str]] = []
-        chosen = None
-        while self._queue and chosen is None:
-            turns, chance, document = heapq.heappop(self._queue)
-            order = self._orders[document]
-            chosen = min(filter(free, order), key=lambda at: self._taken[at], default=None)
-            if chosen is not None:
-                self._taken[chosen] += 1
-                turns = sum(self._taken[at] for at in order) / len(order)
-            passed.append((turns, chance, document))
-        for entry in passed:
-            heapq.heappush(self._queue, entry)
-        return chosen
+def spread_order(passages: Sequence[Passage], seed: int) -> list[int]:
+    """The positions of all passages, drawn by `seed`: every document has a turn before any has a second one."""
+    chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    of_document: dict[str, list[int]] = defaultdict(list)
+    for place, passage in enumerate(passages):
+        of_document[passage.document].append(place)
+    queues = list(of_document.values())
+    chance.shuffle(queues)
+    for queue in queues:
+        chance.shuffle(queue)
+    order = []
+    for turn in range(max(map(len, queues), default=0)):
+        order += [queue[turn] for queue in queues if turn < len(queue)]
+    return order
 
 
 class Related:
     """Finds passages that share rare words with a text."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = passages
-        terms = [frozenset(_terms(passage.text)) for passage in passages]
-        self._sizes = [max(1, len(own)) for own in terms]
+        self._sizes: list[int] = []
         self._places: dict[str, list[int]] = defaultdict(list)
-        for at, own in enumerate(terms):
-            for term in own:
-                self._places[term].append(at)
+        for place, passage in enumerate(passages):
+            terms = set(_terms(passage.text))
+            self._sizes.append(max(1, len(terms)))
+            for term in terms:
+                self._places[term].append(place)
 
-    def to(self, text: str, *, most: int, least: int = 1, among: Callable[[int], bool] | None = None) -> list[int]:
-        """Positions of at most `most` passages that share at least `least` terms with `text`, the closest first.
+    def to(self, text: str, *, most: int, least: int = 1, among: Callable[[int], bool]) -> list[int]:
+        """Positions of at most `most` of the passages `among` which to look that share at least `least` terms with
+        `text`, the closest first.
 
         A term weighs the logarithm of passages ÷ passages that have it; one that most passages have is not counted.
         """
+        count = len(self._sizes)
         weights: dict[int, float] = defaultdict(float)
         shared = Counter[int]()
-        count = len(self._passages)
         for term in sorted(set(_terms(text))):
             places = self._places.get(term, ())
             if not places or (count > 4 and len(places) > min(count / 2, _COMMON)):
                 continue
             weight = math.log((count + 0.5) / len(places))
-            for at in places:
-                if among is None or among(at):
-                    weights[at] += weight / math.sqrt(self._sizes[at])
-                    shared[at] += 1
-        known = (at for at in weights if shared[at] >= least)
-        return sorted(known, key=lambda at: (-weights[at], at))[:most]
+            for place in places:
+                weights[place] += weight / math.sqrt(self._sizes[place])
+                shared[place] += 1
+        related = [place for place in weights if shared[place] >= least and among(place)]
+        return sorted(related, key=lambda place: (-weights[place], place))[:most]
 
 
 def _terms(text: str) -> Iterator[str]:

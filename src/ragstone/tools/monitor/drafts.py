@@ -18,7 +18,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
 from ragstone.settings.settings import Settings
-from ragstone.tools.generate.drafts.rules import configured_samples, invalid_sample
+from ragstone.tools.generate.checks import configured_samples, invalid_sample
 from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.monitor.interactions import Interaction
 from ragstone.tools.monitor.personal import replacements, strip

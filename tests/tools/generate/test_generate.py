@@ -19,24 +19,18 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.settings.settings import JudgeSettings
-from ragstone.tools.generate.drafts.drafter import Kind
-from ragstone.tools.generate.drafts.generate import continued, generate, pair_lines
-from ragstone.tools.generate.drafts.plan import (
-    DEFAULT_SHARES,
-    Generated,
-    Wanted,
-    estimates,
-    read_material,
-)
-from ragstone.tools.generate.golden.corpus import check_references, read_corpus
+from ragstone.tools.generate.drafter import Kind
+from ragstone.tools.generate.generate import continued, generate, pair_lines
+from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
+from ragstone.tools.generate.plan import Generated, Wanted, estimates, read_material
 from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
 from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
-from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
+from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
-SINGLE = {Kind.SINGLE: 1.0}
+ONE = {Kind.ONE_PASSAGE: 1.0}
 
 
 class Desk:
@@ -60,14 +54,15 @@ class Desk:
         **wanted: Any,
     ) -> Generated:
         places = list(docs) or [write_documents(self.folder / "docs")]
-        given = Wanted(count, shares or DEFAULT_SHARES, **wanted)
+        if shares is not None:
+            wanted["shares"] = shares
+        given = Wanted(count, **wanted)
         made = self.world.judge(**{"cache": self.folder / "judgements.sqlite", **(judge or {})})
         found: Generated = self.world.run(
             generate(made, read_material(places), given, existing=existing, redact=redact)
         )
         refused = sum(found.refused.values())
         assert found.drafts == len(found.samples) + refused + found.unfinished
-        assert count == len(found.samples) + sum(found.given_up.values())
         return found
 
     def fault(self, task: str, change: Callable[[dict[str, Any], str], Any]) -> None:
@@ -79,25 +74,14 @@ def desk(world: World, tmp_path: Path) -> Desk:  # noqa: F811 - the fixture
     return Desk(world, tmp_path)
 
 
-def reasons(found: Generated) -> dict[str, int]:
-    return {reason: number for (_, reason), number in found.refused.items()}
-
-
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5", "openai-compatible:llama"])
 def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, name: str) -> None:
-    found = desk.make(judge={"name": name})
-    made = [sample.tags[0] for sample in found.samples]
-    assert {kind: made.count(kind) for kind in Kind} == {
-        "single-passage": 7,
-        "multi-passage": 3,
-        "multi-document": 2,
-        "comparison": 2,
-        "paraphrase": 3,
-        "unanswerable": 3,
-    }
-    assert similar_pairs([sample.question for sample in found.samples]) == []
+    generated = desk.make(judge={"name": name})
+    kinds = [sample.tags[0] for sample in generated.samples]
+    assert {kind: kinds.count(kind) for kind in Kind} == {"one-passage": 12, "two-passages": 5, "unanswerable": 3}
+    assert similar_pairs([sample.question for sample in generated.samples]) == []
     folder = desk.folder / "docs"
-    for sample in found.samples:
+    for sample in generated.samples:
         assert sample.draft
         assert sample.provenance is not None
         assert "sha256:" in sample.provenance
@@ -108,74 +92,41 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, 
         assert sample.tags[1] in ("easy", "hard")
         for quote in sample.reference_contexts:
             assert any(quote in (folder / document).read_text() for document in sample.relevant_ids)
-        documents = {"multi-document": 2, "multi-passage": 1, "single-passage": 1}.get(sample.tags[0])
-        assert documents is None or len(sample.relevant_ids) == documents
-        assert len(sample.reference_contexts) == (1 if sample.tags[0] in ("single-passage", "paraphrase") else 2)
-    reworded = [sample for sample in found.samples if sample.tags[0] == "paraphrase"]
-    originals = {sample.reference: sample for sample in found.samples if sample.tags[0] == "single-passage"}
-    for sample in reworded:
-        original = originals[sample.reference]
-        assert sample.group == original.group
-        assert sample.reference_contexts == original.reference_contexts
-        assert sample.question != original.question
-    assert check_references(found.samples, read_corpus(folder)).missing_passages == ()
-    assert check_references(found.samples, read_corpus(folder)).missing_ids == ()
+        assert len(sample.reference_contexts) == (1 if sample.tags[0] == "one-passage" else 2)
+    references = check_references(generated.samples, folder)
+    assert (references.missing_passages, references.missing_ids) == ((), ())
 
 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
-    found = desk.make(len(PLANS), SINGLE)
+    found = desk.make(len(PLANS), ONE)
     assert {next(iter(sample.relevant_ids)) for sample in found.samples} == {f"{plan.lower()}.md" for plan in PLANS}
-    assert len({one.document for one in found.asked}) == len(found.asked) == len(PLANS)
+    assert len({passage.document for passage in found.covered}) == len(found.covered) == len(PLANS)
 
 
 def test_the_second_reading_sees_the_evidence_alone(desk: Desk) -> None:
-    found = desk.make(3, SINGLE)
+    found = desk.make(3, ONE)
     seen = [seen.data for seen in desk.world.fake.chats if seen.kind == "attempt"]
-    with_evidence = [data for data in seen if block(data, "passage p1")]
-    assert len(with_evidence) == len(seen) / 2 == 3
+    assert len(seen) == 3
     for data in seen:
         assert not any(f"\n{sample.reference}\n" in data for sample in found.samples)
-    for data in with_evidence:
         assert passages(data) == [fact.sentence for fact in asked_for(block(data, "question") or "")]
     inspected = [seen.data for seen in desk.world.fake.chats if seen.kind == "checks"]
     assert not any("passage p1" in data for data in inspected)
 
 
 def test_a_question_is_not_repeated(desk: Desk) -> None:
-    first = desk.make(6, SINGLE)
-    twice = desk.make(6, SINGLE, existing=first.samples)
+    first = desk.make(6, ONE)
+    twice = desk.make(6, ONE, existing=first.samples)
     assert not {sample.question for sample in twice.samples} & {sample.question for sample in first.samples}
-    assert reasons(twice)["the same question is in the golden set"] == 6
+    assert twice.refused["the same question is in the golden set"] == 6
 
     question = FACTS["Northwind", "mail"].question
     desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "question": question}})
     desk.fault("attempt", lambda _, __: {"attempt": {"answerable": "yes", "answer": "It is."}})
     desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
-    again = desk.make(6, SINGLE, judge={"cache": None})
+    again = desk.make(6, ONE, judge={"cache": None})
     assert [sample.question for sample in again.samples] == [question]
-    assert reasons(again) == {"the same question is in this run": again.drafts - 1}
-
-
-def test_near_duplicates_that_show_only_at_the_end_are_refused_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    import ragstone.tools.generate.drafts.generate as module
-
-    real, screened = similar_pairs, list[int]()
-
-    def blind_at_first(texts: Sequence[str]) -> object:
-        screened.append(len(texts))
-        return [] if len(screened) == 1 else real(texts)
-
-    monkeypatch.setattr(module, "similar_pairs", blind_at_first)
-    desk.fault("attempt", lambda _, __: {"attempt": {"answerable": "yes", "answer": "It is."}})
-    desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
-    numbers = iter("abcdefgh")
-    desk.fault(
-        "question",
-        lambda reply, _: change_draft(question=f"What does a member of the club pay, {next(numbers)}?")(reply, ""),
-    )
-    found = desk.make(3, SINGLE, tries=1)
-    assert len(found.samples) == 1
-    assert reasons(found) == {"nearly the same question is in this run": 2}
+    assert again.refused == {"the same question is in this run": again.drafts - 1}
 
 
 def change_draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:
@@ -228,22 +179,21 @@ def test_a_bad_draft_is_refused_and_counted_with_its_reason(
     desk: Desk, task: str, change: Callable[[dict[str, Any], str], Any], reason: str
 ) -> None:
     desk.fault(task, change)
-    found = desk.make(4, SINGLE, tries=2)
+    found = desk.make(4, ONE)
     assert found.samples == ()
-    assert reasons(found) == {reason: 8}
-    assert dict(found.given_up) == {(Kind.SINGLE, "2 drafts refused"): 4}
+    assert found.refused == {reason: 12}
     lines = found.text().split("\n")
     assert lines[0] == "0 of 4 questions written:"
-    assert "8 drafts: 0 written, 8 refused" in lines
-    assert f"     8  {reason}" in lines
+    assert "12 drafts: 0 written, 12 refused" in lines
+    assert f"    12  {reason}" in lines
 
 
 def test_what_is_refused_once_is_replaced_from_another_passage(desk: Desk) -> None:
     invent = change_draft(quotes=[{"passage": "p1", "quote": "Invented."}])
     desk.fault("question", lambda reply, data: invent(reply, data) if "Northwind" in data else reply)
-    found = desk.make(6, SINGLE)
+    found = desk.make(6, ONE)
     assert len(found.samples) == 6
-    assert reasons(found) == {"the evidence is not in the document": found.drafts - 6}
+    assert found.refused == {"the evidence is not in the document": found.drafts - 6}
     assert not any("Northwind" in sample.question for sample in found.samples)
 
 
@@ -252,40 +202,29 @@ def test_two_passages_need_evidence_from_both(desk: Desk) -> None:
         return {"draft": {**reply["draft"], "quotes": reply["draft"]["quotes"][:1]}}
 
     desk.fault("question", one_side)
-    found = desk.make(3, {Kind.MULTI_DOCUMENT: 1.0}, tries=1)
-    assert reasons(found) == {"the evidence is from one of the two passages only": 3}
-
-
-def test_what_the_model_knows_anyway_is_tagged(desk: Desk) -> None:
-    def know(_: dict[str, Any], data: str) -> Any:
-        return {"attempt": {"answerable": "yes", "answer": asked_for(block(data, "question") or "")[0].answer}}
-
-    desk.fault("recall", know)
-    found = desk.make(2, SINGLE)
-    assert [sample.tags for sample in found.samples] == [("single-passage", "easy", "general knowledge")] * 2
-    assert "2 of them tagged general knowledge" in found.text()
-    desk.fault("recall", lambda *_: {"attempt": {"answerable": "yes", "answer": "A wrong guess."}})
-    found = desk.make(2, SINGLE, judge={"refresh": True})
-    assert [sample.tags for sample in found.samples] == [("single-passage", "easy")] * 2
+    found = desk.make(3, {Kind.TWO_PASSAGES: 1.0})
+    assert found.refused == {"the evidence is from one of the two passages only": 9}
 
 
 def test_an_unanswerable_question_that_another_document_answers_is_refused(desk: Desk) -> None:
     fact = FACTS["Quartzite", "notice"]
     desk.fault("unanswerable", lambda *_: {"draft": {"possible": "yes", "question": fact.question}})
-    found = desk.make(1, {Kind.UNANSWERABLE: 1.0}, tries=1)
-    assert reasons(found) == {"the documents answer it, and it was to be unanswerable": 1}
-    (data,) = (seen.data for seen in desk.world.fake.chats if seen.kind == "attempt")
-    assert fact.sentence in data
+    found = desk.make(1, {Kind.UNANSWERABLE: 1.0})
+    assert found.refused == {"the documents answer it, and it was to be unanswerable": 3}
+    attempts = [seen.data for seen in desk.world.fake.chats if seen.kind == "attempt"]
+    assert attempts
+    assert all(fact.sentence in data for data in attempts)
 
 
-def test_kinds_that_the_documents_have_no_room_for_are_given_up_with_the_reason(desk: Desk) -> None:
-    found = desk.make(4, {Kind.MULTI_DOCUMENT: 0.5, Kind.SINGLE: 0.5}, docs=[write_documents(desk.folder / "one", 1)])
-    assert dict(found.given_up) == {(Kind.MULTI_DOCUMENT, "no two related passages of different documents left"): 2}
-    assert len(found.samples) == 2
-    found = desk.make(40, SINGLE)
+def test_what_the_documents_have_no_room_for_is_not_written_and_says_why(desk: Desk) -> None:
+    found = desk.make(40, ONE)
     assert len(found.samples) == len(FACTS)
-    assert sum(found.given_up.values()) == 40 - len(FACTS)
-    assert {reason for _, reason in found.given_up} <= {"no passage left", "3 drafts refused"}
+    assert "24 of 40 questions written:" in found.text()
+    document = desk.folder / "one.md"
+    document.write_text(FACTS["Northwind", "mail"].sentence + " " + FACTS["Northwind", "mail"].filler)
+    found = desk.make(2, {Kind.TWO_PASSAGES: 1.0}, docs=[document])
+    assert found.samples == ()
+    assert found.refused == {"no other passage is related to it": 6}
 
 
 INJECTION = (
@@ -315,37 +254,37 @@ def test_a_document_that_gives_orders_stays_inside_its_block(desk: Desk) -> None
 def test_a_secret_never_reaches_a_draft(desk: Desk) -> None:
     secret = "hunter2hunter2"
     desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "answer": f"It is {secret}."}})
-    found = desk.make(2, SINGLE, tries=1, redact=lambda text: text.replace(secret, "***"))
-    assert reasons(found) == {"it contains a secret of the environment": 2}
+    found = desk.make(2, ONE, redact=lambda text: text.replace(secret, "***"))
+    assert found.refused == {"it contains a secret of the environment": 6}
 
 
 def test_refusals_cut_off_replies_and_rate_limits(desk: Desk) -> None:
     fake = desk.world.fake
     fake.finish = "content_filter"
-    found = desk.make(1, SINGLE, tries=1)
-    assert reasons(found) == {"the provider's content filter stopped the reply (asked twice)": 1}
+    found = desk.make(1, ONE)
+    assert found.refused == {"the provider's content filter stopped the reply (asked twice)": 3}
     fake.finish = "length"
-    found = desk.make(1, SINGLE, tries=1)
-    assert reasons(found) == {"the judge's reply was cut off at its length limit (asked twice)": 1}
+    found = desk.make(1, ONE)
+    assert found.refused == {"the judge's reply was cut off at its length limit (asked twice)": 3}
     fake.finish = None
     fake.always = lambda _: web.json_response({"choices": []})
-    assert desk.make(2, SINGLE, tries=1).samples == ()
+    assert desk.make(2, ONE).samples == ()
     fake.always = None
     before = len(fake.seen)
     fake.script.extend(
         [error_reply(429, "slow down", retry_after="1"), error_reply(503, "busy"), lambda _: "{not json"]
     )
-    found = desk.make(2, SINGLE, tries=1)
+    found = desk.make(2, ONE)
     assert len(found.samples) == 2
-    assert len(fake.seen) - before == 2 * 4 + 3
+    assert len(fake.seen) - before == 2 * 3 + 3
 
 
 def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) -> None:
-    whole = desk.make(8, SINGLE, judge={"cache": desk.folder / "other.sqlite"})
+    whole = desk.make(8, ONE, judge={"cache": desk.folder / "other.sqlite"})
     calls = len(desk.world.fake.chats)
-    assert calls == 8 * 4
+    assert calls == 8 * 3
     desk.world.fake.seen.clear()
-    found = desk.make(8, SINGLE, judge={"max_cost_usd": 0.0016, "concurrency": 1})
+    found = desk.make(8, ONE, judge={"max_cost_usd": 0.0016, "concurrency": 1})
     spent = len(desk.world.fake.chats)
     assert found.stopped is not None
     assert 0 < spent < calls
@@ -353,7 +292,7 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
     assert "--resume" not in str(continued(found.stopped))
     assert "run the same command again" in str(continued(found.stopped))
     desk.world.fake.seen.clear()
-    again = desk.make(8, SINGLE)
+    again = desk.make(8, ONE)
     assert again.samples == whole.samples
     assert len(desk.world.fake.chats) == calls - spent
     assert again.ledger.cached_calls == spent
@@ -361,7 +300,7 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
 
 def test_a_refused_key_stops_at_once(desk: Desk) -> None:
     desk.world.fake.always = error_reply(401, f"bad key {KEY}", "invalid_api_key")
-    found = desk.make(8, SINGLE)
+    found = desk.make(8, ONE)
     assert isinstance(found.stopped, JudgeError)
     assert KEY not in str(found.stopped)
     assert found.samples == ()
@@ -370,14 +309,14 @@ def test_a_refused_key_stops_at_once(desk: Desk) -> None:
 
 
 def test_the_same_seed_gives_the_same_drafts_and_another_seed_others(desk: Desk) -> None:
-    one, two = desk.make(6, SINGLE), desk.make(6, SINGLE, judge={"cache": None})
+    one, two = desk.make(6, ONE), desk.make(6, ONE, judge={"cache": None})
     assert one.samples == two.samples
-    other = desk.make(6, SINGLE, seed=7)
+    other = desk.make(6, ONE, seed=7)
     assert {sample.question for sample in other.samples} != {sample.question for sample in one.samples}
 
 
 def test_pairs_that_calibrate_reads(desk: Desk) -> None:
-    found = desk.make(5, {Kind.SINGLE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
+    found = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
     path = desk.folder / "pairs.jsonl"
     path.write_text(pair_lines(found.pairs), encoding="utf-8")
     pairs = read_pairs(path, {})
@@ -400,7 +339,7 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
         return {"worse": {"ungrounded": block(data, "reference"), "poor": "It depends."}}
 
     desk.fault("worse", right)
-    found = desk.make(2, SINGLE, pairs=True)
+    found = desk.make(2, ONE, pairs=True)
     assert found.pairs == ()
     assert found.unpaired == {"an answer that was to be worse says what the reference says": 2}
     assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
@@ -408,12 +347,12 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
 
 @pytest.mark.heavy
 def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:
-    found = desk.make(10, SINGLE, pairs=True)
-    once, most = estimates(
-        JudgeSettings(name="openai:gpt-4o-mini"), read_material([desk.folder / "docs"]), Wanted(10, SINGLE, pairs=True)
-    )
-    assert once.calls == found.ledger.calls == 60
-    assert most.calls == 3 * 40 + 20
+    found = desk.make(10, ONE, pairs=True)
+    material = read_material([desk.folder / "docs"])
+    wanted = Wanted(10, shares=ONE, pairs=True)
+    once, most = estimates(JudgeSettings(name="openai:gpt-4o-mini"), material, wanted)
+    assert once.calls == found.ledger.calls == 50
+    assert most.calls == 3 * 30 + 20
     assert once.usd is not None
     assert most.usd is not None
     assert once.usd < most.usd
@@ -421,16 +360,16 @@ def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:
     assert unknown.usd is None
 
 
-def test_shares_are_rounded_by_the_largest_remainder() -> None:
+def test_shares_add_up_to_the_count() -> None:
     for count in (1, 7, 50, 333):
         assert sum(Wanted(count).counts().values()) == count
-    assert Wanted(50).counts()[Kind.SINGLE] == 18
+    assert Wanted(50).counts() == {Kind.ONE_PASSAGE: 31, Kind.TWO_PASSAGES: 12, Kind.UNANSWERABLE: 7}
 
 
 def test_drafting_prompts_are_no_part_of_a_judges_identity() -> None:
     layout = layout_of("openai", "gpt-4o-mini")
     own = [prompt.digest for name, prompt in layout.prompts.items() if name.startswith("draft_")]
-    assert len(own) == 7
+    assert len(own) == 5
     assert not any(digest in layout.digest() for digest in own)
 
 
@@ -479,7 +418,7 @@ def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
     assert "6 documents with 24 passages" in done.stdout
     assert "50 questions to write, each in at most 3 drafts:" in done.stdout
-    assert "193 judge calls" in done.stdout
+    assert "150 judge calls" in done.stdout
     assert [path.name for path in desk.folder.iterdir()] == ["docs"]
     assert desk.world.fake.seen == []
 
@@ -487,10 +426,6 @@ def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--share", "singel-passage=1"), "Did you mean 'single-passage'?"),
-        (("--share", "comparison=0.5"), "the shares add up to 0.5, not to 1"),
-        (("--share", "comparison=x"), "expected KIND=SHARE"),
-        (("--share", "paraphrase=1"), "paraphrases alone can't be written"),
         (("--pairs", "drafts.jsonl"), "name the same file"),
         (("--golden", "missing.jsonl"), "missing.jsonl"),
     ],
@@ -515,9 +450,7 @@ def test_an_output_is_not_overwritten(desk: Desk) -> None:
 def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.fault("question", lambda *_: {"draft": {"possible": "no"}})
-    done = shell(
-        desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "2", "--share", "comparison=1"
-    )
+    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "2")
     assert done.returncode == 5
     assert "no question was accepted" in done.stderr
     assert "the model finds nothing to ask of this kind" in done.stdout

@@ -106,7 +106,7 @@ class Writer:
         self.tasks: list[str] = []
 
     def __call__(self, schema: Mapping[str, Any], data: str) -> Any:
-        task = task_of(schema, data)
+        task = task_of(schema)
         self.tasks.append(task)
         reply = getattr(self, task)(data)
         return self.faults[task](reply, data) if task in self.faults else reply
@@ -135,11 +135,6 @@ class Writer:
         heading = passages(data)[0].splitlines()[0].lstrip("# ")
         return {"draft": {"possible": "yes", "question": f"Which person first invented {heading} in history?"}}
 
-    def paraphrase(self, data: str) -> dict[str, Any]:
-        facts = asked_for(block(data, "question") or "")
-        single = len(facts) == 1
-        return {"draft": {"possible": "yes" if single else "no", "question": facts[0].informal if single else ""}}
-
     def attempt(self, data: str) -> dict[str, Any]:
         facts = asked_for(block(data, "question") or "")
         known = bool(facts) and all(fact.sentence in "\n".join(passages(data)) for fact in facts)
@@ -149,9 +144,6 @@ class Writer:
                 "answer": " ".join(fact.answer for fact in facts) if known else "",
             }
         }
-
-    def recall(self, data: str) -> dict[str, Any]:
-        return {"attempt": {"answerable": "no", "answer": ""}}
 
     def inspection(self, data: str) -> dict[str, Any]:
         reference = block(data, "reference")
@@ -171,12 +163,9 @@ class Writer:
         return {"worse": {"ungrounded": "Exactly 999 years.", "poor": "There is a rule for that."}}
 
 
-def task_of(schema: Mapping[str, Any], data: str) -> str:
-    """Which task a request is, by its form and its blocks."""
+def task_of(schema: Mapping[str, Any]) -> str:
+    """Which task a request is, by its form."""
     name = next(iter(schema["properties"]))
-    shown = block(data, "passage p1") is not None
     if name == "draft":
-        return "question" if "quotes" in json.dumps(schema) else "unanswerable" if shown else "paraphrase"
-    if name == "attempt":
-        return "attempt" if shown else "recall"
+        return "question" if "quotes" in json.dumps(schema) else "unanswerable"
     return "inspection" if name == "checks" else name

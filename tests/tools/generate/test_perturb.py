@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,18 +12,16 @@ from hypothesis import strategies as st
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Assertions, GoldenSet, Review, Sample, Turn
-from ragstone.tools.generate.drafts.perturb import (
+from ragstone.tools.generate.checks import invalid_sample
+from ragstone.tools.generate.perturb import (
     Perturbation,
     draw,
     empty_rows,
     perturbed_row,
-    rows_by_rule,
     with_free_ids,
 )
-from ragstone.tools.generate.drafts.rules import invalid_sample
+from ragstone.tools.generate.perturb import perturb as perturb_samples
 from tests.cli.project import SYSTEM, Completed, make_project, ragstone
-from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
-from tests.tools.generate.drafts.drafting import FACTS, PLANS, Writer
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
@@ -125,7 +122,7 @@ def test_only_the_last_question_of_a_conversation_is_changed() -> None:
     ("kind", "question"), [(Perturbation.CASE, "退货期限是多久?"), (Perturbation.TYPOS, "1 + 1 = ?")]
 )
 def test_a_question_that_can_not_be_changed_is_left_out_and_counted(kind: Perturbation, question: str) -> None:
-    perturbed = rows_by_rule([Sample("q", question)], {kind}, seed=0)
+    perturbed = perturb_samples([Sample("q", question)], {kind}, seed=0)
     assert perturbed.rows == []
     assert perturbed.text() == f"0 rows:\n  {kind}: 1 question left out: it can't be changed in this way"
 
@@ -138,7 +135,9 @@ def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: s
 
 def test_rows_never_take_the_id_of_a_sample() -> None:
     originals = (SAMPLE, Sample("q1~case", "What is this?"))
-    rows = with_free_ids(rows_by_rule(originals, {Perturbation.CASE}, seed=0).rows, [sample.id for sample in originals])
+    rows = with_free_ids(
+        perturb_samples(originals, {Perturbation.CASE}, seed=0).rows, [sample.id for sample in originals]
+    )
     assert len({*(changed.id for changed in rows), "q1", "q1~case"}) == 4
 
 
@@ -178,7 +177,7 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     rows = load_golden_set([project / "robustness.jsonl"])
     counts = {kind: sum(kind.tag in sample.tags for sample in rows) for kind in Perturbation}
-    assert counts == {"typos": 4, "case": 4, "paraphrase": 0, "empty": 5, "injection": 4, "long": 4}
+    assert counts == {"typos": 4, "case": 4, "empty": 5, "injection": 4, "long": 4}
     assert "perturbed:typos         4" in done.stdout
     assert "wrote 21 rows to robustness.jsonl" in done.stdout
     # Beside the golden set, they are written anew from the originals alone.
@@ -198,9 +197,9 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     [
         (("typo",), "Did you mean 'typos'?"),
         ((",",), "--perturb names no kind"),
-        (("case", "docs"), "leave out DOCS, --share and --pairs"),
-        (("case", "--share", "comparison=1"), "leave out DOCS, --share and --pairs"),
-        (("paraphrase",), "the judge 'offline' can't write questions"),
+        (("paraphrase",), "unknown kind 'paraphrase'"),
+        (("case", "docs"), "leave out DOCS and --pairs"),
+        (("case", "--pairs", "pairs.jsonl"), "leave out DOCS and --pairs"),
     ],
 )
 def test_what_can_not_be_perturbed_is_said(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -262,43 +261,3 @@ def answer(question):
     scores = [record["scores"]["assertions"]["value"] for record in records]
     assert len(scores) == 10
     assert 0.0 in scores
-
-
-@pytest.fixture
-def shop(world: World, tmp_path: Path) -> tuple[Path, Writer, dict[str, str]]:  # noqa: F811 - the fixture
-    """A project whose questions the model can put in other words."""
-    project = make_project(tmp_path / "repo", n=1)
-    rows: list[dict[str, Any]] = [
-        {"id": plan, "question": FACTS[plan, "mail"].question, "reference": FACTS[plan, "mail"].answer}
-        for plan in PLANS[:4]
-    ]
-    rows.append({"id": "open", "question": "Who invented mail?", "answerable": False})
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    writer = Writer()
-    world.fake.fill = writer
-    return project, writer, {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{world.fake.url}/v1"}
-
-
-def test_paraphrases_are_drafts_for_a_review(shop: tuple[Path, Writer, dict[str, str]]) -> None:
-    project, writer, env = shop
-
-    def without_larkspur(reply: dict[str, Any], data: str) -> dict[str, Any]:
-        return {"draft": {"possible": "no", "question": ""}} if "Larkspur" in data else reply
-
-    writer.faults["paraphrase"] = without_larkspur
-    dry = perturb(project, "paraphrase", "--judge", "openai:gpt-4o-mini", "--dry-run", **env)
-    assert dry.returncode == 0, dry.stderr
-    assert "4 judge calls" in dry.stdout
-    assert writer.tasks == []
-    done = perturb(project, "paraphrase,case", "--judge", "openai:gpt-4o-mini", **env)
-    assert done.returncode == 0, done.stderr
-    assert "paraphrase: 1 question left out: it has no reference" in done.stdout
-    assert "paraphrase: 1 question left out: the model finds no other words" in done.stdout
-    assert "Review the paraphrases: ragstone review robustness.jsonl" in done.stdout
-    rows = load_golden_set([project / "robustness.jsonl"])
-    drafts = [sample for sample in rows if sample.draft]
-    assert [(sample.id, sample.question, sample.group) for sample in drafts] == [
-        (f"{plan}~paraphrase", FACTS[plan, "mail"].informal, plan) for plan in PLANS[:4] if plan != "Larkspur"
-    ]
-    assert {sample.tags for sample in drafts} == {("perturbed:paraphrase",)}
-    assert all(sample.generated for sample in drafts)

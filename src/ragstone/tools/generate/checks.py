@@ -14,7 +14,7 @@ from ragstone.golden.convert import native_lines
 from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import Settings
-from ragstone.tools.generate.drafts.drafter import Drafted
+from ragstone.tools.generate.drafter import Drafted
 from ragstone.tools.generate.passages import find_quote
 
 _MAX_CHARACTERS = 600
@@ -29,29 +29,29 @@ class Refused(Exception):  # noqa: N818 - an outcome of one draft
     """The draft is refused; its text is the reason."""
 
 
-def check_wording(found: Drafted) -> None:
+def check_wording(drafted: Drafted) -> None:
     """Raise Refused for a question or an answer that is too long, has a link, or points to a document."""
-    if len(found.question) > _MAX_CHARACTERS:
+    if len(drafted.question) > _MAX_CHARACTERS:
         raise Refused(f"the question is longer than {_MAX_CHARACTERS} characters")
-    if _POINTING.search(found.question):
+    if _POINTING.search(drafted.question):
         raise Refused("the question points to its document (by rule)")
-    if _LINK.search(found.answer) or _LINK.search(found.question):
+    if _LINK.search(drafted.answer) or _LINK.search(drafted.question):
         raise Refused("the question or the answer has a link")
 
 
-def located(found: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
+def located(drafted: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
     """For each quote the number of its text and its words as the text has them.
 
     Raises Refused if a quote is in none of `texts`, or if one of `texts` has no quote.
     """
     evidence: dict[tuple[int, str], None] = {}
-    for number, quote in found.quotes:
-        others = [at for at in range(len(texts)) if at != number]
+    for number, quote in drafted.quotes:
+        others = [place for place in range(len(texts)) if place != number]
         place = find_quote(quote, texts, skip=others) or find_quote(quote, texts)
         if place is None:
             raise Refused("the evidence is not in the document")
         evidence[place] = None
-    if {at for at, _ in evidence} != set(range(len(texts))):
+    if {number for number, _ in evidence} != set(range(len(texts))):
         raise Refused("the evidence is from one of the two passages only")
     return tuple(evidence)
 
@@ -61,12 +61,12 @@ def configured_samples(settings: Settings, *, besides: Path | None = None, requi
 
     Raises GoldenSetError.
     """
-    paths = [
-        path
-        for path in settings.golden.paths
-        if (required or settings.path(path).exists() or set("*?[") & set(path))
-        and (besides is None or settings.path(path).resolve() != besides.resolve())
-    ]
+    paths = []
+    for path in settings.golden.paths:
+        resolved = settings.path(path)
+        is_other = besides is None or resolved.resolve() != besides.resolve()
+        if is_other and (required or resolved.exists() or set("*?[") & set(path)):
+            paths.append(path)
     if not paths:
         return ()
     return load_golden_set(paths, root=settings.root, columns=dict(settings.golden.columns)).samples

@@ -1,12 +1,10 @@
 """Rows of a golden set whose questions are changed: with typos, in capitals, behind a long preamble, …
 
-Everything but a paraphrase is drawn by the seed, the sample's id and the kind, so that equal commands write equal rows.
-A language model writes the paraphrases, as drafts for a review.
+Everything is drawn by the seed, the sample's id and the kind, so that equal commands write equal rows.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import random
 import re
@@ -15,14 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ragstone._version import __version__
-from ragstone.errors import JudgeError, first_in
 from ragstone.files import read_table
 from ragstone.formatting import counted
-from ragstone.golden.sample import Assertions, Review, Sample
-from ragstone.judge.protocol import Call, JudgementFailed, Ledger
-from ragstone.tools.generate.drafts.drafter import Drafter
-from ragstone.tools.generate.drafts.rules import invalid_sample
+from ragstone.golden.sample import Assertions, Sample
+from ragstone.tools.generate.checks import invalid_sample
 
 TEXTS = read_table("perturbations.toml", __package__)
 
@@ -32,7 +26,6 @@ class Perturbation(StrEnum):
 
     TYPOS = "typos"
     CASE = "case"
-    PARAPHRASE = "paraphrase"
     EMPTY = "empty"
     INJECTION = "injection"
     LONG = "long"
@@ -58,33 +51,19 @@ _SYLLABLES_IN_HALF = 3
 
 @dataclass(slots=True)
 class Perturbed:
-    """The rows that were written, and how many questions could not be changed, by kind and reason.
-
-    `stopped` is the error that ended the writing of paraphrases early.
-    """
+    """The rows that were written, and how many questions could not be changed, by kind and reason."""
 
     rows: list[Sample] = field(default_factory=list)
     unchanged: Counter[tuple[Perturbation, str]] = field(default_factory=Counter)
-    ledger: Ledger = field(default_factory=Ledger)
-    stopped: JudgeError | None = None
-
-    def add(self, row: Sample, kind: Perturbation) -> None:
-        """Add a row, if a golden set can hold it."""
-        problem = invalid_sample(row)
-        if problem is None:
-            self.rows.append(row)
-        else:
-            self.unchanged[kind, problem] += 1
 
     def text(self) -> str:
         """The summary for a terminal."""
         counts = Counter(tag for row in self.rows for tag in row.tags)
-        lines = [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
-        left_out = [
-            f"  {kind}: {counted(number, 'question')} left out: {reason}"
-            for (kind, reason), number in sorted(self.unchanged.items())
-        ]
-        return "\n".join((f"{counted(len(self.rows), 'row')}:", *lines, *left_out))
+        lines = [f"{counted(len(self.rows), 'row')}:"]
+        lines += [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
+        for (kind, reason), number in sorted(self.unchanged.items()):
+            lines.append(f"  {kind}: {counted(number, 'question')} left out: {reason}")
+        return "\n".join(lines)
 
 
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
@@ -97,18 +76,14 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     pool = [sample for sample in golden if not sample.draft and tags.isdisjoint(sample.tags)]
     if len(pool) <= n:
         return tuple(pool)
-    order = {sample.id: place for place, sample in enumerate(pool)}
-    ranked = sorted(
-        pool,
-        key=lambda sample: (
-            not sample.answerable,
-            sorted(sample.tags),
-            _chance(seed, sample.id, "draw").random(),
-            sample.id,
-        ),
-    )
-    chosen = [ranked[(2 * at + 1) * len(ranked) // (2 * n)] for at in range(n)]
-    return tuple(sorted(chosen, key=lambda sample: order[sample.id]))
+
+    def stratum(place: int) -> tuple[bool, list[str], float]:
+        sample = pool[place]
+        return not sample.answerable, sorted(sample.tags), _chance(seed, sample.id, "draw").random()
+
+    ranked = sorted(range(len(pool)), key=stratum)
+    chosen = [ranked[(2 * number + 1) * len(ranked) // (2 * n)] for number in range(n)]
+    return tuple(pool[place] for place in sorted(chosen))
 
 
 def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
@@ -120,6 +95,8 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | 
     chance = _chance(seed, sample.id, kind)
     if kind is Perturbation.INJECTION:
         return _row(_injected(sample, chance), kind)
+    if kind is Perturbation.EMPTY:
+        return None
     question = _CHANGES[kind](sample.question, chance)
     return None if question == sample.question else _row(replace(sample, question=question), kind)
 
@@ -131,63 +108,22 @@ def empty_rows() -> Iterator[Sample]:
         yield Sample(f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag)
 
 
-def rows_by_rule(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int) -> Perturbed:
-    """The rows of `kinds` for the samples in `drawn`, without paraphrases."""
+def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int) -> Perturbed:
+    """The rows of `kinds` for the samples in `drawn`."""
     perturbed = Perturbed()
     for kind in Perturbation:
-        if kind not in kinds or kind is Perturbation.PARAPHRASE:
+        if kind not in kinds:
             continue
+        rows: list[Sample | None] = [perturbed_row(sample, kind, seed=seed) for sample in drawn]
         if kind is Perturbation.EMPTY:
-            for row in empty_rows():
-                perturbed.add(row, kind)
-            continue
-        for sample in drawn:
-            changed = perturbed_row(sample, kind, seed=seed)
-            if changed is None:
-                perturbed.unchanged[kind, "it can't be changed in this way"] += 1
+            rows = list(empty_rows())
+        for row in rows:
+            problem = "it can't be changed in this way" if row is None else invalid_sample(row)
+            if row is not None and problem is None:
+                perturbed.rows.append(row)
             else:
-                perturbed.add(changed, kind)
+                perturbed.unchanged[kind, problem or ""] += 1
     return perturbed
-
-
-async def add_paraphrases(
-    perturbed: Perturbed, drawn: Sequence[Sample], drafter: Drafter, label: str, redact: Callable[[str], str] = str
-) -> None:
-    """Add a paraphrase of each sample with a reference, as a draft. A JudgeError ends the work; the rest stays."""
-    kind = Perturbation.PARAPHRASE
-    questions: dict[str, str] = {}
-
-    async def reword(sample: Sample, reference: str) -> None:
-        call = Call(f"{kind} of {sample.id}", ledger=perturbed.ledger)
-        try:
-            question = await drafter.reworded(sample.question, reference, call=call)
-        except JudgementFailed as failure:
-            perturbed.unchanged[kind, failure.reason] += 1
-            return
-        if question is None or question == sample.question:
-            perturbed.unchanged[kind, "the model finds no other words"] += 1
-        elif redact(question) != question:
-            perturbed.unchanged[kind, "it contains a secret of the environment"] += 1
-        else:
-            questions[sample.id] = question
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for sample in drawn:
-                if sample.reference is None:
-                    perturbed.unchanged[kind, "it has no reference"] += 1
-                else:
-                    group.create_task(reword(sample, sample.reference))
-    except BaseExceptionGroup as errors:
-        error = first_in(errors)
-        if not isinstance(error, JudgeError):
-            raise error from None
-        perturbed.stopped = error
-    for sample in drawn:
-        if sample.id in questions:
-            row = _row(replace(sample, question=questions[sample.id]), kind)
-            provenance = f"ragstone generate {__version__}, {label}; {sample.id}"
-            perturbed.add(replace(row, review=Review("draft"), provenance=provenance), kind)
 
 
 def with_free_ids(rows: Iterable[Sample], taken: Iterable[str]) -> list[Sample]:

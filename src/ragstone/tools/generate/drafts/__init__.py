@@ -1,1 +1,0 @@
-"""Samples drafted from documents and from production, and their review."""

@@ -1,1 +1,0 @@
-"""`ragstone golden`: examine, divide, sample, import."""

@@ -1,0 +1,210 @@
+"""`ragstone golden`: what is in a golden set, what in it needs a look, and what size of loss it shows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.history.codes import sample_code
+from ragstone.history.file import History
+from ragstone.history.level import Look, incomparable, scores_of
+from ragstone.metrics.registry import is_relative, lower_is_better
+from ragstone.pipeline.plan import PlannedMetric
+from ragstone.report.templates import render_text_template
+from ragstone.tools.generate.documents import read_documents
+from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
+from ragstone.tools.judging.table import PASS_MARK
+
+MIN_RUNS = 5
+"""Runs with scores of a question from which anything is said of it."""
+
+MAX_RUNS = 200
+"""The newest runs, which are read."""
+
+_FLIPS = 3
+_FLIP_SHARE = 0.2
+"""A question flip-flops if it changed so often, and between this share of its runs and the next one."""
+
+_KNOWN = 0.5
+"""If fewer of the ids match documents, their scheme is unknown, and nothing is said of those that don't."""
+
+_CHUNK = re.compile(r"(?:[#:@?|].*|[-_/. ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+)$", re.IGNORECASE)
+_MAX_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Two samples whose questions say the same, or nearly; `similarity` is that of the wording, in [0, 1]."""
+
+    first: str
+    second: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """How the references of a golden set agree with its documents."""
+
+    documents: int
+    ids_checked: bool
+    """False if hardly any relevant id is that of a document, so that their scheme is unknown."""
+    missing_ids: tuple[tuple[str, str], ...]
+    """Sample and relevant id, where no document has it."""
+    missing_passages: tuple[tuple[str, str], ...]
+    """Sample and the start of a reference context whose words no document has in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What the history of the main branch says of the questions, by id."""
+
+    runs: int
+    never_answered: tuple[str, ...]
+    always_answered: tuple[str, ...]
+    flip_flopped: tuple[tuple[str, int, int], ...]
+    """Id, how often it changed, and of how many pairs of runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenReport:
+    """One report on a golden set. `shows` says which loss its samples show, by metric."""
+
+    samples: int
+    drafts: int
+    unanswerable: int
+    without_reference: int
+    groups: int
+    tags: dict[str, int]
+    repeats: tuple[Repeat, ...]
+    references: References | None
+    records: Records | None
+    shows: tuple[PlannedMetric, ...]
+
+    def json(self) -> dict[str, object]:
+        document = asdict(self)
+        document["shows"] = {row.metric: row.detectable for row in self.shows}
+        return document
+
+    def text(self) -> str:
+        return render_text_template("golden_report.txt.j2", __package__, report=self, shown=_MAX_SHOWN)
+
+
+def golden_report(
+    golden: GoldenSet, shows: Sequence[PlannedMetric], *, corpus: Path | None = None, history: History | None = None
+) -> GoldenReport:
+    """The report on `golden`, held against the documents in `corpus` and the runs in `history`. Raises ConfigError."""
+    tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
+    return GoldenReport(
+        samples=len(golden),
+        drafts=sum(sample.draft for sample in golden),
+        unanswerable=sum(not sample.answerable for sample in golden),
+        without_reference=sum(sample.answerable and not sample.reference for sample in golden),
+        groups=len({sample.group for sample in golden if sample.group is not None}),
+        tags=dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
+        repeats=tuple(_repeats(golden.samples)),
+        references=None if corpus is None else check_references(golden.samples, corpus),
+        records=None if history is None else records_of(history, golden),
+        shows=tuple(shows),
+    )
+
+
+def _repeats(samples: Sequence[Sample]) -> Iterator[Repeat]:
+    """Samples with the same words, then those with nearly the same."""
+    same: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        same[words_of(sample.question) or sample.question].append(sample)
+    for first, *others in same.values():
+        for second in others:
+            yield Repeat(first.id, second.id, 1.0)
+    distinct = [first for first, *_ in same.values()]
+    for pair in similar_pairs([sample.question for sample in distinct]):
+        yield Repeat(distinct[pair.first].id, distinct[pair.second].id, pair.similarity)
+
+
+def check_references(samples: Sequence[Sample], corpus: Path) -> References:
+    """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`. Raises ConfigError."""
+    documents = read_documents([corpus]).read
+    names = {name for document in documents for name in _names(document.id)}
+    words = "\n".join(f" {words_of(document.text)} " for document in documents)
+    ids = [(sample.id, name) for sample in samples for name, grade in sample.relevant_ids.items() if grade > 0.0]
+    missing_ids = [(sample_id, name) for sample_id, name in ids if not _is_named(name, names)]
+    ids_checked = len(missing_ids) <= (1.0 - _KNOWN) * len(ids)
+    missing_passages = []
+    for sample in samples:
+        for text in sample.reference_contexts:
+            passage = words_of(text)
+            if passage and f" {passage} " not in words:
+                missing_passages.append((sample.id, " ".join(text.split())[:100]))
+    return References(len(documents), ids_checked, tuple(missing_ids) if ids_checked else (), tuple(missing_passages))
+
+
+def _names(document: str) -> Iterator[str]:
+    """Each way to name a document: by its path, the end of its path, and both without the extension."""
+    parts = document.casefold().split("/")
+    for start in range(len(parts)):
+        tail = "/".join(parts[start:])
+        yield tail
+        yield tail.rpartition(".")[0] or tail
+
+
+def _is_named(name: str, names: Iterable[str]) -> bool:
+    """Whether `name` is a document, a chunk of one (``a.md#x``, ``a.md:3``, ``a-chunk-4``), or a longer path to it."""
+    rest = name.casefold().strip().removeprefix("./")
+    while rest:
+        tails = [rest, *(rest[place + 1 :] for place, sign in enumerate(rest) if sign == "/")]
+        if any(tail in names for tail in tails):
+            return True
+        shorter = _CHUNK.sub("", rest)
+        if shorter == rest:
+            return False
+        rest = shorter
+    return False
+
+
+def records_of(history: History, golden: GoldenSet) -> Records:
+    """What happened to each sample that counts, in the runs with the newest run's judge and metrics.
+
+    A question is answered in a run if none of its scores there is below 0.5 (above, where less is better).
+    """
+    samples = [sample for sample in golden if not sample.draft]
+    looks = [Look(line, history.samples[line.samples]) for line in history.gated if line.samples][-MAX_RUNS:]
+    worst = _worst_scores(looks, [sample_code(sample.id, sample.content_hash()) for sample in samples])
+    never: list[str] = []
+    always: list[str] = []
+    flipping: list[tuple[str, int, int]] = []
+    for column, sample in enumerate(samples):
+        scores = worst[np.isfinite(worst[:, column]), column]
+        if len(scores) < MIN_RUNS:
+            continue
+        answered = scores >= PASS_MARK
+        flips = int(np.sum(answered[1:] != answered[:-1]))
+        if answered.all():
+            always.append(sample.id)
+        elif not answered.any():
+            never.append(sample.id)
+        elif flips >= max(_FLIPS, _FLIP_SHARE * (len(scores) - 1)):
+            flipping.append((sample.id, flips, len(scores) - 1))
+    flipping.sort(key=lambda record: -record[1] / record[2])
+    return Records(len(looks), tuple(never), tuple(always), tuple(flipping))
+
+
+def _worst_scores(looks: Sequence[Look], codes: Sequence[str]) -> NDArray[np.float64]:
+    """The lowest score (runs, samples) over the metrics that are comparable with the newest run; NaN without one."""
+    worst = np.full((len(looks), len(codes)), np.nan)
+    if not looks:
+        return worst
+    newest = looks[-1].line
+    for metric in sorted(newest.scores):
+        if is_relative(metric):
+            continue
+        rows = [row for row, look in enumerate(looks) if incomparable(look.line, newest, metric) is None]
+        scores = scores_of([looks[row] for row in rows], codes, metric)
+        worst[rows] = np.fmin(worst[rows], 1.0 - scores if lower_is_better(metric) else scores)
+    return worst

@@ -1,0 +1,166 @@
+"""What `ragstone generate` is to write and from what, what that would cost, and what came of it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+
+from ragstone.errors import ConfigError, JudgeError
+from ragstone.formatting import counted, dollars
+from ragstone.golden.sample import Sample
+from ragstone.judge.llm import prompts
+from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
+from ragstone.judge.names import provider_of, split_name
+from ragstone.judge.protocol import Ledger
+from ragstone.judge.untrusted_text import cleaned
+from ragstone.printable import shown_name
+from ragstone.report.templates import render_text_template
+from ragstone.settings.settings import JudgeSettings
+from ragstone.tools.generate.documents import Document, Documents, read_documents
+from ragstone.tools.generate.drafter import Kind
+from ragstone.tools.generate.passages import Passage, passages_of
+
+TRIES = 3
+"""Drafts for one question, at most."""
+
+SEARCHED = 6
+"""Passages near an unanswerable question, in which an answer is looked for."""
+
+_SHARES = {Kind.ONE_PASSAGE: 0.6, Kind.TWO_PASSAGES: 0.25, Kind.UNANSWERABLE: 0.15}
+_EVIDENCE, _QUESTION, _ANSWER = 400, 100, 200
+"""Characters of a usual one, for the estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to make: `count` questions; with `pairs`, also worse answers and diluted contexts."""
+
+    count: int
+    seed: int = 0
+    pairs: bool = False
+    shares: Mapping[Kind, float] = field(default_factory=lambda: _SHARES)
+    """By kind; together 1."""
+
+    def counts(self) -> dict[Kind, int]:
+        """How many questions of each kind: what the other shares leave is the first kind's."""
+        counts = {kind: int(self.shares.get(kind, 0.0) * self.count) for kind in Kind}
+        first = max(Kind, key=lambda kind: self.shares.get(kind, 0.0))
+        counts[first] += self.count - sum(counts.values())
+        return {kind: number for kind, number in counts.items() if number}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    documents: Documents
+    passages: Sequence[Passage]
+
+    @property
+    def with_passages(self) -> int:
+        """Documents that can be asked about."""
+        return len({passage.document for passage in self.passages})
+
+
+def read_material(places: Sequence[Path]) -> Material:
+    """The documents in `places`, in Unicode's form NFC and without invisible characters, divided into passages.
+
+    Raises ConfigError as `read_documents`, and if there is no passage to ask about.
+    """
+    documents = read_documents(places)
+    read = [Document(document.id, cleaned(unicodedata.normalize("NFC", document.text))) for document in documents.read]
+    passages = passages_of(read)
+    if not passages:
+        raise ConfigError(
+            f"{counted(len(read), 'document')}, but no passage of some length.",
+            where=", ".join(map(str, places)),
+            hint="Documents need whole sentences to be asked about.",
+        )
+    return Material(replace(documents, read=tuple(read)), passages)
+
+
+def require_writer(settings: JudgeSettings) -> None:
+    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
+    provider, _ = split_name(settings.name)
+    if provider_of(provider).free:
+        raise ConfigError(
+            f"the judge '{settings.name}' can't write questions: that takes a language model.",
+            where="judge.name",
+            hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
+        )
+
+
+def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
+    """The cost if no draft is refused, and if every question takes all its tries."""
+    passage = mean(len(one.text) for one in material.passages)
+    counts = Counter(wanted.counts())
+    single, paired, unanswerable = (counts[kind] for kind in Kind)
+    answerable = single + paired
+    drafts = [
+        PlannedCalls(prompts.DRAFT_QUESTION, single, passage, 200),
+        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * passage, 250),
+        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, passage, 50),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * passage, 30),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
+        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
+    ]
+    pairs = []
+    if wanted.pairs:
+        pairs = [
+            PlannedCalls(prompts.DRAFT_WORSE, answerable, _QUESTION + _ANSWER + 1.5 * passage, 150),
+            PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 3 * _ANSWER, 90),
+        ]
+    all_tries = [replace(planned, calls=planned.calls * TRIES) for planned in drafts]
+    return estimate_calls(settings, [*drafts, *pairs]), estimate_calls(settings, [*all_tries, *pairs])
+
+
+def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
+    """What would be made, and what it would cost, for a terminal."""
+    once, most = estimates(settings, material, wanted)
+    values = {"wanted": wanted, "tries": TRIES, "judge": settings.name, "once": once, "most": most}
+    return _text("plan", material, **values, cost=_cost_text)
+
+
+def _cost_text(estimate: CostEstimate) -> str:
+    cost = "price unknown" if estimate.usd is None else f"about {dollars(max(estimate.usd, 0.01))}"
+    tokens = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
+    return f"{counted(estimate.calls, 'judge call')}, {tokens}, {cost}"
+
+
+def _text(name: str, material: Material, **values: object) -> str:
+    unreadable = [f"{shown_name(file)} ({reason})" for file, reason in material.documents.unreadable]
+    return render_text_template(f"{name}.txt.j2", __package__, material=material, unreadable=unreadable, **values)
+
+
+@dataclass(slots=True)
+class Generated:
+    """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason."""
+
+    material: Material
+    wanted: Wanted
+    samples: tuple[Sample, ...] = ()
+    drafts: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    unfinished: int = 0
+    covered: Collection[Passage] = ()
+    """The passages of `samples`."""
+    pairs: tuple[Mapping[str, object], ...] = ()
+    """Rows for `ragstone calibrate --method`."""
+    unpaired: Counter[str] = field(default_factory=Counter)
+    """Questions without a row, by reason."""
+    ledger: Ledger = field(default_factory=Ledger)
+    stopped: JudgeError | None = None
+    """The error that ended the work early."""
+
+    def text(self) -> str:
+        """The summary for a terminal: what was wanted, written and refused, and why."""
+        return _text(
+            "summary",
+            self.material,
+            generated=self,
+            written=Counter(sample.tags[0] for sample in self.samples),
+            documents_covered=len({passage.document for passage in self.covered}),
+        )
