@@ -18,7 +18,7 @@ from ragstone.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[1]
 PAGE = "docs/github-action.md"
-STARTER = "src/ragstone/pipeline/starter/workflow.yml"
+STARTER = "src/ragstone/pipeline/init/starter/workflow.yml.j2"
 IMAGE = "Dockerfile"
 _RELEASE = re.compile(r"\bragstone/ragstone@v[\w.]*\w")
 

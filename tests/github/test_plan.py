@@ -77,6 +77,20 @@ def test_only_scheduled_runs_open_an_issue(name: str, ref: str, mode: IssueMode)
     assert (without.issue, without.notices) == (IssueMode.OFF, ())
 
 
+@pytest.mark.parametrize(
+    ("name", "ref", "notifies"),
+    [
+        ("push", "refs/heads/main", True),
+        ("schedule", "refs/heads/main", True),
+        ("push", "refs/heads/topic", False),
+        ("workflow_dispatch", "refs/heads/main", False),
+        ("pull_request", "", False),
+    ],
+)
+def test_only_the_default_branch_and_scheduled_runs_tell_a_webhook(name: str, ref: str, notifies: bool) -> None:
+    assert plan(name, ref=ref).notifies is notifies
+
+
 @pytest.mark.attack(
     by="fork",
     tries="get at secrets through `pull_request_target`",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.github.api.client import RetryPolicy
 from ragstone.github.api.posts import marker
@@ -22,6 +23,9 @@ from tests.github.api.fake import FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA
 from tests.github.builders import CONFIG, FACTS, Checkout, pull_request
 from tests.github.runs import files_of
+from tests.pipeline.receiver import Receiver, receiver
+
+__all__ = ["receiver"]
 
 MARK = marker("comment", "default")
 
@@ -138,6 +142,36 @@ def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGit
     checkout.answer({name: fact for name, _, fact in FACTS})
     assert checkout.gate("schedule", **nightly).code == 0
     assert [issue["state"] for issue in github.issues] == ["closed"]
+
+
+def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody(
+    checkout: Checkout, receiver: Receiver
+) -> None:
+    told = {"RAGSTONE_NOTIFY": receiver.url}
+    assert checkout.gate("push", **told).code == 0
+    checkout.answer_badly()
+    assert checkout.gate("pull_request", None, **told).code == 1
+    assert receiver.got == []
+    found = checkout.gate("push", **told)
+    ((_, _, body),) = receiver.got
+    headline, link = json.loads(body)["text"].splitlines()
+    report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+    assert headline == report["verdict"]["headline"]
+    assert "/actions/runs/" in link
+    assert "T-secret-path" not in found.log + found.summary
+
+
+def test_a_webhook_that_fails_is_a_notice_and_one_that_is_no_address_an_error(
+    checkout: Checkout, receiver: Receiver
+) -> None:
+    checkout.answer_badly()
+    receiver.statuses = [(404, {})]
+    found = checkout.gate("schedule", RAGSTONE_NOTIFY=receiver.url)
+    assert found.code == 1
+    assert "it answered 404" in found.log
+    with pytest.raises(ConfigError, match="RAGSTONE_NOTIFY: is not an https address") as caught:
+        checkout.gate("push", RAGSTONE_NOTIFY="http://hooks.example/x")
+    assert "hooks.example" not in str(caught.value)
 
 
 def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub, checkout: Checkout) -> None:

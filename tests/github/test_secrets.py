@@ -13,7 +13,8 @@ from tests.github.builders import FACTS, Checkout, pull_request
 from tests.github.test_identity import written
 
 CANARIES = {name: f"canary-{number}-of-{name.lower()}" for number, name in enumerate(SECRETS)} | {
-    "RAGSTONE_GITHUB_TOKEN": TOKEN
+    "RAGSTONE_GITHUB_TOKEN": TOKEN,
+    "RAGSTONE_NOTIFY": "https://canary.example/of-ragstone-notify",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.pipeline.notify import checked_address
 from ragstone.settings.load import option_of, variable_of
 from ragstone.settings.variables import TOKENS, Variables
 
@@ -109,7 +110,8 @@ class Input:
 
     @property
     def is_secret(self) -> bool:
-        return self.name == TOKEN_INPUT or (self.key is not None and option_of(self.key).secret)
+        is_own = self.read in (_READERS["secret"], _READERS["webhook"])
+        return is_own or (self.key is not None and option_of(self.key).secret)
 
     @property
     def input_variable(self) -> str:
@@ -131,6 +133,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "variables": _variables,
     "comment": CommentMode,
     "secret": SecretStr,
+    "webhook": lambda text: SecretStr(checked_address(text)),
     "workflow": lambda text: text.removeprefix(".github/workflows/"),
     "branch": lambda text: text.removeprefix("refs/heads/"),
 }
@@ -160,6 +163,7 @@ class ActionInputs:
     annotations: bool = True
     report_issue: bool = False
     github_token: SecretStr = field(default_factory=lambda: SecretStr(""))
+    notify: SecretStr | None = None
     overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 

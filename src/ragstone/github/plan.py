@@ -40,7 +40,8 @@ class JobPlan:
 
     `baseline_branch` None: that of the job's base, else the repository's default branch, to be looked up.
     `pull_request` is the number to comment on; for REPORT it is found through the API. `without_secrets` explains a
-    missing key or a read-only token. `notices` are plain sentences for the log.
+    missing key or a read-only token. `notices` are plain sentences for the log. `notifies`: a webhook is told if it
+    does not pass.
     """
 
     task: JobTask
@@ -51,6 +52,7 @@ class JobPlan:
     issue: IssueMode
     without_secrets: bool
     notices: tuple[str, ...] = ()
+    notifies: bool = False
 
 
 def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
@@ -72,6 +74,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     if pull is not None and event.without_secrets:
         notices.append("This pull request comes from a fork or from Dependabot: no secrets, and a read-only token.")
     issue = _issue_mode(event, inputs)
+    is_main = event.kind is EventKind.PUSH and event.branch is not None and event.branch == event.default_branch
     if inputs.report_issue and issue is IssueMode.OFF and pull is None:
         notices.append("report-issue applies only to scheduled runs, and to manual runs of the default branch.")
     return JobPlan(
@@ -83,6 +86,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
         issue=issue,
         without_secrets=event.without_secrets,
         notices=tuple(notices),
+        notifies=is_main or event.kind is EventKind.SCHEDULE,
     )
 
 

@@ -17,6 +17,7 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
 from ragstone.github.plan import IssueMode
+from ragstone.pipeline.notify import notify
 from ragstone.settings.variables import Variables
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
@@ -47,6 +48,10 @@ def publish(job: Job, report: Report) -> Published:
             comment_url = _comment(job, report, notices)
         with _refusals(notices, "Can't update the issue", "give the job `permissions: issues: write`."):
             notices += _follow_up_issue(job, report)
+    if job.plan.notifies and job.inputs.notify is not None and not report.passed:
+        title = job.redact(report.title)
+        problem = notify(job.inputs.notify.get_secret_value(), title, link=job.event.run_url)
+        notices += [problem] if problem is not None else []
     return Published(tuple(notices), comment_url)
 
 

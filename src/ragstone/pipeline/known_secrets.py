@@ -13,7 +13,6 @@ _ALWAYS = (
     *SECRETS,
     *SECRET_VARIABLES,
     *secret_variables(),
-    "RAGSTONE_NOTIFY",
 )
 _PLACEHOLDERS = frozenset(
     ("ollama", "lm-studio", "lmstudio", "placeholder", "dummy-key", "not-needed", "not-used", "no-key-required")

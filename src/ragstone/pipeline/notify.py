@@ -30,7 +30,7 @@ def notify(
     Tried three times, unless the receiver refuses. Redirects are not followed. Raises ConfigError for an address that
     is neither https nor of this machine.
     """
-    url = _checked(address)
+    url = checked_address(address)
     safe_text = text.translate(_NO_MENTIONS)
     body = {"text": safe_text if link is None else f"{safe_text}\n{link}"}
     problem = ""
@@ -56,10 +56,11 @@ def notify(
     return f"The webhook in {NOTIFY} could not be reached: {problem}."
 
 
-def _checked(address: str) -> httpx2.URL:
+def checked_address(address: str) -> str:
+    """`address`, if it is https or of this machine. Raises ConfigError without it."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
         is_this_machine = url.scheme == "http" and url.host in _THIS_MACHINE
         if url.host and (url.scheme == "https" or is_this_machine):
-            return url
-    raise ConfigError(f"{NOTIFY} is not an https address.", hint="http is for this machine only.")
+            return address
+    raise ConfigError("is not an https address.", where=NOTIFY, hint="http is for this machine only.")
