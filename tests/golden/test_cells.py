@@ -11,6 +11,24 @@ from ragstone.golden.cells import CellError, contexts, passages
 from ragstone.golden.profile import Kinds, kind_of
 
 
+def test_quotes_of_a_phrase_or_a_passage_stay() -> None:
+    for phrase in ('"24"', '{"status": "ok"}'):
+        assert cells.phrases(phrase) == (phrase,)
+    assert contexts('"Carpe diem"') == ('"Carpe diem"',)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('{"a.md": "One.", "b.md": "Two."}', [{"id": "a.md", "text": "One."}, {"id": "b.md", "text": "Two."}]),
+        ('{"1": {"id": 30, "text": "One."}}', [{"id": 30, "text": "One."}]),
+        ('{"text": "One."}', [{"text": "One."}]),
+    ],
+)
+def test_documents_by_their_ids_keep_them(cell: str, expected: list[object]) -> None:
+    assert passages(cell) == expected
+
+
 @pytest.mark.parametrize(
     ("cell", "expected"),
     [

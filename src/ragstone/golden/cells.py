@@ -34,7 +34,7 @@ STATUSES = ("draft", "reviewed")
 _PYTHON_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_STRING.pattern})[\s,]*)*\]", re.DOTALL)
 _ARRAY = re.compile(r"(?:\[\s*)?(?:np\.|numpy\.)?array\((?P<list>\[.*\])(?:,\s*dtype=[^][()]*)?\)(?:\s*\])?", re.DOTALL)
-_BEGINS = re.compile(r"""\s*(?:[\[{"]|\(['"]|(?:np\.|numpy\.)?array\()""")
+_BEGINS = re.compile(r"""\s*(?:[\[{]|\(['"]|(?:np\.|numpy\.)?array\()""")
 _LIKE_A_LIST = re.compile(r"""\[\s*["']|\[?(?:np\.|numpy\.)?array\(|\[\s*\w{0,40}(?:Document|Node\w{0,40})\(""")
 _MAX_PYTHON_LIST = 1_000_000
 _MAX_LITERAL = 100_000
@@ -169,7 +169,10 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
         cut = "" if read.rstrip().endswith(("]", ")")) else ", perhaps because it was cut off"
         raise CellError(f"begins like a list, but can't be read as one{cut}: {shown(read)}")
     if isinstance(read, Mapping) and not _has_texts(read) and _has_texts(list(read.values())):
-        return list(read.values())
+        return [
+            {"id": name, **item} if isinstance(item, Mapping) else {"id": name, "text": item}
+            for name, item in read.items()
+        ]
     return [item for item in listed(read, split_bars=split_bars) if item is not None]
 
 
@@ -351,7 +354,9 @@ def _only_text(value: Mapping[str, object]) -> object:
 
 def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
     """The items of a list in any notation: JSON, Python's, numpy's, or text between bars."""
-    value = opened(value)
+    read = opened(value)
+    if isinstance(read, list):
+        value = read
     if value is None:
         return
     if not isinstance(value, str):
@@ -370,7 +375,7 @@ def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> It
 
 
 def opened(value: object) -> object:
-    """The list, object or quoted text that a text is as JSON, or as Python or numpy print it; else `value` itself."""
+    """The list or object that a text is as JSON, or as Python or numpy print it; else `value` itself."""
     if not isinstance(value, str) or not _BEGINS.match(value):
         return value
     text = value.strip()
@@ -378,7 +383,7 @@ def opened(value: object) -> object:
         read = decode(text)
     except NotJsonError:
         read = _python_value(text)
-    return value if read is None else read
+    return read if isinstance(read, list | dict) else value
 
 
 def _python_value(value: str) -> object:

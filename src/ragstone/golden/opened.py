@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
+from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.rows import Row
 
 SPAN_ID = "context_span_id"
@@ -44,6 +46,9 @@ def open_cells(values: Mapping[str, object]) -> dict[str, object]:
 
 def _read(text: str) -> object:
     """The object, the chat or the quoted text that is written in `text`, or `text` itself."""
+    if text.lstrip().startswith('"'):
+        with suppress(NotJsonError):
+            return decode(text)
     value = cells.opened(text)
     is_chat = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-    return value if is_chat or isinstance(value, dict | str) else text
+    return value if is_chat or isinstance(value, dict) else text
