@@ -1,6 +1,7 @@
-"""The Python of docs/recipes.md, run as printed on a finished run, with stubs in place of the other tools' packages.
+"""The recipes of docs/recipes.md, run as printed on a finished run, with stubs in place of the other tools.
 
-A stub has the parameters of the real function, so that a call which the real one would refuse is refused here.
+A stub has the parameters of the real function, so that a call which the real one would refuse is refused here. Of a
+workflow, the steps of others are checked for what they are given, and those of Ragstone are run as commands.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -17,9 +20,11 @@ from typing import Any
 
 import pandas
 import pytest
+import yaml
 
 from tests.cli.project import make_project, ragstone
 
+ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 METRICS = "faithfulness,context_recall,recall@5"
 TRACED = """
@@ -32,10 +37,20 @@ def answer(question):
 """
 
 
-def recipe(heading: str) -> str:
+def recipe(heading: str, language: str = "python") -> str:
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    (block,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return str(block)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """`text` with GitHub's expressions, by what `values` has for the part before `||`, or else after it."""
+
+    def value(expression: re.Match[str]) -> str:
+        name, _, otherwise = (part.strip() for part in expression[1].partition("||"))
+        return values[name] or otherwise.strip("'")
+
+    return re.sub(r"\$\{\{(.*?)\}\}", value, text)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +172,56 @@ def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
     assert len(expected) >= 6 * 2
     assert set(arrived.values()) == expected
     assert flushed == [True]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"), [("fail", "fail, faithfulness 0.71"), ("", "error, faithfulness unknown")]
+)
+def test_slack_gets_the_verdict_and_the_address_of_the_run(verdict: str, says: str) -> None:
+    workflow = yaml.safe_load(recipe("Slack", "yaml"))
+    gate, message = workflow["jobs"]["gate"], workflow["jobs"]["message"]
+    (step,) = message["steps"]
+    assert set(gate["outputs"]) <= set(ACTION["outputs"])
+    assert "secrets." not in json.dumps(gate)
+    values = {
+        "needs.gate.outputs.verdict": verdict,
+        "needs.gate.outputs.faithfulness": "0.71" if verdict else "",
+        "github.server_url": "https://github.com",
+        "github.repository": "acme/shop",
+        "github.run_id": "7",
+    }
+    payload = yaml.safe_load(filled(step["with"]["payload"], values))
+    assert payload == {"text": f"RAG gate of main: {says}. https://github.com/acme/shop/actions/runs/7"}
+
+
+@pytest.mark.parametrize(("part", "code"), [("de", 0), ("en", 1)])
+def test_each_job_of_a_matrix_is_a_gate_of_its_own(finished: Path, tmp_path: Path, part: str, code: int) -> None:
+    workflow = yaml.safe_load(recipe("Matrix jobs", "yaml"))
+    gate = workflow["jobs"]["gate"]
+    assert part in gate["strategy"]["matrix"]["part"]
+    (step,) = (step for step in gate["steps"] if step.get("id") == "gate")
+    assert set(step["with"]) <= set(ACTION["inputs"])
+    given = {name: filled(value, {"matrix.part": part}) for name, value in step["with"].items()}
+    assert part in given["comment-id"]
+    assert part in given["artifact-name"]
+    root = shutil.copytree(finished, tmp_path / "repo", ignore=shutil.ignore_patterns("ragstone-run"))
+    golden = root / given["golden-set"]
+    golden.parent.mkdir()
+    text = (root / "golden.jsonl").read_text(encoding="utf-8")
+    # The system knows nothing of the houses that the English set asks about.
+    golden.write_text(text if code == 0 else text.replace("house number ", "tower number x"), encoding="utf-8")
+    done = ragstone(["gate", "--golden", given["golden-set"], "--entrypoint", "python:rag:answer"], root)
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+@pytest.mark.usefixtures("processes")
+@pytest.mark.parametrize(("result", "code"), [("success", 0), ("failure", 1), ("cancelled", 1), ("skipped", 1)])
+def test_the_check_of_a_matrix_passes_only_if_all_its_jobs_do(result: str, code: int) -> None:
+    job = yaml.safe_load(recipe("Matrix jobs", "yaml"))["jobs"]["all-parts"]
+    assert (job["needs"], job["if"]) == ("gate", "always()")
+    (step,) = job["steps"]
+    environment = {name: filled(value, {"needs.gate.result": result}) for name, value in step["env"].items()}
+    assert subprocess.run(["sh", "-c", step["run"]], env=environment, check=False).returncode == code
 
 
 def test_every_python_recipe_is_run_here() -> None:
