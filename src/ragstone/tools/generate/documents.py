@@ -64,36 +64,35 @@ def read_documents(places: Sequence[Path]) -> Documents:
     listed, and the others are read. Raises ConfigError if there is no document to read, for ids that occur twice, and
     if a library is missing.
     """
-    found: dict[str, Document] = {}
+    documents: dict[str, Document] = {}
     unreadable: list[tuple[str, str]] = []
-    other = size = 0
+    other_files = size = 0
     for path, name in _named(places):
-        ending = path.suffix.lower()
-        if ending not in _ENDINGS:
-            other += 1
+        if path.suffix.lower() not in _ENDINGS:
+            other_files += 1
             continue
         try:
-            documents = [Document(own, text) for own, text in read_texts(path, name)]
+            texts = read_texts(path, name)
         except (OSError, UnreadableError) as error:
             unreadable.append((str(path), str(getattr(error, "strerror", error))))
             continue
-        for document in documents:
-            if document.id in found:
+        for document_id, text in texts:
+            if document_id in documents:
                 raise ConfigError(
-                    f"two documents have the id '{document.id}'.", where=str(path), hint="Make the ids unique."
+                    f"two documents have the id '{document_id}'.", where=str(path), hint="Make the ids unique."
                 )
-            found[document.id] = document
-            size += len(document.text)
+            documents[document_id] = Document(document_id, text)
+            size += len(text)
         if size > MAX_TEXT_CHARACTERS:
             raise ConfigError(f"more than {MAX_TEXT_CHARACTERS:,} characters of text.", where=str(path))
-    if not found:
+    if not documents:
         reason = f": {unreadable[0][0]} can't be read: {unreadable[0][1]}" if unreadable else ""
         raise ConfigError(
             f"there is no document to read{reason}.",
             where=", ".join(map(str, places)),
             hint="Name Markdown, text, HTML, PDF or DOCX files, JSON Lines with id and text, or a folder of them.",
         )
-    return Documents(tuple(found.values()), tuple(unreadable), other)
+    return Documents(tuple(documents.values()), tuple(unreadable), other_files)
 
 
 def _named(places: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -115,15 +114,15 @@ def _named(places: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 def files_below(folder: Path) -> Iterator[Path]:
     """The files in `folder` and its subfolders, sorted; no hidden ones, and no links that lead outside."""
-    found = 0
+    files = 0
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(place, name)
             if name.startswith(".") or not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
                 continue
-            found += 1
-            if found > MAX_FILES:
+            files += 1
+            if files > MAX_FILES:
                 raise ConfigError(f"has more than {MAX_FILES:,} files.", where=str(folder))
             yield path
 
@@ -228,14 +227,14 @@ def html_text(text: str) -> str:
         return text
     from lxml import etree
 
-    found = ""
+    shown = ""
     for unseen in (_UNSEEN, _UNSEEN[:2]):  # where an element that is never closed hides everything
         parser = etree.HTMLParser(target=_Reader(unseen), encoding="utf-8", huge_tree=True)
         parser.feed(text.replace(_BREAK, " ").encode("utf-8", "replace"))
-        found = _tidied(" ".join(str(parser.close()).split()).replace(_BREAK, "\n"))
-        if found:
+        shown = _tidied(" ".join(str(parser.close()).split()).replace(_BREAK, "\n"))
+        if shown:
             break
-    return found
+    return shown
 
 
 def _pdf(body: bytes) -> str:

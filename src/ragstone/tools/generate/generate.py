@@ -18,7 +18,7 @@ from ragstone.golden.sample import Review, Sample
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.tools.generate.checks import Refused, check_wording, invalid_sample, located
 from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
-from ragstone.tools.generate.near_duplicates import repeats, similar_pairs
+from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
 from ragstone.tools.generate.plan import SEARCHED, TRIES, Generated, Material, Wanted
 
@@ -104,7 +104,6 @@ class _Generation:
             missing = [(draft.number, draft.kind) for draft in drafts if draft.sample is None]
             for _ in range(len(drafts) - len(missing)):
                 progress.advance("written")
-        self._drop_late_repeats()
         for _ in range(result.wanted.count - len(self._accepted)):
             progress.advance("given up")
         result.samples = tuple(draft.sample for draft in self._accepted if draft.sample is not None)
@@ -248,7 +247,7 @@ class _Generation:
         named = dict.fromkeys(self._passages[place].document for place in draft.places)
         sources = [f"{name} sha256:{_digest(documents[name])[:12]}" for name in named]
         return Sample(
-            id=self._new_id(seed.document, drafted.question),
+            id=f"{_stem(seed.document)}-{_digest(drafted.question)[:12]}",
             question=drafted.question,
             reference=drafted.answer or None,
             reference_contexts=tuple(words for _, words in draft.evidence),
@@ -259,23 +258,6 @@ class _Generation:
             review=Review("draft"),
             provenance=f"ragstone generate {__version__}, {self._label}; {', '.join(sources)}",
         )
-
-    def _new_id(self, document: str, question: str) -> str:
-        """The document's name and the start of a digest of the question, as long as no sample has it."""
-        stem = re.sub(r"[^a-z0-9]+", "-", Path(document).stem.casefold()).strip("-")[:40].strip("-") or "q"
-        digest, length = _digest(question), 8
-        ids = {sample.id for sample in self._existing}
-        while f"{stem}-{digest[:length]}" in ids:
-            length += 1
-        return f"{stem}-{digest[:length]}"
-
-    def _drop_late_repeats(self) -> None:
-        """Refuse near-duplicates that show only now, since the weight of words depends on all questions."""
-        questions = [draft.sample.question for draft in self._accepted if draft.sample is not None]
-        late = {pair.second for pair in similar_pairs(questions)}
-        if late:
-            self._result.refused["nearly the same question is in this run"] += len(late)
-        self._accepted = [draft for place, draft in enumerate(self._accepted) if place not in late]
 
     async def _make_pairs(self) -> None:
         """A row in WikiEval's layout for each answerable question: with two worse answers, and a diluted context."""
@@ -336,6 +318,11 @@ def continued(error: JudgeError) -> JudgeError:
 def _without_fields(reason: str) -> str:
     """A reason without the names of fields, so that equal ones are counted together."""
     return re.sub(r" \([^()]*asked twice\)", " (asked twice)", reason)
+
+
+def _stem(document: str) -> str:
+    """The name of a document for an id: letters and digits, without folder and extension."""
+    return re.sub(r"[^a-z0-9]+", "-", Path(document).stem.casefold()).strip("-")[:40].strip("-") or "q"
 
 
 def _digest(text: str) -> str:

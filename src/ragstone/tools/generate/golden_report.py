@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -120,10 +121,10 @@ def _repeats(samples: Sequence[Sample]) -> Iterator[Repeat]:
     same: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         same[words_of(sample.question) or sample.question].append(sample)
-    for first, *others in same.values():
-        for second in others:
-            yield Repeat(first.id, second.id, 1.0)
-    distinct = [first for first, *_ in same.values()]
+    for members in same.values():
+        for repeat in members[1:]:
+            yield Repeat(members[0].id, repeat.id, 1.0)
+    distinct = [members[0] for members in same.values()]
     for pair in similar_pairs([sample.question for sample in distinct]):
         yield Repeat(distinct[pair.first].id, distinct[pair.second].id, pair.similarity)
 
@@ -154,17 +155,17 @@ def _names(document: str) -> Iterator[str]:
         yield tail.rpartition(".")[0] or tail
 
 
-def _is_named(name: str, names: Iterable[str]) -> bool:
+def _is_named(name: str, names: AbstractSet[str]) -> bool:
     """Whether `name` is a document, a chunk of one (``a.md#x``, ``a.md:3``, ``a-chunk-4``), or a longer path to it."""
-    rest = name.casefold().strip().removeprefix("./")
-    while rest:
-        tails = [rest, *(rest[place + 1 :] for place, sign in enumerate(rest) if sign == "/")]
+    path = name.casefold().strip().removeprefix("./")
+    while path:
+        tails = [path, *(path[place + 1 :] for place, sign in enumerate(path) if sign == "/")]
         if any(tail in names for tail in tails):
             return True
-        shorter = _CHUNK.sub("", rest)
-        if shorter == rest:
+        shorter = _CHUNK.sub("", path)
+        if shorter == path:
             return False
-        rest = shorter
+        path = shorter
     return False
 
 

@@ -42,7 +42,6 @@ _MIN_LETTERS = 4
 _WORDS_PER_TYPO = 5
 """Words. One in so many gets a typo, and at least one."""
 
-_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _WORD = re.compile(r"[^\W\d_]+")
 _SYLLABLES = tuple(consonant + vowel for consonant in "BDFGKLMNPRTVZ" for vowel in "AEIOU")
 _SYLLABLES_IN_HALF = 3
@@ -69,21 +68,18 @@ class Perturbed:
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     """`n` samples, in the order of the golden set; drafts and rows that are perturbed themselves are left out.
 
-    Systematic sampling of the samples sorted by answerability and tags, and by chance within these: each stratum has
-    its share, within one sample.
+    Answerable and unanswerable samples have their share, within one sample.
     """
     tags = {kind.tag for kind in Perturbation}
     pool = [sample for sample in golden if not sample.draft and tags.isdisjoint(sample.tags)]
     if len(pool) <= n:
         return tuple(pool)
-
-    def stratum(place: int) -> tuple[bool, list[str], float]:
-        sample = pool[place]
-        return not sample.answerable, sorted(sample.tags), _chance(seed, sample.id, "draw").random()
-
-    ranked = sorted(range(len(pool)), key=stratum)
-    chosen = [ranked[(2 * number + 1) * len(ranked) // (2 * n)] for number in range(n)]
-    return tuple(pool[place] for place in sorted(chosen))
+    order = list(range(len(pool)))
+    random.Random(seed).shuffle(order)  # noqa: S311 - a sample, not a secret
+    order.sort(key=lambda place: pool[place].answerable)
+    # Every so many of them, from the middle of the first stretch on.
+    chosen = sorted(order[(2 * number + 1) * len(order) // (2 * n)] for number in range(n))
+    return tuple(pool[place] for place in chosen)
 
 
 def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
@@ -164,17 +160,12 @@ def _typos(question: str, chance: random.Random) -> str:
 
 
 def _misspelt(word: str, chance: random.Random) -> str:
-    """`word` with one slip of the fingers after its first letter."""
-    at = chance.randrange(1, len(word))
-    letter = word[at]
-    slips = [word[:at] + word[at + 1 :], word[:at] + letter + word[at:]]  # dropped, doubled
-    if at + 1 < len(word) and letter != word[at + 1]:
-        slips.append(word[:at] + word[at + 1] + letter + word[at + 2 :])  # swapped
-    row = next((row for row in _KEY_ROWS if letter.lower() in row), None)
-    if row is not None:
-        key = row.index(letter.lower())
-        near = chance.choice([row[place] for place in (key - 1, key + 1) if 0 <= place < len(row)])
-        slips.append(word[:at] + (near.upper() if letter.isupper() else near) + word[at + 1 :])  # the next key
+    """`word` with one slip of the fingers after its first letter: one dropped, doubled, or swapped with the next."""
+    place = chance.randrange(1, len(word))
+    before, letter, after = word[:place], word[place], word[place + 1 :]
+    slips = [before + after, before + letter + letter + after]
+    if after and after[0] != letter:
+        slips.append(before + after[0] + letter + after[1:])
     return chance.choice(slips)
 
 

@@ -94,23 +94,23 @@ def require_writer(settings: JudgeSettings) -> None:
 
 def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
     """The cost if no draft is refused, and if every question takes all its tries."""
-    passage = mean(len(one.text) for one in material.passages)
+    size = mean(len(passage.text) for passage in material.passages)
     counts = Counter(wanted.counts())
     single, paired, unanswerable = (counts[kind] for kind in Kind)
     answerable = single + paired
     drafts = [
-        PlannedCalls(prompts.DRAFT_QUESTION, single, passage, 200),
-        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * passage, 250),
-        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, passage, 50),
+        PlannedCalls(prompts.DRAFT_QUESTION, single, size, 200),
+        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * size, 250),
+        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
         PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * passage, 30),
+        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30),
         PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
         PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
     ]
     pairs = []
     if wanted.pairs:
         pairs = [
-            PlannedCalls(prompts.DRAFT_WORSE, answerable, _QUESTION + _ANSWER + 1.5 * passage, 150),
+            PlannedCalls(prompts.DRAFT_WORSE, answerable, _QUESTION + _ANSWER + 1.5 * size, 150),
             PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 3 * _ANSWER, 90),
         ]
     all_tries = [replace(planned, calls=planned.calls * TRIES) for planned in drafts]
