@@ -21,7 +21,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import Policy, default_policy
 from ragstone.gate.verdict import Status
 from ragstone.history.lines import FigurePart, MeanPart, RunLine, WindowPart
-from ragstone.tools.monitor.findings import WINDOWS, judge_window
+from ragstone.tools.monitor.findings import WINDOWS, judge_window, values_before
 
 QUESTIONS = 200
 YEAR = 365
@@ -114,7 +114,8 @@ def alerts(scenario: Scenario, rng: np.random.Generator, count: int, policy: Pol
     past: list[RunLine] = []
     alerted = []
     for line, scores in scenario.days(rng, count):
-        verdict = judge_window(line, scores, past[-2 * WINDOWS :], policy)
+        before = values_before(line, past[-2 * WINDOWS :], policy)
+        verdict = judge_window(line, scores, before, policy)
         failed = {check.metric or "" for check in verdict.checks if check.status is Status.FAIL}
         assert line.window is not None
         past.append(line.model_copy(update={"window": line.window.model_copy(update={"alerts": tuple(failed)})}))

@@ -14,7 +14,6 @@ from ragstone.gate.policy_table import LogField
 from ragstone.golden.sample import Turn
 from ragstone.tools.monitor.interactions import (
     BAD_FIELD,
-    BAD_TIME,
     EMPTY,
     NAMES,
     BadRecord,
@@ -43,12 +42,12 @@ def test_times_in_any_form_are_in_utc(time: object) -> None:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"query": "q"}, BAD_TIME),
-        ({"query": "q", "timestamp": "yesterday"}, BAD_TIME),
-        ({"query": "q", "timestamp": 1e300}, BAD_TIME),
+        ({"query": "q"}, BAD_FIELD.format("timestamp")),
+        ({"query": "q", "timestamp": "yesterday"}, BAD_FIELD.format("timestamp")),
+        ({"query": "q", "timestamp": 1e300}, BAD_FIELD.format("timestamp")),
         ({"timestamp": T, "level": "info"}, EMPTY),
         ({"timestamp": T, "feedback": True}, EMPTY),
-        ({"timestamp": T, "query": "q", "sources": "['One text.', 'Tw"}, BAD_FIELD),
+        ({"timestamp": T, "query": "q", "sources": "['One text.', 'Tw"}, BAD_FIELD.format("sources")),
     ],
 )
 def test_what_is_no_interaction_says_why(record: dict[str, Any], problem: str) -> None:

@@ -15,9 +15,9 @@ import pytest
 import ragstone
 from ragstone.errors import ConfigError
 from ragstone.tools.monitor import window as windows
-from ragstone.tools.monitor.interactions import BAD_TIME, EMPTY
+from ragstone.tools.monitor.interactions import BAD_FIELD, EMPTY
 from ragstone.tools.monitor.logs import NOT_JSON, NOT_OBJECT, TOO_LONG
-from ragstone.tools.monitor.window import NO_MATCH, period_before
+from ragstone.tools.monitor.window import INSIDE, NO_MATCH, OUTSIDE, period_before
 from tests.tools.monitor.production import START, logged, values, watch, write
 
 
@@ -41,7 +41,7 @@ def test_the_figures_of_a_window(tmp_path: Path) -> None:
             "errors": 0.25, "without_sources": 1 / 2, "without_results": 1 / 3, "abstentions": 1 / 3,
         }
     )  # fmt: skip
-    assert (monitored.logs[0].inside, monitored.logs[0].outside) == (4, 1)
+    assert monitored.counts == {INSIDE: 4, OUTSIDE: 1}
 
 
 def test_an_interaction_counts_once_in_whatever_files_it_is(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_interaction_counts_once_in_whatever_files_it_is(tmp_path: Path) -> N
     packed = tmp_path / "a.jsonl.1.gz"
     packed.write_bytes(gzip.compress(log.read_bytes()))
     monitored = watch(tmp_path, str(tmp_path / "a.jsonl*"))
-    assert [(Path(log.name).name, log.inside) for log in monitored.logs] == [("a.jsonl", 50), ("a.jsonl.1.gz", 50)]
+    assert monitored.counts == {INSIDE: 100}
     assert values(monitored)["questions"] == 50
 
 
@@ -63,9 +63,9 @@ def test_bad_lines_are_counted_by_what_is_wrong_with_them(tmp_path: Path) -> Non
         ):  # fmt: skip
             file.write(record + b"\n")
         file.write(json.dumps(logged(0.3))[:40].encode())  # still being written
-    read = watch(tmp_path, log).logs[0]
-    assert read.inside == 1
-    assert read.problems == {NOT_JSON: 3, NOT_OBJECT: 2, BAD_TIME: 2, EMPTY: 1, TOO_LONG: 1}
+    bad_time = BAD_FIELD.format("timestamp")
+    counts = {INSIDE: 1, NOT_JSON: 3, NOT_OBJECT: 2, bad_time: 2, EMPTY: 1, TOO_LONG: 1}
+    assert watch(tmp_path, log).counts == counts
 
 
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     text = "".join(json.dumps({**record, "x": random.random()}) + "\n" for record in day_of(500)).encode()
     packed = gzip.compress(text)
     (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) // 2])
-    read = watch(tmp_path, tmp_path / "a.jsonl.gz").logs[0]
-    assert "damaged" in (read.damage or "")
-    assert 0 < read.inside < 500
+    counts = watch(tmp_path, tmp_path / "a.jsonl.gz").counts
+    assert 0 < counts[INSIDE] < 500
+    assert any("a.jsonl.gz is cut short or damaged" in what for what in counts)
 
 
 @pytest.mark.parametrize("ending", ["json", "csv"])
@@ -98,7 +98,7 @@ def test_traces_are_read_and_a_broken_one_is_counted(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", [good, {"resourceSpans": [{"scopeSpans": "broken"}]}])
     monitored = watch(tmp_path, log)
     assert values(monitored)["latency_mean"] == 2.0
-    assert monitored.logs[0].problems == {BAD_TIME: 1}
+    assert monitored.counts == {INSIDE: 1, BAD_FIELD.format("timestamp"): 1}
 
 
 def test_feedback_that_comes_later_belongs_to_its_interaction(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_feedback_that_comes_later_belongs_to_its_interaction(tmp_path: Path) ->
     ragstone.log_interaction(id=number, feedback=False, timestamp=START, path=log)
     ragstone.log_interaction(id="nobody", feedback=True, timestamp=START, path=log)
     monitored = watch(tmp_path, log)
-    assert monitored.logs[0].problems == {NO_MATCH: 1}
+    assert monitored.counts == {INSIDE: 2, NO_MATCH: 1}
     assert (values(monitored)["questions"], values(monitored)["bad_feedback"]) == (2, 1.0)
 
 

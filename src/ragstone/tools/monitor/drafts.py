@@ -127,10 +127,8 @@ def _draft(interaction: Interaction, reasons: Sequence[str], window: str, redact
 
 def _append(file: Path, drafts: Sequence[Sample]) -> None:
     """Add drafts to the end of `file`, in one step; what is in it stays as it is, byte for byte."""
-    before = ""
     with disk_errors(file, "can't be written"):
-        if file.exists():
-            before = read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8")
+        before = read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8") if file.exists() else ""
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"

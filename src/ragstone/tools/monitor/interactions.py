@@ -20,9 +20,8 @@ from ragstone.history.lines import Time
 from ragstone.judge.offline.statements import answer_abstains
 from ragstone.system.worker.returns import MAX_CONTEXTS, at_path
 
-BAD_TIME = "without a time that can be read"
-BAD_FIELD = "with a question, an answer or sources that can't be read"
-EMPTY = "with neither question, answer, error nor feedback"
+BAD_FIELD = "lines whose {} can't be read"
+EMPTY = "lines with neither question, answer, error nor feedback"
 
 _MAX_LABEL = 80
 _MAX_LATENCY_S = 86_400.0
@@ -41,7 +40,7 @@ NAMES: Mapping[LogField, tuple[str, ...]] = MappingProxyType(
 
 
 class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
-    """A record that is not an interaction; its text ends "12 lines …"."""
+    """A record that is not an interaction; its text names such lines."""
 
 
 def _label(value: object) -> str:
@@ -132,8 +131,7 @@ def read_interaction(record: Mapping[str, Any], columns: Mapping[LogField, str])
     try:
         interaction = Interaction.model_validate(fields)
     except ValidationError as error:
-        is_time = any(problem["loc"][0] == "timestamp" for problem in error.errors(include_url=False))
-        raise BadRecord(BAD_TIME if is_time else BAD_FIELD) from None
+        raise BadRecord(BAD_FIELD.format(error.errors(include_url=False)[0]["loc"][0])) from None
     if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
         raise BadRecord(EMPTY)
     says = [interaction.id, interaction.timestamp.isoformat(), interaction.question]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from ragstone.history.lines import FigurePart, RunLine, WindowPart
 from ragstone.pipeline.history import damage, line_of, trimmed
 from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.drafts import Drafts, add_drafts, read_samples
-from ragstone.tools.monitor.findings import comparable_windows, judge_window
-from ragstone.tools.monitor.logs import LogRead, log_files
+from ragstone.tools.monitor.findings import judge_window, values_before
+from ragstone.tools.monitor.logs import log_files
 from ragstone.tools.monitor.sample import judge_sample
 from ragstone.tools.monitor.window import Period, Window, figures_of, read_window
 
@@ -41,13 +41,16 @@ class MonitorPlan:
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """A window, by its line of the history, the verdict on it, and what it is compared with, the oldest first."""
+    """A window, by its line of the history, the verdict on it, and the values that it is compared with, by figure.
+
+    `counts` says how often what was read of the logs.
+    """
 
     name: str
     line: RunLine
     verdict: GateVerdict
-    before: Sequence[RunLine]
-    logs: Sequence[LogRead]
+    before: Mapping[str, Sequence[float]]
+    counts: Mapping[str, int]
     notes: Sequence[str]
     run: RunDirectory | None = None
     drafts: Drafts | None = None
@@ -62,18 +65,20 @@ async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) ->
     policy = plan.policy
     samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
     history = read_history(plan.history)
-    window, logs = read_window(log_files(plan.logs), plan.period, policy.monitor)
+    window, counts = read_window(log_files(plan.logs), plan.period, policy.monitor)
     run = await judge_sample(window, settings, context, plan.out / plan.period.name.replace(" ", "-"))
     scores = None if run is None else run.scores()
-    undecided = _line(window, run, scores, policy)
-    verdict = judge_window(undecided, scores, history.windows, policy)
-    line = _decided(undecided, verdict)
+    line = _line(window, run, scores, policy)
+    before = values_before(line, history.windows, policy)
+    verdict = judge_window(line, scores, before, policy)
+    failed = {check.metric: None for check in verdict.checks if check.status is Status.FAIL}
+    alerted = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
+    line = line.model_copy(update={"verdict": verdict.status.value, "window": alerted})
     drafts = None
     if plan.drafts is not None and samples is not None:
         drafts = add_drafts(plan.drafts, samples, window, scores, policy, context.redact)
     write_history(plan.history, trimmed(history.with_run(line, None), policy))
-    before = comparable_windows(line, history.windows, policy)
-    return Monitored(plan.period.name, line, verdict, before, logs, tuple(damage(history)), run, drafts)
+    return Monitored(plan.period.name, line, verdict, before, counts, tuple(damage(history)), run, drafts)
 
 
 def _line(window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy) -> RunLine:
@@ -86,10 +91,3 @@ def _line(window: Window, run: RunDirectory | None, scores: RunScores | None, po
         line = line_of(run, run.manifest, scores, policy).model_copy(update={"run": name, "time": period.start})
         figures |= {metric: FigurePart(value=part.mean, n=part.n) for metric, part in line.metrics.items()}
     return line.model_copy(update={"eligible": False, "window": WindowPart(end=period.end, figures=figures)})
-
-
-def _decided(line: RunLine, verdict: GateVerdict) -> RunLine:
-    """`line` with the verdict, and the names of what failed: later windows are not compared with those values."""
-    failed = {check.metric: None for check in verdict.checks if check.status is Status.FAIL}
-    window = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
-    return line.model_copy(update={"verdict": verdict.status.value, "window": window})

@@ -11,7 +11,7 @@ import numpy as np
 from ragstone.gate.findings import Finding, Level
 from ragstone.report.escape import encodable, markdown_inline
 from ragstone.report.templates import render_text_template
-from ragstone.tools.monitor.findings import WINDOWS, values_before
+from ragstone.tools.monitor.findings import WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
 from ragstone.tools.monitor.window import figure_title, show_figure
 
@@ -61,7 +61,7 @@ def _findings(monitored: Monitored) -> list[Finding]:
 
 def _rows(monitored: Monitored) -> Iterator[Row]:
     for name, part in monitored.line.figures.items():
-        before = values_before(name, monitored.line, monitored.before)[-WINDOWS:]
+        before = monitored.before[name][-WINDOWS:]
         yield name, part.value, float(np.mean(before)) if before else None
 
 
@@ -73,7 +73,7 @@ def monitor_json(monitored: Monitored) -> str:
         "reason": monitored.verdict.reason,
         "findings": findings,
         "before": {name: mean for name, _, mean in _rows(monitored)},
-        "logs": [asdict(log) for log in monitored.logs],
+        "read": monitored.counts,
         "drafts": monitored.drafts and asdict(monitored.drafts),
         "run": monitored.run and str(monitored.run.path),
     }

@@ -104,7 +104,7 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     ids = {span.id for span in spans}
     root = next((span for span in spans if span.parent not in ids), spans[0])
     attributes = [root.attributes, *(span.attributes for span in spans if span is not root)]
-    newest_first = [attributes[0], *(values for values in reversed(attributes[1:]) if _kind(values) == "LLM")]
+    newest_first = [attributes[0], *attributes[:0:-1]]
     is_failure = root.status.code in (2, "STATUS_CODE_ERROR")
     record = {
         "id": root.trace,

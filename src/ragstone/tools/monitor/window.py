@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,12 +23,14 @@ from ragstone.metrics.registry import metric_title
 from ragstone.system import payload
 from ragstone.system.response import Response
 from ragstone.tools.monitor.interactions import BadRecord, Interaction, read_interaction
-from ragstone.tools.monitor.logs import LogRead, read_log
+from ragstone.tools.monitor.logs import read_log
 
 MAX_INTERACTIONS = 200_000
 """In a window: they are in memory, without the texts of those that are not in the sample."""
 
-NO_MATCH = "with feedback on no interaction of the window"
+INSIDE = "interactions in the window"
+OUTSIDE = "interactions outside it"
+NO_MATCH = "lines with feedback on no interaction of the window"
 
 _LENGTH = re.compile(r"([1-9]\d{0,3})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -99,44 +103,34 @@ class Window:
         self.responses = {key: self.responses[key] for key in keys}
 
 
-def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> tuple[Window, tuple[LogRead, ...]]:
-    """The window of `period` in `files`, and what was read of each.
+def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> tuple[Window, Counter[str]]:
+    """The window of `period` in `files`, and how often what was read.
 
     Raises ConfigError for a file that can't be opened, and for more than MAX_INTERACTIONS interactions.
     """
     window = Window(period, rules.sample)
-    reads = []
-    feedback: dict[str, tuple[float | None, LogRead]] = {}
-    for path in files:
-        read = LogRead(str(path))
-        reads.append(read)
-        for record in read_log(path, read):
-            try:
-                interaction = read_interaction(record, rules.columns)
-            except BadRecord as problem:
-                read.problems[str(problem)] += 1
-                continue
-            if not period.start <= interaction.timestamp < period.end:
-                read.outside += 1
-            elif interaction.is_feedback:
-                feedback[interaction.id] = interaction.feedback, read
-            else:
-                read.inside += 1
-                window.add(interaction)
+    counts = Counter[str]()
+    feedback: dict[str, float | None] = {}
+    for record in chain.from_iterable(read_log(path, counts) for path in files):
+        try:
+            interaction = read_interaction(record, rules.columns)
+        except BadRecord as problem:
+            counts[str(problem)] += 1
+            continue
+        is_inside = period.start <= interaction.timestamp < period.end
+        if is_inside and interaction.is_feedback:
+            feedback[interaction.id] = interaction.feedback
+            continue
+        counts[INSIDE if is_inside else OUTSIDE] += 1
+        if is_inside:
+            window.add(interaction)
     window.cut_sample()
-    _add_feedback(window, feedback)
-    return window, tuple(reads)
-
-
-def _add_feedback(window: Window, feedback: Mapping[str, tuple[float | None, LogRead]]) -> None:
-    """Add what users said later to the interactions with the same id."""
-    keys = {interaction.id: key for key, interaction in window.interactions.items()}
-    for identity, (value, read) in feedback.items():
-        if identity in keys:
-            rated = window.interactions[keys[identity]].model_copy(update={"feedback": value})
-            window.interactions[rated.key] = rated
-        else:
-            read.problems[NO_MATCH] += 1
+    for key, interaction in window.interactions.items():
+        if interaction.id in feedback:
+            update = {"feedback": feedback.pop(interaction.id)}
+            window.interactions[key] = interaction.model_copy(update=update)
+    counts[NO_MATCH] += len(feedback)
+    return window, +counts
 
 
 def judgeable_response(interaction: Interaction) -> Response | None:
@@ -197,15 +191,16 @@ def show_figure(name: str, value: float | None) -> str:
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
     """The figures of `window` by name, in the order of TITLES. What is not logged has none."""
     interactions = window.interactions.values()
-    people = ({one.user_id for one in interactions}, {one.session_id for one in interactions})
-    for name, count in zip(COUNTS, (len(interactions), *(len(ids - {""}) for ids in people)), strict=True):
-        if count or name == "questions":
-            yield name, FigurePart(value=count)
+    yield "questions", FigurePart(value=len(interactions))
+    for name, identity in (("users", "user_id"), ("sessions", "session_id")):
+        people = {getattr(one, identity) for one in interactions} - {""}
+        if people:
+            yield name, FigurePart(value=len(people))
     latencies = sorted(one.latency_s for one in interactions if one.latency_s is not None)
     if latencies:
         p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
-        for name, value in zip(LATENCIES, (float(np.mean(latencies)), p95), strict=True):
-            yield name, FigurePart(value=value, n=len(latencies))
+        yield "latency_mean", FigurePart(value=float(np.mean(latencies)), n=len(latencies))
+        yield "latency_p95", FigurePart(value=p95, n=len(latencies))
     for name, counts in SHARES.items():
         hits = [hit for hit in (counts(one, rules) for one in interactions) if hit is not None]
         if hits:
