@@ -19,7 +19,7 @@ from ragstone.judge.judgements import (
     Verdict,
 )
 from ragstone.metrics import ranking
-from ragstone.metrics.evidence import Found, distinct, locate, words
+from ragstone.metrics.evidence import EvidencePlace, distinct, locate, words
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -31,7 +31,7 @@ BEFORE = "The town lies on both banks of a slow river."
 AFTER = "Its market is held on the square behind the old mill."
 
 
-def found(evidence: str, *contexts: str) -> Found:
+def found(evidence: str, *contexts: str) -> EvidencePlace:
     (one,) = locate((evidence,), contexts)
     return one
 
@@ -66,15 +66,15 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
     ],
 )
 def test_which_contexts_hold_the_evidence(evidence: str, contexts: tuple[str, ...], held: bool) -> None:
-    assert found(evidence, *contexts).held is held
+    assert found(evidence, *contexts).retrieved is held
 
 
 def test_where_the_evidence_is() -> None:
-    assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == Found(share=1.0, complete=2, carriers=(2,))
-    assert found(FACT, OTHER, AFTER) == found("…", "…") == Found(share=0.0, complete=None, carriers=())
+    assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == EvidencePlace(share=1.0, complete=2, carriers=(2,))
+    assert found(FACT, OTHER, AFTER) == found("…", "…") == EvidencePlace(share=0.0, complete=None, carriers=())
     assert [one.complete for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
     half = found(FACT, OTHER, f"{BEFORE} {' '.join(FACT.split()[:9])}")
-    assert (half.held, half.first, half.carriers) == (False, None, (2,))
+    assert (half.retrieved, half.first, half.carriers) == (False, None, (2,))
     assert half.share == pytest.approx(9 / 16)
     assert words("ﬁnal Größe") == ("final", "grösse")
     assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
@@ -83,11 +83,11 @@ def test_where_the_evidence_is() -> None:
 def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> None:
     for at in range(1, len(FACT)):
         first, second = f"{BEFORE} {FACT[:at]}", f"{FACT[at:]} {AFTER}"
-        assert found(FACT, second, OTHER, first).held, at
-        assert found(FACT, first, OTHER, second).held, at
+        assert found(FACT, second, OTHER, first).retrieved, at
+        assert found(FACT, first, OTHER, second).retrieved, at
         if len(FACT) // 4 < at < 3 * len(FACT) // 4:
-            assert not found(FACT, first, OTHER).held, at
-            assert not found(FACT, second, OTHER).held, at
+            assert not found(FACT, first, OTHER).retrieved, at
+            assert not found(FACT, second, OTHER).retrieved, at
 
 
 @given(st.lists(st.integers(min_value=30, max_value=80), min_size=1, max_size=6), st.randoms())
@@ -99,14 +99,14 @@ def test_no_cut_of_a_text_loses_any_part_of_it(sizes: list[int], draw: random.Ra
         start += size
     chunks.append(text[start:])
     draw.shuffle(chunks)
-    assert all(one.held for one in locate((BEFORE, FACT, AFTER, OTHER), tuple(chunks)))
+    assert all(one.retrieved for one in locate((BEFORE, FACT, AFTER, OTHER), tuple(chunks)))
 
 
 def test_texts_that_repeat_themselves_take_no_longer_than_others() -> None:
     row = "0 " * 90
-    assert found(row, row).held
+    assert found(row, row).retrieved
     many = "0 " * 50_000
-    assert not found(many, *[many[: 2 * n] for n in range(1000, 1200)]).held
+    assert not found(many, *[many[: 2 * n] for n in range(1000, 1200)]).retrieved
 
 
 # -- retrieval metrics by text ----------------------------------------------------------------------------------------

@@ -47,9 +47,9 @@ def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tu
 
 def is_doubt(check: Check, alpha: float, look: Look) -> bool:
     """Whether more answers could decide a drop, even where it passes if nothing is asked again."""
-    if check.kind not in CHANGES or check.p_value is None:
+    if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
         return False
-    return AT_ONCE * alpha < check.p_value <= look.ask * alpha and check.is_beyond
+    return AT_ONCE * alpha < check.p_value <= look.ask * alpha
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:

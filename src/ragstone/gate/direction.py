@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ragstone.gate.verdict import Check, CheckKind, Interval
+from ragstone.gate.verdict import Check, CheckKind
 
 _ROUND = 12
 """Decimals of a level that was turned around twice: 1 − (1 − 0.15) is not 0.15 in binary."""
@@ -41,14 +41,17 @@ LOWER = Direction(True, CheckKind.CEILING, CheckKind.RISE, "max", "max_rise", "a
 
 def as_reported(check: Check) -> Check:
     """A floor or drop of 1 − score, as the ceiling or rise of the score."""
-    level = check.kind is CheckKind.FLOOR
-    turn = LOWER.shown if level else LOWER.shown_change
-    found = check.interval
+    is_level = check.kind is CheckKind.FLOOR
+    kind = LOWER.level if is_level else LOWER.change
+    turn = LOWER.shown if is_level else LOWER.shown_change
+    interval = check.interval
+    if interval is not None:
+        interval = replace(interval, low=turn(interval.high), high=turn(interval.low))
     return replace(
         check,
-        kind=LOWER.level if level else LOWER.change,
+        kind=kind,
         estimate=None if check.estimate is None else turn(check.estimate),
-        interval=None if found is None else Interval(turn(found.high), turn(found.low), found.confidence, found.method),
+        interval=interval,
         threshold=None if check.threshold is None else turn(check.threshold),
         current=None if check.current is None else LOWER.shown(check.current),
         baseline=None if check.baseline is None else LOWER.shown(check.baseline),

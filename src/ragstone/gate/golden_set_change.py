@@ -43,10 +43,9 @@ class GoldenSetChange:
         """``18 questions are gone, 4 reworded.``; empty if nothing changed."""
         if not self.counts:
             return ""
-        first, *others = self.counts
-        number, _, word = first.partition(" ")
+        number, _, word = self.counts[0].partition(" ")
         questions = "question is" if number == "1" else "questions are"
-        return f"{', '.join([f'{number} {questions} {word}', *others])}."
+        return f"{', '.join([f'{number} {questions} {word}', *self.counts[1:]])}."
 
 
 def golden_set_change(
@@ -56,21 +55,35 @@ def golden_set_change(
 
     `renamed` maps those ids to the baseline's own; `drafts` are the samples of the run that count in no check.
     """
-    common = [name for name in baseline.samples if name in current.samples]
-    asked_alike = [name for name in common if same_question(current, baseline, name)]
-    missing = [name for name in baseline.samples if name not in current.samples]
+    common = [sample_id for sample_id in baseline.samples if sample_id in current.samples]
+    same = [sample_id for sample_id in common if same_question(current, baseline, sample_id)]
+    missing = [sample_id for sample_id in baseline.samples if sample_id not in current.samples]
     drafted = _drafted(missing, baseline, drafts)
-    ids_now = current.samples.keys() | (set() if drafts is None else drafts.samples.keys())
-    ids_before = {renamed.get(name, name) for name in baseline.samples}
-    moved = [name for name in asked_alike if name in renamed]
+    undrafted = len(missing) - drafted
     return GoldenSetChange(
-        gone=len(missing) - drafted - left_out(current, len(missing) - drafted, len(baseline.samples)),
+        gone=undrafted - left_out(current, undrafted, len(baseline.samples)),
         drafts=drafted,
-        reworded=len(common) - len(asked_alike),
-        relabelled=sum(_is_relabelled(current, baseline, name) for name in asked_alike),
-        swapped=sum(name in ids_before or renamed[name] in ids_now for name in moved),
+        reworded=len(common) - len(same),
+        relabelled=sum(_is_relabelled(current, baseline, sample_id) for sample_id in same),
+        swapped=_swapped(same, current, baseline, renamed, drafts),
         new=len(current.samples) - len(common),
     )
+
+
+def _swapped(
+    same: Collection[str],
+    current: RunScores,
+    baseline: RunScores,
+    renamed: Mapping[str, str],
+    drafts: RunScores | None,
+) -> int:
+    """How many of the questions that are the `same` stand under the id of another question."""
+    ids = set(current.samples)
+    if drafts is not None:
+        ids |= drafts.samples.keys()
+    baseline_ids = {renamed.get(sample_id, sample_id) for sample_id in baseline.samples}
+    moved = [sample_id for sample_id in same if sample_id in renamed]
+    return sum(sample_id in baseline_ids or renamed[sample_id] in ids for sample_id in moved)
 
 
 def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
@@ -103,10 +116,10 @@ def _drafted(missing: Collection[str], baseline: RunScores, drafts: RunScores | 
     return sum(name in drafts.samples or baseline.samples[name].content_hash in contents for name in missing)
 
 
-def _is_relabelled(current: RunScores, baseline: RunScores, name: str) -> bool:
+def _is_relabelled(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether the labels of a question differ; not if only its group does, which no score depends on."""
-    if same_content(current, baseline, name):
+    if same_content(current, baseline, sample_id):
         return False
-    now = current.samples[name]
-    then = baseline.samples[name]
-    return now.parts != then.parts or now.group == then.group
+    facts = current.samples[sample_id]
+    baseline_facts = baseline.samples[sample_id]
+    return facts.parts != baseline_facts.parts or facts.group == baseline_facts.group

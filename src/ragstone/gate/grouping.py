@@ -15,12 +15,13 @@ from ragstone.stats.intervals import mean_interval
 
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
     """A label for every sample; a sample without a group is its own group. None: there are no groups."""
-    names = groups_of(run, ids)
-    named = sorted({name for name in names if name is not None})
-    if not named:
+    groups = groups_of(run, ids)
+    names = sorted({name for name in groups if name is not None})
+    if not names:
         return None
-    label_of = {name: len(ids) + index for index, name in enumerate(named)}
-    return np.array([index if name is None else label_of[name] for index, name in enumerate(names)], dtype=np.int64)
+    label_of = {name: len(ids) + index for index, name in enumerate(names)}
+    labels = [index if name is None else label_of[name] for index, name in enumerate(groups)]
+    return np.array(labels, dtype=np.int64)
 
 
 def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
@@ -35,14 +36,14 @@ def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
     """`current` with the groups that its samples have in `baseline`, so that no edit of groups hides a loss."""
-    moved = {
-        name: replace(facts, group=then.group)
-        for name, facts in current.samples.items()
-        if (then := baseline.samples.get(name)) is not None and then.group != facts.group and then.parts and facts.parts
-    }
-    if moved:
-        return replace(current, samples={**current.samples, **moved})
-    return current
+    samples = dict(current.samples)
+    for sample_id, facts in current.samples.items():
+        baseline_facts = baseline.samples.get(sample_id)
+        if baseline_facts is None or not baseline_facts.parts or not facts.parts:
+            continue
+        if baseline_facts.group != facts.group:
+            samples[sample_id] = replace(facts, group=baseline_facts.group)
+    return replace(current, samples=samples)
 
 
 def mean_of(

@@ -25,22 +25,31 @@ from ragstone.metrics.registry import find_metric
 _FACTS = LEVELS | {CheckKind.QUESTIONS}
 """What is known of these questions can be all that there is to know, even where it does not fail the run."""
 _LOSSES = CHANGES | {CheckKind.DRIFT}
-_TOLD = {*LEVELS, *CHANGES, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
+_EXPLAINED = {*LEVELS, *CHANGES, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
 """What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
 
-_BROKE = {
-    Side.RETRIEVAL: ("retrieval broke", "retrieval falls short"),
-    Side.GENERATION: ("answers got worse", "answers fall short"),
-    Side.BOTH: ("retrieval and answers got worse", "retrieval and answers fall short"),
+_FALLS_SHORT = {
+    Side.RETRIEVAL: "retrieval falls short",
+    Side.GENERATION: "answers fall short",
+    Side.BOTH: "retrieval and answers fall short",
 }
+"""What a half does that misses its limits, without a baseline."""
+_BROKE = {
+    Side.RETRIEVAL: "retrieval broke",
+    Side.GENERATION: "answers got worse",
+    Side.BOTH: "retrieval and answers got worse",
+}
+"""What a half did that is worse than in the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What happened and whether it blocks (`lead`, which may end with a colon), and the `fact` behind it."""
+    """Line one of a report."""
 
     lead: str
+    """What happened and whether it blocks; it may end with a colon."""
     fact: str
+    """The fact behind it."""
 
     def __str__(self) -> str:
         return f"{self.lead} {self.fact}"
@@ -61,75 +70,103 @@ def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisor
 
 def _headline(verdict: GateVerdict, samples: int, answers: int, *, advisory: bool) -> Headline:
     blocked = "Failed, but not blocked:" if advisory else "Blocked:"
-    bad = [check for check in verdict.checks if check.blocks and check.status is verdict.status]
-    reason = _capital(bad[0].reason if bad else verdict.reason)
+    ending = [check for check in verdict.checks if check.blocks and check.status is verdict.status]
     if verdict.status is Status.PASS:
         return _passed(verdict, samples)
     if verdict.status is Status.ERROR:
-        is_unanswered = any(check.kind is CheckKind.ANSWERS for check in bad)
+        reason = _capital(ending[0].reason if ending else verdict.reason)
+        is_unanswered = any(check.kind is CheckKind.ANSWERS for check in ending)
         return Headline(blocked if is_unanswered else f"{blocked} nothing is decided.", reason)
     if verdict.status is Status.INCONCLUSIVE:
-        lead = "Blocked: not settled." if verdict.inconclusive_blocks and not advisory else "Not blocked, but look:"
-        if not bad or (bad[0].kind in _FACTS and not bad[0].unsettled):
-            return Headline(lead, _said(bad[0]) if bad else reason)
-        asked = f"Asked {answers} times, not settled." if answers > 1 else "Not settled."
-        return Headline(lead, f"{_said(bad[0])} {asked}")
-    reasons = {check.name: _capital(check.reason) for check in bad}
+        return _inconclusive(verdict, ending, answers, advisory=advisory)
+    return _failed(verdict, ending, samples, blocked)
+
+
+def _inconclusive(verdict: GateVerdict, ending: Sequence[Check], answers: int, *, advisory: bool) -> Headline:
+    lead = "Not blocked, but look:"
+    if verdict.inconclusive_blocks and not advisory:
+        lead = "Blocked: not settled."
+    if not ending:
+        return Headline(lead, _capital(verdict.reason))
+    first = ending[0]
+    if first.kind in _FACTS and not first.unsettled:
+        return Headline(lead, _sentence(first))
+    end = f"Asked {answers} times, not settled." if answers > 1 else "Not settled."
+    return Headline(lead, f"{_sentence(first)} {end}")
+
+
+def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked: str) -> Headline:
+    reasons = {check.name: _capital(check.reason) for check in failed}
     if "system.answers" in reasons:  # none, or the same to all: the causes of the samples only follow from that
         return Headline(blocked, reasons["system.answers"])
-    attribution = verdict.explanation.attribution if any(check.kind in _TOLD for check in bad) else None
+    attribution = None
+    if any(check.kind in _EXPLAINED for check in failed):
+        attribution = verdict.explanation.attribution
     if attribution is None or attribution.cause is None:
-        return Headline(blocked, _reason_without_cause(bad, reasons, reason))
+        return Headline(blocked, _reason_without_cause(verdict, failed, reasons))
     changed = verdict.is_compared
-    broke = f"{blocked} {_BROKE.get(attribution.side, ('scores fell', 'scores are too low'))[0 if changed else 1]}."
+    outcome = _BROKE.get(attribution.side, "scores fell")
+    if not changed:
+        outcome = _FALLS_SHORT.get(attribution.side, "scores are too low")
+    lead = f"{blocked} {outcome}."
     if attribution.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in reasons:
-        return Headline(broke, reasons["system.unanswered"])
+        return Headline(lead, reasons["system.unanswered"])
     sentence = cause_sentence(attribution.cause, verdict.explanation.retrieval, samples, changed=changed)
-    counts = f" {_changes(verdict)}." if "questions.broken" in reasons else ""
-    return Headline(broke, f"{sentence}{counts}")
+    if "questions.broken" in reasons:
+        sentence = f"{sentence} {_changes(verdict)}."
+    return Headline(lead, sentence)
 
 
-def _reason_without_cause(bad: Sequence[Check], reasons: Mapping[str, str], reason: str) -> str:
-    must_pass = [check.sample or "" for check in bad if check.kind is CheckKind.MUST_PASS]
+def _reason_without_cause(verdict: GateVerdict, failed: Sequence[Check], reasons: Mapping[str, str]) -> str:
+    must_pass = [check.sample or "" for check in failed if check.kind is CheckKind.MUST_PASS]
     if "system.error_rate" in reasons:
         return reasons["system.error_rate"]
     if len(must_pass) > 1:
         return f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
     if "questions.broken" in reasons:
         return reasons["questions.broken"]
-    if bad:
-        return _said(bad[0])
-    return reason
+    if not failed:
+        return _capital(verdict.reason)
+    return _sentence(failed[0])
 
 
-def cause_sentence(found: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
+def cause_sentence(cause: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
     """``The evidence is no longer retrieved for 105 of 115 questions.``
 
     It counts all samples that show it, which other sentences may count too.
     """
-    seen = max(found.count, found.seen)
-    if retrieval is not None and found.cause == Cause.RANKED_LOW:
-        seen = max(found.count, len(retrieval.lower))
-    text = catalogue()[Cause(found.cause)]["changed" if changed else "short"]
-    return text.format(of=f"{seen:,} of {counted(samples, 'question')}")
+    shown = max(cause.count, cause.seen)
+    if retrieval is not None and cause.cause == Cause.RANKED_LOW:
+        shown = max(cause.count, len(retrieval.lower))
+    text = catalogue()[Cause(cause.cause)]["changed" if changed else "short"]
+    return text.format(of=f"{shown:,} of {counted(samples, 'question')}")
 
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
     if not verdict.is_compared:
         return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
-    warnings = [check for check in verdict.checks if not check.blocks and check.status is not Status.PASS]
-    others = sum(not check.by_words for check in warnings)
-    also = f" {counted(others, 'check that only warns', 'checks that only warn')} did not pass." if others else ""
-    also += _by_words([check for check in warnings if check.by_words])
-    lost = any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks)
-    lead = "Nothing that blocks is shown to be worse." if lost else "Nothing is shown to be worse."
+    lead = "Nothing is shown to be worse."
+    if any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks):
+        lead = "Nothing that blocks is shown to be worse."
     counts = counted(samples, "question")
     changes = _changes(verdict)
+    if changes is not None and changes.broken:
+        lead = "Passed."
     if changes is not None and (changes.broken or changes.mended):
         counts = str(changes)
-        lead = "Passed." if changes.broken else lead
-    return Headline(f"{alerts}{lead}", f"{_capital(counts)}{_sensitivity(verdict, samples)}.{also}")
+    return Headline(f"{alerts}{lead}", f"{_capital(counts)}{_sensitivity(verdict, samples)}.{_warned(verdict)}")
+
+
+def _warned(verdict: GateVerdict) -> str:
+    """The checks that only warn and did not pass, as the end of a paragraph."""
+    warnings = [check for check in verdict.checks if not check.blocks and check.status is not Status.PASS]
+    by_words = [check for check in warnings if check.by_words]
+    by_facts = len(warnings) - len(by_words)
+    text = ""
+    if by_facts:
+        text = f" {counted(by_facts, 'check that only warns', 'checks that only warn')} did not pass."
+    return text + _by_words(by_words)
 
 
 def _changes(verdict: GateVerdict) -> QuestionChanges | None:
@@ -166,27 +203,27 @@ def _by_words(checks: Sequence[Check]) -> str:
     return f" By word comparison, {', '.join(moves.values())}."
 
 
-def _said(check: Check) -> str:
+def _sentence(check: Check) -> str:
     """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
-    is_scored = check.kind in LEVELS or (
-        check.kind in CHANGES and check.baseline is not None and check.current is not None
-    )
-    if not is_scored or check.metric is None or check.threshold is None or check.estimate is None:
+    if check.metric is None or check.threshold is None or check.estimate is None:
         return _capital(check.reason)
     metric = find_metric(check.metric)
     name = check.metric if metric is None else metric.info.title
-    name += f" on '{check.slice}'" if check.slice is not None else ""
+    if check.slice is not None:
+        name += f" on '{check.slice}'"
     on = f"on {counted(check.n, 'question')}"
     if check.kind in LEVELS:
         side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
         return f"{name} is {score(check.estimate)} {on}, {side} of {bound(check.threshold)}."
+    if check.kind not in CHANGES or check.baseline is None or check.current is None:
+        return _capital(check.reason)
     moved = "fell" if check.kind is CheckKind.DROP else "rose"
     allowed = f"at most {bound(abs(check.threshold))} is allowed" if check.threshold else "no loss is allowed"
     return f"{name} {moved} from {score(check.baseline)} to {score(check.current)} {on}; {allowed}."
 
 
 def _capital(text: str) -> str:
-    first = text.partition(" ")[0]
-    if any(sign in first for sign in "_/"):
+    first_word = text.partition(" ")[0]
+    if "_" in first_word or "/" in first_word:
         return text
     return text[:1].upper() + text[1:]

@@ -13,7 +13,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Interval, MetricShares, OracleShares
 from ragstone.metrics.registry import find_metric
-from ragstone.stats.intervals import Floats, Groups, mean_interval
+from ragstone.stats.intervals import mean_interval
 
 
 def oracle_shares(
@@ -23,26 +23,21 @@ def oracle_shares(
 
     `oracle` is None if no sample was asked again. Pure; neither half is changed by the other.
     """
-    metrics = {} if oracle is None else oracle.metrics
-    failures = {} if oracle is None else oracle.system.failures
-    then = {} if oracle is None else oracle.system.answers
-    same = sum(then.get(name) == said for name, said in normal.system.answers.items())
-    shares = []
-    for name, found in metrics.items():
-        if name not in normal.metrics:
-            continue
-        before = normal.metrics[name].values
-        ids = sorted(name for name in found.values if name in before and name in normal.samples)
-        title = known.info.title if (known := find_metric(name)) is not None else name
-        groups = group_labels(normal, ids)
-        m = np.array([before[sample_id] for sample_id in ids], dtype=np.float64)
-        o = np.array([found.values[sample_id] for sample_id in ids], dtype=np.float64)
-        shares.append(_shares(name, title, m, o, groups, confidence))
+    shares: list[MetricShares] = []
+    answered = 0
+    failed = 0
+    same = 0
+    if oracle is not None:
+        shares = [_shares(metric, normal, oracle, confidence) for metric in oracle.metrics if metric in normal.metrics]
+        failed = len(oracle.system.failures)
+        answered = len(oracle.samples) - failed
+        answers = oracle.system.answers
+        same = sum(answers.get(sample_id) == answer for sample_id, answer in normal.system.answers.items())
     return OracleShares(
         tuple(shares),
         asked=fact.asked,
-        answered=0 if oracle is None else len(oracle.samples) - len(failures),
-        failed=len(failures),
+        answered=answered,
+        failed=failed,
         without=fact.without,
         unanswered=fact.unanswered,
         strangers=fact.strangers,
@@ -51,14 +46,29 @@ def oracle_shares(
     )
 
 
-def _shares(
-    metric: str, title: str, normal: Floats, oracle: Floats, groups: Groups | None, confidence: float
-) -> MetricShares:
-    if not normal.size:
-        return MetricShares(metric, title, 0)
-    missing = mean_interval(1.0 - normal, confidence=confidence, groups=groups)
-    retrieval = mean_interval(oracle - normal, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
-    generation = mean_interval(1.0 - oracle, confidence=confidence, groups=groups)
-    estimates = (missing.estimate, retrieval.estimate, generation.estimate)
-    intervals = (Interval.of(missing), Interval.of(retrieval), Interval.of(generation))
-    return MetricShares(metric, title, int(normal.size), *estimates, *intervals)
+def _shares(name: str, normal: RunScores, oracle: RunScores, confidence: float) -> MetricShares:
+    metric = find_metric(name)
+    title = name if metric is None else metric.info.title
+    values = normal.metrics[name].values
+    oracle_values = oracle.metrics[name].values
+    scored_in_both = oracle_values.keys() & values.keys() & normal.samples.keys()
+    ids = sorted(scored_in_both)
+    if not ids:
+        return MetricShares(name, title, 0)
+    groups = group_labels(normal, ids)
+    m = np.array([values[sample_id] for sample_id in ids], dtype=np.float64)
+    o = np.array([oracle_values[sample_id] for sample_id in ids], dtype=np.float64)
+    missing = mean_interval(1.0 - m, confidence=confidence, groups=groups)
+    retrieval = mean_interval(o - m, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
+    generation = mean_interval(1.0 - o, confidence=confidence, groups=groups)
+    return MetricShares(
+        name,
+        title,
+        len(ids),
+        missing=missing.estimate,
+        retrieval=retrieval.estimate,
+        generation=generation.estimate,
+        missing_interval=Interval.of(missing),
+        retrieval_interval=Interval.of(retrieval),
+        generation_interval=Interval.of(generation),
+    )

@@ -89,9 +89,9 @@ class Policy:
 
     def lower_is_better(self, metric: str) -> bool:
         """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
-        known = lower_is_better(metric)
-        if known is not None:
-            return known
+        is_lower = lower_is_better(metric)
+        if is_lower is not None:
+            return is_lower
         return any(name == metric and rule.less_is_better for _, name, rule in self.table.rules())
 
     def action_for(self, metric: str, kind: CheckKind, *, offline_judge: bool) -> Action:
@@ -101,17 +101,19 @@ class Policy:
         offline judge blocks only on drops of `OFFLINE_BLOCKS`.
         """
         rule = self.named.get(metric)
-        if rule is not None and rule.action is not None:
-            return rule.action
-        if rule is not None or not offline_judge:
+        if rule is not None:
+            return rule.action or Action.BLOCK
+        if not offline_judge:
             return Action.BLOCK
         if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS:
             return Action.BLOCK
         return Action.WARN
 
     def _named(self) -> list[tuple[KeyPath, str]]:
-        named = [(path, name) for path, name, _ in self.table.rules()]
-        return [*named, *((("must_pass", "metrics"), name) for name in self.must_pass.metrics or ())]
+        """The metrics that the policy names, each with the key where it does."""
+        paths = [(path, name) for path, name, _ in self.table.rules()]
+        paths += [(("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()]
+        return paths
 
     @property
     def named_metrics(self) -> tuple[str, ...]:
@@ -210,8 +212,8 @@ def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True)
 def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) -> Policy:
     labels = policy.labels
     if labels.file is not None:
-        found = read_calibration(folder / labels.file, where=policy.where("labels", "file"), within=within)
-        return replace(policy, calibration=found)
+        where = policy.where("labels", "file")
+        return replace(policy, calibration=read_calibration(folder / labels.file, where=where, within=within))
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
             "[labels] needs a calibration file.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
@@ -22,23 +22,33 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     Accepted drops come first, then changes that weaken the gate, then the rest. Defaults count as if they were written,
     so that removing a policy file shows which rules no longer apply.
     """
-    weaker: list[str] = []
-    others: list[str] = []
-    before = _keys(base)
-    after = _keys(head)
-    gone = {path[:-1] for path in before if path[:-1] not in {path[:-1] for path in after}}
-    if gone and base.table.metrics is None and head.table.metrics is not None:
-        names = some([_name(rule).removeprefix("metrics.") for rule in sorted(gone)])
-        weaker.append(f"has a policy of its own, in place of the default rules for {names}")
-    else:
-        weaker += [f"removes the rule {_name(rule)}" for rule in sorted(gone)]
-    for path in sorted(before.keys() | after.keys()):
-        then = before.get(path)
-        now = after.get(path)
-        if then != now and path[:-1] not in gone:
-            phrase, is_weaker = _phrase(path, then, now)
-            (weaker if is_weaker else others).append(phrase)
-    return (*_accepted(base, head), *weaker, *others)
+    base_keys = _keys(base)
+    head_keys = _keys(head)
+    head_rules = {path[:-1] for path in head_keys}
+    removed = {path[:-1] for path in base_keys} - head_rules
+    weaker = list(_removals(base, head, removed))
+    neutral: list[str] = []
+    for path in sorted(base_keys.keys() | head_keys.keys()):
+        base_value = base_keys.get(path)
+        head_value = head_keys.get(path)
+        if base_value == head_value or path[:-1] in removed:
+            continue
+        phrase, is_weaker = _phrase(path, base_value, head_value)
+        if is_weaker:
+            weaker.append(phrase)
+        else:
+            neutral.append(phrase)
+    return (*_accepted(base, head), *weaker, *neutral)
+
+
+def _removals(base: Policy, head: Policy, removed: Collection[KeyPath]) -> Iterator[str]:
+    """Phrases on the rules that `head` no longer has."""
+    if removed and base.table.metrics is None and head.table.metrics is not None:
+        names = some([_name(rule).removeprefix("metrics.") for rule in sorted(removed)])
+        yield f"has a policy of its own, in place of the default rules for {names}"
+        return
+    for rule in sorted(removed):
+        yield f"removes the rule {_name(rule)}"
 
 
 def sample_changes(
@@ -49,48 +59,65 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
-    taken = set(renamed.values())
-    stayed = [name for name in base if name not in renamed]
-    kept = [name for name in stayed if name in head and name not in taken]
+    new = set(renamed.values())
+    unrenamed = [sample_id for sample_id in base if sample_id not in renamed]
+    common = [sample_id for sample_id in unrenamed if sample_id in head and sample_id not in new]
     changes = {
-        "turns {} into drafts, which count in no check": [name for name in base if renamed.get(name, name) in drafts],
-        "removes {} from the golden set": [name for name in stayed if name not in kept],
-        "changes {} in the golden set": [name for name in kept if base[name] != head[name]],
+        "turns {} into drafts, which count in no check": [
+            sample_id for sample_id in base if renamed.get(sample_id, sample_id) in drafts
+        ],
+        "removes {} from the golden set": [sample_id for sample_id in unrenamed if sample_id not in common],
+        "changes {} in the golden set": [sample_id for sample_id in common if base[sample_id] != head[sample_id]],
         "gives new ids to {} of the golden set": list(renamed),
     }
-    return tuple(
-        f"{phrase.format(counted(len(names), 'sample'))} ({some(names)})" for phrase, names in changes.items() if names
-    )
+    phrases = []
+    for phrase, samples in changes.items():
+        if samples:
+            phrases.append(f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})")
+    return tuple(phrases)
 
 
 def loosened_bounds(
-    base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]], given: Mapping[str, str]
+    base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]], renamed: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The floors and ceilings of samples in `base`, by id, that `head` loosens or removes; `given` are new ids."""
-    renamed = {name: head[given.get(name, name)] for name in base if given.get(name, name) in head}
-    before, after = (
-        {(name, metric, key): value for name in renamed for key, metric, value in side[name]}
-        for side in (base, renamed)
-    )
-    changes = (_phrase(path, then, after.get(path)) for path, then in sorted(before.items()) if then != after.get(path))
-    found = [phrase for phrase, is_weaker in changes if is_weaker]
-    if not found:
+    """The floors and ceilings of samples in `base` that `head` loosens or removes.
+
+    Both are by id; `renamed` has the ids in `head` of samples that have another one there.
+    """
+    base_bounds: dict[KeyPath, float] = {}
+    head_bounds: dict[KeyPath, float] = {}
+    for sample_id, bounds in base.items():
+        head_id = renamed.get(sample_id, sample_id)
+        if head_id in head:
+            base_bounds |= _bounds_by_path(sample_id, bounds)
+            head_bounds |= _bounds_by_path(sample_id, head[head_id])
+    loosened = []
+    for path, value in sorted(base_bounds.items()):
+        if value != head_bounds.get(path):
+            phrase, is_weaker = _phrase(path, value, head_bounds.get(path))
+            if is_weaker:
+                loosened.append(phrase)
+    if not loosened:
         return ()
-    return (f"{some(found)} in the golden set",)
+    return (f"{some(loosened)} in the golden set",)
+
+
+def _bounds_by_path(sample_id: str, bounds: Iterable[Bound]) -> dict[KeyPath, float]:
+    return {(sample_id, metric, key): value for key, metric, value in bounds}
 
 
 def moved_must_pass(policy: Policy, base: Iterable[Sample], head: Iterable[Sample]) -> list[str]:
     """The ids of must-pass samples that ask another question in `head` than in `base`, and whose text `policy` does not
     have."""
-    now = {sample.id: sample.question.split() for sample in head}
-    must = policy.must_pass
-    return [
-        sample.id
-        for sample in base
-        if sample.id in must.ids
-        and sample.id not in must.questions
-        and now.get(sample.id, sample.question.split()) != sample.question.split()
-    ]
+    questions = {sample.id: sample.question.split() for sample in head}
+    must_pass = policy.must_pass
+    moved = []
+    for sample in base:
+        is_checked = sample.id in must_pass.ids and sample.id not in must_pass.questions
+        question = sample.question.split()
+        if is_checked and questions.get(sample.id, question) != question:
+            moved.append(sample.id)
+    return moved
 
 
 def metric_changes(
@@ -103,16 +130,15 @@ def metric_changes(
     """
     changes: list[str] = []
     for name in sorted(base):
-        before = base[name]
-        after = head.get(name)
-        if after is None:
+        if name not in head:
             changes.append(f"removes the metric {name}")
             continue
         for key in ("rubric", "levels", "sees", "python", "timeout_s"):
-            then = getattr(before, key)
-            now = getattr(after, key)
-            if then != now:
-                changes.append(f"changes metrics.{name}.{key} from {_quoted(then)} to {_quoted(now)}")
+            base_value = getattr(base[name], key)
+            head_value = getattr(head[name], key)
+            if base_value != head_value:
+                values = f"from {_quoted(base_value)} to {_quoted(head_value)}"
+                changes.append(f"changes metrics.{name}.{key} {values}")
         if name in changed_files:
             changes.append(f"changes {changed_files[name]}, the code of the metric {name}")
     return tuple(changes)
@@ -135,41 +161,60 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key with its value, from the file or by default. Rules for metrics always have an action."""
-    rules: list[tuple[KeyPath, MetricRule]] = [(("metrics", name), rule) for name, rule in policy.metrics.items()]
+    rules: dict[KeyPath, MetricRule] = {("metrics", name): rule for name, rule in policy.metrics.items()}
     for tag, part in policy.slices.items():
-        rules += [(("slices", tag, "metrics", name), rule) for name, rule in part.metrics.items()]
-    tables: dict[KeyPath, Mapping[str, object]] = {
-        path: rule.model_dump(mode="json") | {"action": (rule.action or Action.BLOCK).value} for path, rule in rules
-    }
-    for table, values in policy.table.model_dump(mode="json", exclude={"metrics", "slices"}).items():
-        tables[(table,)] = values
-    return {(*path, key): value for path, values in tables.items() for key, value in values.items()}
+        rules |= {("slices", tag, "metrics", name): rule for name, rule in part.metrics.items()}
+    keys: dict[KeyPath, object] = {}
+    for path, rule in rules.items():
+        action = rule.action or Action.BLOCK
+        values = rule.model_dump(mode="json") | {"action": action.value}
+        keys |= {(*path, key): value for key, value in values.items()}
+    tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
+    for table, values in tables.items():
+        keys |= {(table, key): value for key, value in values.items()}
+    return keys
 
 
-def _phrase(path: KeyPath, then: object, now: object) -> tuple[str, bool]:
-    """The phrase, and whether it weakens the gate."""
+def _phrase(path: KeyPath, base: object, head: object) -> tuple[str, bool]:
+    """The change of a key from `base` to `head` as a phrase, and whether it weakens the gate."""
     name = _name(path)
     key = path[-1]
     if key == "action":
-        return f"changes {_name(path[:-1])} from {then or 'nothing'} to {now or 'nothing'}", now == "warn"
-    if isinstance(then, list) or isinstance(now, list):
-        before, after = (list(map(str, value)) if isinstance(value, list) else [] for value in (then, now))
-        removed = [one for one in before if one not in after]
-        if removed:
-            return f"removes {some(removed)} from {name}", True
-        return f"adds {some([one for one in after if one not in before])} to {name}", False
-    if then is None:
-        return f"adds {name} = {_shown(now)}", False
-    if now is None:
-        return f"removes {name} = {_shown(then)}", True
-    if isinstance(now, bool):
-        return f"sets {name} = {str(now).lower()}", now is (key == "only_named")
-    is_weaker = False
+        return f"changes {_name(path[:-1])} from {base or 'nothing'} to {head or 'nothing'}", head == "warn"
+    if isinstance(base, list) or isinstance(head, list):
+        return _phrase_of_lists(name, _texts(base), _texts(head))
+    if base is None:
+        return f"adds {name} = {_shown(head)}", False
+    if head is None:
+        return f"removes {name} = {_shown(base)}", True
+    if isinstance(head, bool):
+        weakens = key == "only_named"
+        return f"sets {name} = {str(head).lower()}", head is weakens
     verb = "changes"
-    if isinstance(then, int | float) and isinstance(now, int | float):
-        verb = "lowers" if now < then else "raises"
-        is_weaker = key.startswith("min") if now < then else key.startswith("max") or key in LIMITS
-    return f"{verb} {name} from {_shown(then)} to {_shown(now)}", is_weaker
+    is_weaker = False
+    if isinstance(base, int | float) and isinstance(head, int | float):
+        if head < base:
+            verb = "lowers"
+            is_weaker = key.startswith("min")
+        else:
+            verb = "raises"
+            is_weaker = key.startswith("max") or key in LIMITS
+    return f"{verb} {name} from {_shown(base)} to {_shown(head)}", is_weaker
+
+
+def _phrase_of_lists(name: str, base: Sequence[str], head: Sequence[str]) -> tuple[str, bool]:
+    removed = [value for value in base if value not in head]
+    if removed:
+        return f"removes {some(removed)} from {name}", True
+    added = [value for value in head if value not in base]
+    return f"adds {some(added)} to {name}", False
+
+
+def _texts(value: object) -> list[str]:
+    """The entries of a list; none of what is no list."""
+    if not isinstance(value, list):
+        return []
+    return [str(entry) for entry in value]
 
 
 def _name(path: KeyPath) -> str:

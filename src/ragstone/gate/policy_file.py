@@ -76,17 +76,19 @@ def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a metric that must-pass samples have nothing to reach in."""
-    path = ("must_pass", "metrics")
     in_force = table.in_force
     for name in table.must_pass.metrics or ():
         rule = in_force.get(name, MetricRule())
-        lower = rule.max_rise is not None or bool(lower_is_better(name))
-        has_floor = not lower and table.must_pass.min is not None
-        if rule.max is None and rule.min is None and not has_floor:
-            bound, key = ("ceiling", "max") if lower else ("floor", "min")
-            message = f"'must_pass.metrics' names '{name}', which has no {bound}."
-            other_way = "" if lower else ", or under [must_pass]"
-            raise source.error(path, message, f"Set '{key}' under [metrics.{name}]{other_way}.")
+        is_lower = rule.max_rise is not None or bool(lower_is_better(name))
+        has_floor = not is_lower and table.must_pass.min is not None
+        if rule.max is not None or rule.min is not None or has_floor:
+            continue
+        bound = "ceiling" if is_lower else "floor"
+        hint = f"Set 'max' under [metrics.{name}]."
+        if not is_lower:
+            hint = f"Set 'min' under [metrics.{name}], or under [must_pass]."
+        message = f"'must_pass.metrics' names '{name}', which has no {bound}."
+        raise source.error(("must_pass", "metrics"), message, hint)
 
 
 _LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
@@ -100,18 +102,20 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
     """
     directions: dict[str, bool] = {}
     for path, name, rule in table.rules():
-        keys = {key: lower for key, lower in _LOWER_IS_BETTER.items() if getattr(rule, key) is not None}
+        directions_by_key = {key: lower for key, lower in _LOWER_IS_BETTER.items() if getattr(rule, key) is not None}
         if rule.lower_is_better is not None:
-            keys = {"lower_is_better": rule.lower_is_better, **keys}
-        known = lower_is_better(name)
-        for key, lower in keys.items():
-            expected = directions.setdefault(name, lower) if known is None else known
-            if lower is not expected:
-                way = "lower" if expected else "higher"
-                why = ", as the other keys say" if known is None else ""
+            directions_by_key = {"lower_is_better": rule.lower_is_better, **directions_by_key}
+        built_in = lower_is_better(name)
+        for key, is_lower in directions_by_key.items():
+            expected = built_in
+            if expected is None:
+                expected = directions.setdefault(name, is_lower)
+            if is_lower is not expected:
+                direction = "lower" if expected else "higher"
+                why = ", as the other keys say" if built_in is None else ""
                 raise source.error(
                     (*path, key),
-                    f"'{'.'.join(path)}.{key}' doesn't fit: {way} is better for {name}{why}.",
+                    f"'{'.'.join(path)}.{key}' doesn't fit: {direction} is better for {name}{why}.",
                     f"Use '{_OTHER_WAY[key]}'." if key in _OTHER_WAY else "Remove it.",
                 )
 
@@ -120,11 +124,16 @@ def _check_target(path: KeyPath, rule: MetricRule, source: Source) -> None:
     """Raise ConfigError for a target that asks for no more than the floor or ceiling."""
     if rule.target is None:
         return
-    is_low = rule.min is not None and rule.target <= rule.min
-    if is_low or (rule.max is not None and rule.target >= rule.max):
-        beyond, key = ("above", "min") if is_low else ("below", "max")
-        raise source.error(
-            (*path, "target"),
-            f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}'.",
-            f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
-        )
+    if rule.min is not None and rule.target <= rule.min:
+        key = "min"
+        beyond = "above"
+    elif rule.max is not None and rule.target >= rule.max:
+        key = "max"
+        beyond = "below"
+    else:
+        return
+    raise source.error(
+        (*path, "target"),
+        f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}'.",
+        f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
+    )

@@ -23,9 +23,10 @@ POLICY_FILE = "thresholds.toml"
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Add what each key means to the JSON Schema of its table."""
-    texts = tomllib.loads(files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8"))[model.__name__]
-    for key, found in schema["properties"].items():
-        found["description"] = texts[key]
+    document = tomllib.loads(files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8"))
+    texts = document[model.__name__]
+    for key, described in schema["properties"].items():
+        described["description"] = texts[key]
 
 
 class _Table(BaseModel):
@@ -266,9 +267,12 @@ class PolicyTable(_Table):
 
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""
-        tables: dict[KeyPath, Mapping[str, MetricRule]] = {("metrics",): self.metrics or {}}
-        tables |= {("slices", tag, "metrics"): part.metrics for tag, part in self.slices.items()}
-        return [((*path, name), name, rule) for path, rules in tables.items() for name, rule in rules.items()]
+        rules: list[tuple[KeyPath, str, MetricRule]] = []
+        for name, rule in (self.metrics or {}).items():
+            rules.append((("metrics", name), name, rule))
+        for tag, part in self.slices.items():
+            rules += [(("slices", tag, "metrics", name), name, rule) for name, rule in part.metrics.items()]
+        return rules
 
 
 def _filled(name: str, rule: MetricRule) -> MetricRule:

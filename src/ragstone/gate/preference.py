@@ -28,15 +28,17 @@ def preference_notes(evidence: Evidence) -> Iterator[str]:
     scores = evidence.current.metrics.get(NAME)
     if scores is None:
         return
+    reasons = list(scores.not_applicable.values())
     wins = sum(value > 0.5 for value in scores.values.values())
-    losses = len(scores.values) - wins
-    ties = sum(why in (EQUAL, ORDER) for why in scores.not_applicable.values())
-    judged = wins + losses + ties
-    if not judged:
+    decided = len(scores.values)
+    losses = decided - wins
+    order = reasons.count(ORDER)
+    ties = reasons.count(EQUAL) + order
+    if not decided + ties:
         return
-    order = sum(why == ORDER for why in scores.not_applicable.values())
-    text = f"Of {counted(judged, 'changed answer')}, {wins} are better than the baseline's, {losses} worse, {ties} tied"
-    if wins + losses:
-        p = min(1.0, 2.0 * p_proportion_at_most(max(wins, losses), wins + losses, 0.5))
+    answers = counted(decided + ties, "changed answer")
+    text = f"Of {answers}, {wins} are better than the baseline's, {losses} worse, {ties} tied"
+    if decided:
+        p = min(1.0, 2.0 * p_proportion_at_most(max(wins, losses), decided, 0.5))
         text += f" (exact sign test: p = {p:.2g})"
     yield f"{text}. The judge's choice depended on the order of the two in {order}."

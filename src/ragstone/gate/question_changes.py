@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ragstone.evaluation.scores import RunScores
@@ -23,9 +23,15 @@ FEW = 10
 """Of fewer questions, line one says what they can't show."""
 SHOWN = 0.005
 """As many broken questions are shown if chance alone breaks as many with at most this probability."""
-ASKED, SUSPECTED, SUSPECTED_ALONE, STILL_SUSPECTED = 0.25, 0.05, 0.13, 0.02
-"""The probabilities up to which chance is doubted enough to ask again (two questions that broke, and none mended, have
-1/4), to say so, to say so where none was mended (three have 1/8), and to say so once each question was asked again."""
+ASKED = 0.25
+"""The probability up to which chance is doubted enough to ask again: two questions that broke, and none mended, have
+1/4."""
+SUSPECTED = 0.05
+"""The probability up to which chance is doubted enough to say so."""
+SUSPECTED_ALONE = 0.13
+"""The same where no question was mended: three that broke have 1/8."""
+STILL_SUSPECTED = 0.02
+"""The same once each question was asked again."""
 RECORDED = "file:"
 """How an entrypoint of recorded answers begins."""
 SAME_ANSWERS = 0.9
@@ -36,19 +42,20 @@ MIN_SAME = 5
 
 @dataclass(frozen=True, slots=True)
 class QuestionChanges:
-    """What became of `questions` paired questions. `broken` and `mended` are their ids, sorted.
-
-    `steady`: the system gives the same answer whenever it is asked, so that each of them is a fact; `seems_steady`: it
-    is not known, but nearly all other questions have the answers that they had. `p_value` is the probability of as many
-    broken questions by chance, if it is not.
-    """
+    """What became of the paired questions."""
 
     questions: int
+    """How many are paired."""
     broken: tuple[str, ...]
+    """Their ids, sorted."""
     mended: tuple[str, ...]
+    """Their ids, sorted."""
     steady: bool
+    """The system gives the same answer whenever it is asked, so that each of them is a fact."""
     seems_steady: bool
+    """It is not known, but nearly all other questions have the answers that they had."""
     p_value: float
+    """The probability of as many broken questions by chance, if the system is not steady."""
     asked_again: bool = False
 
     def __str__(self) -> str:
@@ -85,28 +92,34 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
     A question also broke if the system fails on it now and did not before. A loss that only the words of the offline
     judge show breaks none.
     """
-    compared = evidence.compared
-    if compared is None:
+    pairing = evidence.compared
+    if pairing is None:
         return None
     drops = without_word_losses([check for check in evidence.bound_checks if _counts(check)], evidence)
     ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
     flips = flips_of([check.change for check in drops if check.change is not None], len(ids))
-    paired = set(compared.samples)
-    each = answers_per_sample(evidence.current)
-    crashed = {name for name, times in evidence.current.system.failed_answers.items() if times >= each}
-    failed = (crashed - compared.baseline.system.failures.keys()) & paired
+    paired = set(pairing.samples)
+    failed = _newly_failed(evidence, pairing) & paired
     broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
     mended = {ids[unit] for unit in flips.mended.nonzero()[0].tolist()} - failed
-    others = paired - broken - mended
+    unchanged = paired - broken - mended
     return QuestionChanges(
         questions=len(paired),
         broken=tuple(sorted(broken)),
         mended=tuple(sorted(mended)),
-        steady=is_steady(compared, drops, others),
-        seems_steady=have_same_answers(compared, others),
+        steady=is_steady(pairing, drops, unchanged),
+        seems_steady=have_same_answers(pairing, unchanged),
         p_value=_p_value(evidence, ids, flips, failed),
         asked_again=evidence.confirmed,
     )
+
+
+def _newly_failed(evidence: Evidence, pairing: Pairing) -> Set[str]:
+    """The samples that the system failed on each time, and did not in the baseline."""
+    times_asked = answers_per_sample(evidence.current)
+    failures = evidence.current.system.failed_answers
+    failed = {sample_id for sample_id, times in failures.items() if times >= times_asked}
+    return failed - pairing.baseline.system.failures.keys()
 
 
 def question_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -121,7 +134,8 @@ def allowed_share(evidence: Evidence) -> float:
     gate = evidence.policy.gate
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
-    return max([gate.max_broken_questions, *(-check.bound for check in evidence.bound_checks if _counts(check))])
+    allowed_drops = [-check.bound for check in evidence.bound_checks if _counts(check)]
+    return max([gate.max_broken_questions, *allowed_drops])
 
 
 def least_that_fails(evidence: Evidence) -> int | None:
@@ -154,9 +168,10 @@ def chance_of_one(evidence: Evidence) -> float:
     Each question has one answer of the baseline; recorded answers can't be asked for again.
     """
     gate = evidence.policy.gate
-    asks_again = gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current)
-    again = gate.confirm_repeats if asks_again else 0
-    return 1.0 / (2.0 + again)
+    repeats = 0
+    if gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current):
+        repeats = gate.confirm_repeats
+    return 1.0 / (2.0 + repeats)
 
 
 def is_recorded(run: RunScores) -> bool:
@@ -171,26 +186,35 @@ def _counts(check: BoundCheck) -> bool:
     return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
 
 
-def is_steady(compared: Pairing, drops: Collection[BoundCheck], others: Collection[str]) -> bool:
+def is_steady(pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collection[str]) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
-    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all `others`, the
-    questions that neither broke nor were mended, have the answers that they had in the baseline. In any case, scores
-    must be the same in all known runs.
+    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all questions that
+    are `unchanged`, neither broken nor mended, have the answers that they had in the baseline. In any case, scores must
+    be the same in all known runs.
     """
-    run = compared.current
-    manifest = compared.current.manifest
+    run = pairing.current
     if any(_varies(check.change.then) for check in drops if check.change is not None):
         return False
-    if manifest is not None and (manifest.steady or _said_the_same(run)):
+    if run.manifest is not None and (run.manifest.steady or _repeats_itself(run)):
         return True
-    return is_recorded(run) and have_same_answers(compared, others)
+    return is_recorded(run) and have_same_answers(pairing, unchanged)
 
 
-def have_same_answers(compared: Pairing, others: Collection[str]) -> bool:
+def have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
     """Whether nearly all of these questions have the answers and contexts that they had in the baseline."""
-    same = sum(_is_unchanged(compared, name) for name in others)
-    return same >= MIN_SAME and same >= SAME_ANSWERS * len(others)
+    same = sum(_is_unchanged(pairing, sample_id) for sample_id in samples)
+    return same >= MIN_SAME and same >= SAME_ANSWERS * len(samples)
+
+
+def _repeats_itself(run: RunScores) -> bool:
+    """Whether each question was asked several times, and got the same answer each time."""
+    manifest = run.manifest
+    if manifest is None or manifest.answers == 1 or manifest.system.part == RETRIEVAL:
+        return False
+    if not run.system.answers or run.system.failed_answers:
+        return False
+    return all(len(set(answers)) == 1 for answers in run.system.answers.values())
 
 
 def _varies(scores: Floats) -> bool:
@@ -201,25 +225,15 @@ def _varies(scores: Floats) -> bool:
     return bool(differing > (1.0 - SAME_ANSWERS) * len(scores))
 
 
-def _said_the_same(run: RunScores) -> bool:
-    """Whether each question was asked several times, and got the same answer each time."""
-    answers = run.system.answers
-    asked_again = run.manifest is not None and run.manifest.answers > 1
-    retrieves = run.manifest is not None and run.manifest.system.part == RETRIEVAL
-    if not asked_again or retrieves or not answers or run.system.failed_answers:
-        return False
-    return all(len(set(each)) == 1 for each in answers.values())
-
-
-def _is_unchanged(compared: Pairing, name: str) -> bool:
+def _is_unchanged(pairing: Pairing, sample_id: str) -> bool:
     """Whether a question has the answer and the contexts that it had in the baseline."""
-    now = compared.current.system
-    before = compared.baseline.system
-    answers = now.answers.get(name)
-    contexts = now.contexts.get(name)
-    if answers is None or contexts is None:
+    system = pairing.current.system
+    baseline_system = pairing.baseline.system
+    if sample_id not in system.answers or sample_id not in system.contexts:
         return False
-    return set(answers) == set(before.answers.get(name, ())) and contexts == before.contexts.get(name)
+    if set(system.answers[sample_id]) != set(baseline_system.answers.get(sample_id, ())):
+        return False
+    return system.contexts[sample_id] == baseline_system.contexts.get(sample_id)
 
 
 def _p_value(evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Collection[str]) -> float:
@@ -227,8 +241,9 @@ def _p_value(evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Colle
 
     A failure of the system is as unlikely as a lost score.
     """
+    if failed and not flips.broken.any():
+        return float(0.5 ** len(failed))
     labels = group_labels(evidence.current, ids)
-    p = flips.p_value if labels is None else flips.of_groups(labels).p_value
-    if flips.broken.any() or not failed:
-        return p
-    return 0.5 ** len(failed)
+    if labels is None:
+        return flips.p_value
+    return flips.of_groups(labels).p_value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.must_pass import shortfalls
@@ -31,20 +31,30 @@ def worst_regressions(evidence: Evidence, *, limit: int = MAX_SAMPLES) -> tuple[
     or to what a must-pass sample must reach.
     Samples are ranked by their losses in the metrics of failed checks, then by their total losses.
     """
-    failed, losses = _losses(evidence)
+    failed = _failed_metrics(evidence)
+    losses = _losses(evidence, failed)
     in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
     in_all = _by_sample(losses.values())
-    worst = heapq.nsmallest(limit, in_all, key=lambda i: (-in_failed.get(i, 0.0), -in_all[i], i))
-    before = None if evidence.compared is None else evidence.compared.baseline.metrics
-    named = tuple(
-        Regression(
-            i, metric, evidence.current.metrics[metric].values[i], None if before is None else before[metric].values[i]
-        )
-        for i in worst
-        for metric in sorted(losses, key=lambda name: (-losses[name].get(i, 0.0), name))
-        if i in losses[metric]
-    )
-    return named, len(in_all) - len(worst)
+
+    def rank(sample_id: str) -> tuple[float, float, str]:
+        return -in_failed.get(sample_id, 0.0), -in_all[sample_id], sample_id
+
+    worst = heapq.nsmallest(limit, in_all, key=rank)
+    regressions: list[Regression] = []
+    for sample_id in worst:
+        regressions += _regressions_of(sample_id, losses, evidence)
+    return tuple(regressions), len(in_all) - len(worst)
+
+
+def _regressions_of(sample_id: str, losses: Losses, evidence: Evidence) -> Iterator[Regression]:
+    """The losses of one sample, the largest first."""
+    metrics = [metric for metric in losses if sample_id in losses[metric]]
+    for metric in sorted(metrics, key=lambda metric: (-losses[metric][sample_id], metric)):
+        current = evidence.current.metrics[metric].values[sample_id]
+        baseline = None
+        if evidence.compared is not None:
+            baseline = evidence.compared.baseline.metrics[metric].values[sample_id]
+        yield Regression(sample_id, metric, current, baseline)
 
 
 def worse_samples(evidence: Evidence) -> tuple[str, ...]:
@@ -52,55 +62,59 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
 
     They count by the metrics of failed checks, else of all rules. Samples that failed in the baseline too are no news.
     """
-    failed, losses = _losses(evidence)
-    found = {
-        sample_id
-        for metric, by_id in losses.items()
-        if not failed or metric in failed
-        for sample_id, loss in by_id.items()
-        if loss > CLEAR_LOSS
-    }
-    known = set() if evidence.compared is None else evidence.compared.baseline.system.failures.keys()
-    return tuple(sorted(found | (evidence.current.system.failures.keys() - known)))
-
-
-def _losses(evidence: Evidence) -> tuple[set[str], Losses]:
-    """The metrics of failed checks, and the losses."""
-    failed = {
-        check.metric
-        for check in evidence.decided
-        if check.status is Status.FAIL and check.metric and not check.by_words
-    }
+    failed = _failed_metrics(evidence)
+    worse = set(evidence.current.system.failures)
     if evidence.compared is not None:
-        return failed, _fallen(evidence.compared, {rule.metric: rule.direction for rule in evidence.rules})
+        worse -= evidence.compared.baseline.system.failures.keys()
+    for metric, by_sample in _losses(evidence, failed).items():
+        if not failed or metric in failed:
+            worse |= {sample_id for sample_id, loss in by_sample.items() if loss > CLEAR_LOSS}
+    return tuple(sorted(worse))
+
+
+def _failed_metrics(evidence: Evidence) -> set[str]:
+    """The metrics of failed checks, apart from those that only words show."""
+    failed = [check for check in evidence.decided if check.status is Status.FAIL and not check.by_words]
+    return {check.metric for check in failed if check.metric}
+
+
+def _losses(evidence: Evidence, failed: Collection[str]) -> Losses:
+    if evidence.compared is not None:
+        return _fallen(evidence.compared, {rule.metric: rule.direction for rule in evidence.rules})
+    losses = shortfalls(evidence)
     short = _short(evidence.current, [rule for rule in evidence.rules if rule.metric in failed])
-    alone = shortfalls(evidence)
-    return failed, {name: {**alone.get(name, {}), **short.get(name, {})} for name in alone.keys() | short.keys()}
+    for metric, by_sample in short.items():
+        losses[metric] = {**losses.get(metric, {}), **by_sample}
+    return losses
 
 
-def _fallen(pairing: Pairing, metrics: Mapping[str, Direction]) -> Losses:
-    losses = {}
-    for metric, way in metrics.items():
-        if ids := pairing.pairs(metric):
+def _fallen(pairing: Pairing, directions: Mapping[str, Direction]) -> Losses:
+    losses: dict[str, dict[str, float]] = {}
+    for metric, direction in directions.items():
+        ids = pairing.pairs(metric)
+        if ids:
             changes = zip(ids, pairing.changes(metric), strict=True)
-            losses[metric] = {i: loss for i, change in changes if (loss := -way.shown_change(change)) > 0.0}
+            losses[metric] = _only_losses({sample_id: -direction.shown_change(change) for sample_id, change in changes})
     return losses
 
 
 def _short(current: RunScores, rules: Iterable[Rule]) -> Losses:
-    losses = {}
+    losses: dict[str, dict[str, float]] = {}
     for rule in rules:
         if rule.min is not None:
-            floor = rule.min
-            way = rule.direction
+            shown = rule.direction.shown
             values = current.metrics[rule.metric].values
-            losses[rule.metric] = {i: loss for i, value in values.items() if (loss := floor - way.shown(value)) > 0.0}
+            losses[rule.metric] = _only_losses({name: rule.min - shown(value) for name, value in values.items()})
     return losses
+
+
+def _only_losses(losses: Mapping[str, float]) -> dict[str, float]:
+    return {sample_id: loss for sample_id, loss in losses.items() if loss > 0.0}
 
 
 def _by_sample(losses: Iterable[Mapping[str, float]]) -> dict[str, float]:
     totals: dict[str, float] = {}
-    for lost in losses:
-        for sample_id, loss in lost.items():
+    for by_sample in losses:
+        for sample_id, loss in by_sample.items():
             totals[sample_id] = totals.get(sample_id, 0.0) + loss
     return totals

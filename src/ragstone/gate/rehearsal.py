@@ -30,10 +30,15 @@ def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest
 
 
 def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
-    counting = list(golden.counting())
-    excused = {sample.id: excuse.reason for sample in counting if (excuse := metric.excuse(sample)) is not None}
-    if answers == 1 and compares_answers(metric):
-        excused = {sample.id: "it compares answers, and each question is asked once" for sample in counting}
     best = 0.0 if metric.info.lower_is_better else 1.0
-    values = {sample.id: best for sample in counting if sample.id not in excused}
+    values: dict[str, float] = {}
+    excused: dict[str, str] = {}
+    for sample in golden.counting():
+        excuse = metric.excuse(sample)
+        if answers == 1 and compares_answers(metric):
+            excused[sample.id] = "it compares answers, and each question is asked once"
+        elif excuse is not None:
+            excused[sample.id] = excuse.reason
+        else:
+            values[sample.id] = best
     return MetricScores(values, excused, version=metric.info.version)

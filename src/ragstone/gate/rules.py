@@ -11,7 +11,7 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule, SliceRules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
@@ -19,26 +19,28 @@ from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One metric over all samples, or over those with the tag `slice`; `samples` None means all.
-
-    `key` is its name in the policy (possibly of a family). `min` and `max_drop` are on a scale on which more is better:
-    where less is (`lower_is_better`), they are 1 − max and max_rise. `written` says that the policy names it, so it
-    must have scores. `target` is on the metric's own scale. `accepted` is the id of the accepted drop that `max_drop`
-    comes from, if any.
-    """
+    """One metric over all samples, or over those with a tag."""
 
     key: str
+    """Its name in the policy, possibly of a family."""
     metric: str
     min: float | None
+    """On a scale on which more is better: where less is, 1 − max."""
     max_drop: float | None
+    """On a scale on which more is better: where less is, max_rise."""
     floor_action: Action
     drop_action: Action
     written: bool
+    """The policy names it, so it must have scores."""
     slice: str | None = None
+    """The tag of the samples that it is about; None for all."""
     samples: frozenset[str] | None = None
+    """The samples that it is about; None for all."""
     accepted: str | None = None
+    """The id of the accepted drop that `max_drop` comes from, if any."""
     lower_is_better: bool = False
     target: float | None = None
+    """On the metric's own scale."""
 
     @property
     def direction(self) -> Direction:
@@ -82,41 +84,58 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The rules for a run. `unknown_tags` maps a tag that no sample has to a hint."""
+    """The rules for a run."""
 
     rules: tuple[Rule, ...]
     unknown_tags: Mapping[str, str]
+    """The tags of the policy that no sample has, each with a hint."""
 
 
 def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
     """All rules of `policy` for `run`, those over all samples first, sorted by metric name."""
-    rules = list(_overall(policy, run))
-    by_tag: dict[str, set[str]] = {}
+    samples_by_tag: dict[str, set[str]] = {}
     for sample_id, facts in run.samples.items():
         for tag in facts.tags:
-            by_tag.setdefault(tag, set()).add(sample_id)
-    unknown: dict[str, str] = {}
+            samples_by_tag.setdefault(tag, set()).add(sample_id)
+    rules = list(_overall(policy, run))
+    unknown_tags: dict[str, str] = {}
     for tag, part in policy.slices.items():
-        if tag not in by_tag:
-            unknown[tag] = suggestion(tag, by_tag) if by_tag else "No sample of this run has any tag."
-            continue
-        for name, written in part.metrics.items():
-            action = written.action or Action.BLOCK
-            rule = _rule(name, written, policy, action, action)
-            rule = replace(rule, slice=tag, samples=frozenset(by_tag[tag]))
-            rules += [replace(rule, metric=metric) for metric in metrics_of(name, run, part.metrics)]
-    return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown)
+        if tag in samples_by_tag:
+            rules += _of_slice(tag, part, frozenset(samples_by_tag[tag]), policy, run)
+        elif samples_by_tag:
+            unknown_tags[tag] = suggestion(tag, samples_by_tag)
+        else:
+            unknown_tags[tag] = "No sample of this run has any tag."
+    return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown_tags)
 
 
-def _rule(name: str, rule: MetricRule, policy: Policy, floor: Action, drop: Action) -> Rule:
-    """The rule that the policy has under `name`, with the actions of its floor and its drop."""
-    least = rule.min
-    max_drop = rule.max_drop
-    lower = policy.lower_is_better(name)
-    if rule.max is not None or rule.max_rise is not None:
-        least = None if rule.max is None else 1.0 - rule.max
-        max_drop = rule.max_rise
-    return Rule(name, name, least, max_drop, floor, drop, True, lower_is_better=lower, target=rule.target)
+def _of_slice(tag: str, part: SliceRules, samples: frozenset[str], policy: Policy, run: RunScores) -> Iterator[Rule]:
+    """The rules for the samples with a tag."""
+    for name, written in part.metrics.items():
+        action = written.action or Action.BLOCK
+        rule = replace(_rule(name, written, policy, action, action), slice=tag, samples=samples)
+        for metric in metrics_of(name, run, part.metrics):
+            yield replace(rule, metric=metric)
+
+
+def _rule(name: str, written: MetricRule, policy: Policy, floor_action: Action, drop_action: Action) -> Rule:
+    """The rule that the policy has under `name`."""
+    floor = written.min
+    max_drop = written.max_drop
+    if written.max is not None or written.max_rise is not None:
+        floor = None if written.max is None else 1.0 - written.max
+        max_drop = written.max_rise
+    return Rule(
+        key=name,
+        metric=name,
+        min=floor,
+        max_drop=max_drop,
+        floor_action=floor_action,
+        drop_action=drop_action,
+        written=True,
+        lower_is_better=policy.lower_is_better(name),
+        target=written.target,
+    )
 
 
 def _widened(rule: Rule, policy: Policy) -> Rule:
@@ -129,10 +148,11 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
 
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
     for name, written in policy.metrics.items():
-        floor = policy.action_for(name, CheckKind.FLOOR, offline_judge=run.offline)
-        drop = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
-        rule = replace(_rule(name, written, policy, floor, drop), written=name in policy.named)
-        yield from (replace(rule, metric=metric) for metric in metrics_of(name, run, policy.metrics))
+        floor_action = policy.action_for(name, CheckKind.FLOOR, offline_judge=run.offline)
+        drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
+        rule = replace(_rule(name, written, policy, floor_action, drop_action), written=name in policy.named)
+        for metric in metrics_of(name, run, policy.metrics):
+            yield replace(rule, metric=metric)
     if not policy.gate.only_named:
         yield from _unnamed(run, policy.metrics)
 
@@ -140,21 +160,30 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
     # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
     # metrics, functions of the project, and the scores of another evaluator.
-    covered = {metric for name in rules for metric in metrics_of(name, run, rules)}
+    covered: set[str] = set()
+    for name in rules:
+        covered.update(metrics_of(name, run, rules))
     for metric in sorted(run.metrics):
-        if metric not in covered and not is_relative(metric):
-            action = _unnamed_action(metric, run.metrics[metric].version)
-            lower = bool(lower_is_better(metric))
-            yield Rule(metric, metric, None, DEFAULT_MAX_DROP, action, action, False, lower_is_better=lower)
+        if metric in covered or is_relative(metric):
+            continue
+        action = _unnamed_action(metric, run.metrics[metric].version)
+        yield Rule(
+            key=metric,
+            metric=metric,
+            min=None,
+            max_drop=DEFAULT_MAX_DROP,
+            floor_action=action,
+            drop_action=action,
+            written=False,
+            lower_is_better=bool(lower_is_better(metric)),
+        )
 
 
-def _unnamed_action(metric: str, version: str | None) -> Action:
-    known = find_metric(metric)
-    if known is None:
-        if is_rubric(version):
-            return Action.WARN
-        return Action.BLOCK
-    if known.info.blames == "retrieval" and not is_judged(metric):
+def _unnamed_action(name: str, version: str | None) -> Action:
+    metric = find_metric(name)
+    if metric is None:
+        return Action.WARN if is_rubric(version) else Action.BLOCK
+    if metric.info.blames == "retrieval" and not is_judged(name):
         return Action.BLOCK
     return Action.WARN
 
@@ -169,8 +198,8 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
     return sorted(scored or family) or [name]
 
 
-def _family(metric: str) -> str | None:
-    known = find_metric(metric)
-    if known is None:
+def _family(name: str) -> str | None:
+    metric = find_metric(name)
+    if metric is None:
         return None
-    return known.info.family
+    return metric.info.family

@@ -270,7 +270,7 @@ def _evidence_retrieved(record: SampleRecord) -> bool | None:
     texts = distinct(record.sample.reference_contexts)
     if texts:
         passages = locate(texts, tuple(context.text for context in contexts))
-        return all(passage.held for passage in passages) or supported is True
+        return all(passage.retrieved for passage in passages) or supported is True
     if has_relevant_ids and any(context.id for context in contexts):
         return supported is not False if returned else supported is True
     if supported is None and not contexts:

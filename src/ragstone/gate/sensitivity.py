@@ -38,15 +38,14 @@ from ragstone.stats.sensitivity import (
 
 @dataclass(frozen=True, slots=True)
 class KnownScores:
-    """The model of the scores of `metric` on `n` questions; `source` says what it was learnt from.
-
-    Related questions count as one of the model's.
-    """
+    """The model of the scores of one metric. Related questions count as one of the model's."""
 
     metric: str
     model: ScoreModel
     source: str
+    """What it was learnt from."""
     n: int
+    """The number of questions."""
 
     def samples_needed(self, rule: LossRule, loss: float, *, power: float = POWER) -> int | None:
         """How many questions like these find `loss` with `power`; None: no number does."""
@@ -59,11 +58,13 @@ class KnownScores:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The smallest loss in `metric` that `n` samples detect in 4 of 5 runs; None: none at all."""
+    """What the samples of a run detect in one metric."""
 
     metric: str
     loss: float | None
+    """The smallest loss that is detected in 4 of 5 runs; None: none at all."""
     n: int
+    """The number of samples."""
 
 
 def sights(
@@ -87,10 +88,10 @@ def sights(
             check = checked[rule.metric]
             watched.append(Sight(rule.metric, check.detectable_drop, check.n))
             continue
-        known = known_scores(rule, run, None, samples=samples)
-        if known is not None:
-            loss = visible_loss(known.model, loss_rule(rule, policy, run, metrics=len(drops)))
-            watched.append(Sight(rule.metric, loss, known.n))
+        scores = known_scores(rule, run, None, samples=samples)
+        if scores is not None:
+            loss = visible_loss(scores.model, loss_rule(rule, policy, run, metrics=len(drops)))
+            watched.append(Sight(rule.metric, loss, scores.n))
     return watched
 
 
@@ -102,8 +103,12 @@ def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
 
 def number_of_tests(metrics: int, *, parts: bool) -> float:
     """Who shares the error rate with the drop of one of so many metrics: their mean, and the parts."""
-    mean = MEAN_WEIGHT if metrics > 1 else 0.0
-    return (metrics + mean) / (1.0 - (PARTS_SHARE if parts else 0.0))
+    tests = float(metrics)
+    if metrics > 1:
+        tests += MEAN_WEIGHT
+    if parts:
+        tests /= 1.0 - PARTS_SHARE
+    return tests
 
 
 def loss_rule(rule: Rule, policy: Policy, run: RunScores | None, *, metrics: int) -> LossRule:
@@ -130,16 +135,19 @@ def simulated_loss(drop: BoundCheck, evidence: Evidence, labels: Ints | None, te
     """
     if drop.change is None:
         return None
-    policy = evidence.policy
+    gate = evidence.policy.gate
     then = scores_by_row(drop.change.then, drop.change.units, labels)
     now = scores_by_row(drop.change.now, drop.change.units, labels)
+    answers = now.shape[1]
+    if evidence.confirmed:
+        answers -= gate.confirm_repeats
     rule = _look_rule(
-        policy,
+        evidence.policy,
         tests,
         0.0 - drop.bound,
         runs=then.shape[1],
-        first=max(1, now.shape[1] - (policy.gate.confirm_repeats if evidence.confirmed else 0)),
-        is_asked_again=policy.gate.confirm and policy.gate.decision == "evidence" and not is_recorded(evidence.current),
+        first=max(1, answers),
+        is_asked_again=gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current),
     )
     return visible_loss(_model_of_pairs(then, now), rule)
 
@@ -190,24 +198,23 @@ def imagined_run(policy: Policy) -> RunScores:
 
 def as_judged(rules: Sequence[Rule], policy: Policy, *, offline: bool) -> tuple[Rule, ...]:
     """`rules` for a run that is yet to be judged: what blocks can depend on whether the judge is the offline one."""
-    return tuple(
-        replace(
-            rule,
-            floor_action=policy.action_for(rule.key, CheckKind.FLOOR, offline_judge=offline),
-            drop_action=policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline),
-        )
-        if rule.slice is None and rule.key in policy.metrics
-        else rule
-        for rule in rules
-    )
+    judged = []
+    for rule in rules:
+        if rule.slice is None and rule.key in policy.metrics:
+            floor_action = policy.action_for(rule.key, CheckKind.FLOOR, offline_judge=offline)
+            drop_action = policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline)
+            rule = replace(rule, floor_action=floor_action, drop_action=drop_action)
+        judged.append(rule)
+    return tuple(judged)
 
 
 def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> tuple[Rule, ...]:
     """The rules of `policy` for the metrics of `run`; without one, for a run that is yet to be judged."""
-    measured = run if run is not None else imagined_run(policy)
+    measured = imagined_run(policy) if run is None else run
     rules = resolve_rules(policy, measured).rules
-    judged = rules if run is not None else as_judged(rules, policy, offline=offline)
-    return tuple(rule for rule in judged if rule.metric in measured.metrics)
+    if run is None:
+        rules = as_judged(rules, policy, offline=offline)
+    return tuple(rule for rule in rules if rule.metric in measured.metrics)
 
 
 def known_scores(rule: Rule, run: RunScores | None, pairing: Pairing | None, *, samples: int = 0) -> KnownScores | None:
@@ -219,23 +226,24 @@ def known_scores(rule: Rule, run: RunScores | None, pairing: Pairing | None, *, 
     """
     if run is None:
         return KnownScores(rule.metric, _typical(samples), "typical scores assumed", samples)
-    paired = _from_pairs(rule, run, pairing) if pairing is not None else None
-    if paired is not None:
-        return paired
-    scores = run.metrics.get(rule.metric)
-    if scores is None or len(scores.values) < 2:
+    if pairing is not None:
+        paired = _from_pairs(rule, run, pairing)
+        if paired is not None:
+            return paired
+    ids = tuple(sorted(run.scores_of(rule.metric).values))
+    n = len(ids)
+    if n < 2:
         return None
-    ids = tuple(sorted(scores.values))
-    table = scores_by_row(answer_table(rule, ids, run), np.arange(len(ids), dtype=np.int64), group_labels(run, ids))
-    answers = table.shape[1]
+    units = np.arange(n, dtype=np.int64)
+    table = scores_by_row(answer_table(rule, ids, run), units, group_labels(run, ids))
     if np.ptp(table) == 0.0:
-        source = f"{counted(len(ids), 'equal score')}, typical ones assumed"
-        return KnownScores(rule.metric, _typical(len(table)), source, len(ids))
+        source = f"{counted(n, 'equal score')}, typical ones assumed"
+        return KnownScores(rule.metric, _typical(len(table)), source, n)
+    answers = table.shape[1]
+    source = f"{n} scores, {percent(TYPICAL_CHANGED)} assumed to change"
     if answers > 1:
-        source = f"{counted(len(ids), 'sample')} with {counted(answers, 'answer')} each"
-    else:
-        source = f"{len(ids)} scores, {percent(TYPICAL_CHANGED)} assumed to change"
-    return KnownScores(rule.metric, _model(table), source, len(ids))
+        source = f"{counted(n, 'sample')} with {counted(answers, 'answer')} each"
+    return KnownScores(rule.metric, _model(table), source, n)
 
 
 def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | None:
@@ -253,9 +261,9 @@ def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | N
 
 def _typical(samples: int) -> ScoreModel:
     model = _model(np.tile(TYPICAL_SCORES, 5)[:, None])
-    if samples:
-        return with_questions(model, samples)
-    return model
+    if not samples:
+        return model
+    return with_questions(model, samples)
 
 
 def _model_of_pairs(then: Floats, now: Floats) -> ScoreModel:

@@ -18,10 +18,12 @@ MAX_RULES_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rules were read: `file` is None for a mapping, and `lines` maps keys to their lines (from 1)."""
+    """Where rules were read."""
 
     file: str | None = None
+    """None for a mapping."""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    """The lines of the keys, from 1."""
 
     def line_of(self, path: KeyPath) -> int | None:
         """The line of a key, or else of the nearest table above it."""
@@ -42,26 +44,34 @@ class Source:
 
     def invalid(self, error: ValidationError, model: type[BaseModel], document: Mapping[str, Any]) -> ConfigError:
         """The first error that pydantic found in `document`, in our words."""
-        found = first_error(error)
-        path = _key_path(found["loc"], document)
+        details = first_error(error)
+        path = _key_path(details["loc"], document)
         key = ".".join(path)
-        if found["type"] == "extra_forbidden":
-            known = fields_at(model, path[:-1])
-            is_tag = path[-1] in ("tag", "tags") and "slices" in known
-            tags = "Rules for the samples with a tag: [slices.TAG.metrics.NAME]."
-            return self.error(path, f"unknown key '{key}'.", tags if is_tag else suggestion(path[-1], known))
-        if found["type"] == "missing":
+        if details["type"] == "extra_forbidden":
+            return self.error(path, f"unknown key '{key}'.", _hint_for_unknown(path, fields_at(model, path[:-1])))
+        if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
-        value = found["input"]
+        value = details["input"]
         hint = None
-        if found["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
+        if details["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-        return self.error(path, f"'{key}' {expected(found)}, found {shown(value)}.", hint)
+        return self.error(path, f"'{key}' {expected(details)}, found {shown(value)}.", hint)
+
+
+def _hint_for_unknown(path: KeyPath, keys: Collection[str]) -> str:
+    """What to write instead of an unknown key in a table with these `keys`."""
+    if path[-1] in ("tag", "tags") and "slices" in keys:
+        return "Rules for the samples with a tag: [slices.TAG.metrics.NAME]."
+    return suggestion(path[-1], keys)
 
 
 def first_error(error: ValidationError) -> Any:
     """The error to report: an unknown key is usually a misspelt one, and often explains other errors."""
-    return sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+    errors = error.errors()
+    for details in errors:
+        if details["type"] == "extra_forbidden":
+            return details
+    return errors[0]
 
 
 def _key_path(loc: tuple[int | str, ...], document: Mapping[str, Any]) -> KeyPath:

@@ -33,9 +33,12 @@ WARNED_RISE = 0.5 - 1e-9
 MIN_LATENCY_S = 0.01
 """Where no answer takes longer, latency says nothing of the system."""
 
-START_UP_ANSWERS, START_UP_SHARE = 4, 0.2
-"""How many of the first answers of a run are left out of its latencies, and the largest share of them: they wait for
-imports, models and connections. As many as the default concurrency, since each worker has a first answer."""
+START_UP_ANSWERS = 4
+"""How many of the first answers of a run are left out of its latencies: they wait for imports, models and connections.
+
+As many as the default concurrency, since each worker has a first answer."""
+START_UP_SHARE = 0.2
+"""The largest share of the answers that is left out."""
 
 
 def paired_usage(pairing: Pairing | None) -> tuple[PairedUsage, ...]:
@@ -68,13 +71,20 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     """Each figure before and now, and a warning if one rose by more than the policy allows, or by half."""
     figures = paired_usage(evidence.pairing)
     max_rises = evidence.policy.system.rises
+    slower: list[UsageChange] = []
+    dearer: list[UsageChange] = []
     for usage in figures:
-        yield Finding(USAGE, Level.FACT, f"{usage.figure.title}: {usage.change.moved}", data=usage.change)
-    rose = [usage for usage in figures if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE))]
-    slower = [usage.change for usage in rose if usage.figure.limit == MEDIAN_LATENCY.limit]
-    dearer = [usage.change for usage in rose if usage.figure.limit != MEDIAN_LATENCY.limit]
-    if rose:
-        words = ["slower"] * bool(slower) + ["dearer"] * bool(dearer)
+        change = usage.change
+        yield Finding(USAGE, Level.FACT, f"{usage.figure.title}: {change.moved}", data=change)
+        if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE)):
+            is_latency = usage.figure.limit == MEDIAN_LATENCY.limit
+            (slower if is_latency else dearer).append(change)
+    words = []
+    if slower:
+        words.append("slower")
+    if dearer:
+        words.append("dearer")
+    if words:
         shown = [f"{change.title.lower()} {change.moved}{change.times}" for change in (*slower[:1], *dearer)]
         text = f"Answers are {' and '.join(words)} than in the baseline: {listed(shown)}."
         yield Finding(USAGE_ROSE, Level.WARNING, text)
@@ -84,11 +94,15 @@ def _paired(pairing: Pairing, figure: Figure) -> PairedUsage:
     """The figure of the questions that both runs answered."""
     failed = pairing.current.system.failures.keys() | pairing.baseline.system.failures.keys()
     price = pairing.current.price
-    now = _values(pairing.current, figure, price)
-    before = {} if not now else _values(pairing.baseline, figure, pairing.baseline.price or price)
-    ids = [name for name in pairing.samples if name in now and name in before and name not in failed]
-    values_before, values_now = (np.array([values[name] for name in ids]) for values in (before, now))
-    return PairedUsage(figure, values_before, values_now)
+    values = _values(pairing.current, figure, price)
+    baseline_values: Mapping[str, float] = {}
+    if values:
+        baseline_values = _values(pairing.baseline, figure, pairing.baseline.price or price)
+    measured = (values.keys() & baseline_values.keys()) - failed
+    ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
+    before = np.array([baseline_values[sample_id] for sample_id in ids])
+    now = np.array([values[sample_id] for sample_id in ids])
+    return PairedUsage(figure, before, now)
 
 
 def _values(run: RunScores, figure: Figure, price: SystemPrice | None) -> Mapping[str, float]:

@@ -21,17 +21,23 @@ def variance_of(scores: MetricScores) -> VarianceComponents | None:
 
     None if no answer was repeated or judged again, or for fewer than two samples.
     """
-    rows = [
-        (value, unit, draw)
-        for unit, answers in enumerate(scores.readings.values())
-        for draw, rounds in enumerate(answers)
-        for value in rounds
-    ]
     if len(scores.readings) < 2:
         return None
-    values, units, draws = np.array(rows, dtype=np.float64).T
-    several = any(len(answers) > 1 for answers in scores.readings.values())
-    return variance_components(values, units.astype(np.int64), draws.astype(np.int64) if several else None)
+    values: list[float] = []
+    units: list[int] = []
+    draws: list[int] = []
+    any_repeated = False
+    for unit, answers in enumerate(scores.readings.values()):
+        any_repeated = any_repeated or len(answers) > 1
+        for draw, rounds in enumerate(answers):
+            values += rounds
+            units += [unit] * len(rounds)
+            draws += [draw] * len(rounds)
+    return variance_components(
+        np.array(values, dtype=np.float64),
+        np.array(units, dtype=np.int64),
+        np.array(draws, dtype=np.int64) if any_repeated else None,
+    )
 
 
 def variance_words(parts: VarianceComponents) -> str:
@@ -40,9 +46,12 @@ def variance_words(parts: VarianceComponents) -> str:
     A source that was not repeated is named with the one that it can't be told from.
     """
     system = "system" if parts.readings is not None else "system and judge"
-    named = (("samples", parts.units), (system, parts.draws), ("judge", parts.readings))
-    shares = [(word, parts.share(part)) for word, part in named]
-    return ", ".join(f"{word} {percent(share)}" for word, share in shares if share is not None)
+    shares = {
+        "samples": parts.share(parts.units),
+        system: parts.share(parts.draws),
+        "judge": parts.share(parts.readings),
+    }
+    return ", ".join(f"{source} {percent(share)}" for source, share in shares.items() if share is not None)
 
 
 def stability_notes(evidence: Evidence) -> Iterator[str]:
@@ -50,8 +59,12 @@ def stability_notes(evidence: Evidence) -> Iterator[str]:
     run = evidence.current
     if answers_per_sample(run) == 1:
         return
-    shares = {name: variance_of(scores) for name, scores in run.metrics.items()}
-    sources = [f"{name}: {variance_words(parts)}" for name, parts in shares.items() if parts and variance_words(parts)]
+    sources = []
+    for metric, scores in run.metrics.items():
+        variance = variance_of(scores)
+        words = "" if variance is None else variance_words(variance)
+        if words:
+            sources.append(f"{metric}: {words}")
     if sources:
         yield f"Sources of the variance of a score: {'; '.join(sources)}."
     for rule in evidence.rules:
@@ -68,8 +81,10 @@ def _unsteady(scores: MetricScores, rule: Rule, floor: float) -> Iterator[str]:
         if len(set(passed)) == 2:
             shares[sample_id] = sum(passed) / len(passed)
             words[sample_id] = f"{sample_id}: {sum(passed)} of {len(passed)} answers pass"
-    if shares:
-        named = some([words[sample_id] for sample_id in sorted(shares, key=lambda name: shares[name])], _MAX_NAMED)
-        limit = f"{rule.direction.level_key} = {figure(rule.direction.shown(floor))}"
-        which = f"{len(shares)} of {counted(len(scores.answers), 'sample')}"
-        yield f"{rule.metric}: {which} have answers that meet {limit} and answers that do not ({named})."
+    if not shares:
+        return
+    worst_first = sorted(shares, key=lambda sample_id: shares[sample_id])
+    named = some([words[sample_id] for sample_id in worst_first], _MAX_NAMED)
+    limit = f"{rule.direction.level_key} = {figure(rule.direction.shown(floor))}"
+    samples = f"{len(shares)} of {counted(len(scores.answers), 'sample')}"
+    yield f"{rule.metric}: {samples} have answers that meet {limit} and answers that do not ({named})."

@@ -29,15 +29,20 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the answers of a run. `limit` is the key of [system] that limits its rise."""
+    """A figure of the answers of a run."""
 
     name: str
     title: str
     limit: str
+    """The key of [system] that limits its rise."""
     of: Callable[[Values], float]
+    """The figure of the values of all answers."""
     shown: Callable[[float], str]
+    """How it is written."""
     tolerance: float = 0.0
+    """A smaller rise of an answer is none."""
     min_samples: int = 1
+    """Of fewer answers, it says nothing."""
 
 
 def _p95(values: Values) -> float:
@@ -69,11 +74,11 @@ def measured_values(run: RunScores, key: str, price: SystemPrice | None = None) 
     if "latency" in key:
         return run.system.latencies_s
     if "cost" not in key:
-        return {name: float(tokens(usage)) for name, usage in run.system.usage.items()}
-    at = price or run.price
-    if at is None:
+        return {sample_id: float(tokens(usage)) for sample_id, usage in run.system.usage.items()}
+    run_price = price or run.price
+    if run_price is None:
         return {}
-    return {name: cost_usd(usage, at) for name, usage in run.system.usage.items()}
+    return {sample_id: cost_usd(usage, run_price) for sample_id, usage in run.system.usage.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +150,22 @@ class PairedUsage:
     def p_within(self, max_rise: float) -> float:
         """The probability that so few questions rose by more than `max_rise`, if half of all such questions did."""
         n = len(self.now)
-        return p_proportion_at_most(n - self._count(self.before, self.now, max_rise), n, 0.5)
+        rose = self._count(self.before, self.now, max_rise)
+        return p_proportion_at_most(n - rose, n, 0.5)
 
     def is_suspected(self, max_rise: float) -> bool:
         """Whether the figure is beyond `max_rise`, and its questions show it; of a few, all of them."""
+        if not self.is_beyond(max_rise):
+            return False
         all_rose = self._count(self.before, self.now, max_rise) == len(self.now)
-        return self.is_beyond(max_rise) and (all_rose or self.p_by_chance(max_rise) <= SUSPECTED)
+        return all_rose or self.p_by_chance(max_rise) <= SUSPECTED
 
     def _count(self, before: Values | float, now: Values | float, max_rise: float) -> int:
         """How many of the values rose by more than `max_rise`, and by the tolerance at least."""
-        difference = np.subtract(now, before)
-        rose = (difference > np.multiply(max_rise, before)) & (difference >= self.figure.tolerance)
-        return int(np.count_nonzero(rose))
+        rises = np.subtract(now, before)
+        is_beyond = rises > np.multiply(max_rise, before)
+        is_large = rises >= self.figure.tolerance
+        return int(np.count_nonzero(np.logical_and(is_beyond, is_large)))
 
 
 def factor(value: float) -> str:

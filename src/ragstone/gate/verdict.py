@@ -77,58 +77,62 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A two-sided interval. `confidence` is in (0, 1); `method` is a readable name (``paired bootstrap``)."""
+    """A two-sided interval."""
 
     low: float
     high: float
     confidence: float
+    """In (0, 1)."""
     method: str
+    """A readable name (``paired bootstrap``)."""
 
     @classmethod
-    def of(cls, found: Estimate) -> Interval:
+    def of(cls, estimate: Estimate) -> Interval:
         """The limits of an estimate."""
-        return cls(found.low, found.high, found.confidence, found.method)
+        return cls(estimate.low, estimate.high, estimate.confidence, estimate.method)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement, and its result.
-
-    `estimate` is in the metric's unit: the mean for a floor or ceiling, current minus baseline for a drop or rise, a
-    share for coverage, error rate and paired samples, seconds for latency. `threshold` is the bound that `estimate` is
-    compared with (for a drop: minus `max_drop`). In drift checks a loss is negative, whichever way is better. `current`
-    of paired samples is the share that is left if every edit of the golden set is accepted. `n` is the number of
-    samples (pairs) behind the estimate. `accepted` is the id of the accepted drop that the threshold comes from, if
-    any. `sample` is the id of the one sample that it is about, if any. `reason` is one plain sentence; `short_reason`
-    is the same without the name of the metric or sample, for readers who see that already. `p_value` is that of "no
-    loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken questions. An
-    interval is for other questions of this kind, and decides only with ``decision = "assured"``. `unsettled`: it would
-    be decided otherwise, or more surely, if the system were asked again. `by_words`: only the words of the offline
-    judge show it, and the facts are still there; then it warns. `edit` is the fingerprint of the golden set's edit that
-    it is about, if it is about one.
-    """
+    """One requirement, and its result."""
 
     name: str
     kind: Annotated[CheckKind | str, Field(union_mode="left_to_right")]
     status: Status
     action: Action
     reason: str
+    """One plain sentence."""
     metric: str | None = None
     slice: str | None = None
     estimate: float | None = None
+    """In the metric's unit: the mean for a floor or ceiling, current minus baseline for a drop or rise, a share for
+    coverage, error rate and paired samples, seconds for latency. In drift checks a loss is negative, whichever way is
+    better."""
     interval: Interval | None = None
+    """For other questions of this kind: it decides only with ``decision = "assured"``."""
     threshold: float | None = None
+    """The bound that `estimate` is compared with; for a drop: minus `max_drop`."""
     current: float | None = None
+    """Of paired samples: the share that is left if every edit of the golden set is accepted."""
     baseline: float | None = None
     n: int = 0
+    """The number of samples, or pairs, behind the estimate."""
     detectable_drop: float | None = None
     accepted: str | None = None
+    """The id of the accepted drop that the threshold comes from, if any."""
     sample: str | None = None
+    """The id of the one sample that it is about, if any."""
     short_reason: str | None = None
+    """The reason without the name of the metric or sample, for readers who see that already."""
     p_value: float | None = None
+    """That of "no loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken
+    questions."""
     unsettled: bool = False
+    """It would be decided otherwise, or more surely, if the system were asked again."""
     by_words: bool = False
+    """Only the words of the offline judge show it, and the facts are still there; then it warns."""
     edit: str | None = None
+    """The fingerprint of the golden set's edit that it is about, if it is about one."""
 
     @property
     def place(self) -> tuple[str | None, str | None]:
@@ -188,18 +192,17 @@ MIN_SAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class CauseCount:
-    """The worse samples with one cause, and what to do about it. `source` is an address.
-
-    It shows in `seen` samples: some have another cause that comes first.
-    """
+    """The worse samples with one cause, and what to do about it."""
 
     cause: str
     title: str
     side: Side
     action: str
     source: str
+    """An address."""
     samples: tuple[str, ...]
     seen: int = 0
+    """The samples that show it: some have another cause that comes first."""
 
     @property
     def count(self) -> int:
@@ -208,18 +211,19 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why `samples` samples got worse (or are below their floors), the most frequent cause first.
-
-    `retrieval` and `generation` count the samples with a cause in that half; `share` is the interval of the share of
-    retrieval among both. `enough` samples with a cause are an argument.
-    """
+    """Why samples got worse, or are below their floors."""
 
     counts: tuple[CauseCount, ...]
+    """The most frequent cause first."""
     samples: int
     retrieval: int
+    """The samples with a cause in retrieval."""
     generation: int
+    """The samples with a cause in generation."""
     share: Interval | None
+    """The share of retrieval among both."""
     enough: int = MIN_SAMPLES
+    """So many samples with a cause are an argument."""
 
     @property
     def side(self) -> Side | None:
@@ -235,23 +239,28 @@ class Diagnosis:
     def cause(self, side: Side) -> CauseCount | None:
         """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
-        most = next((cause for cause in self.counts if cause.side is side or not is_half), None)
-        if most is not None and most.count >= self.enough:
-            return most
+        for cause in self.counts:
+            if cause.side is side or not is_half:
+                return cause if cause.count >= self.enough else None
         return None
 
     def titles(self) -> dict[str, str]:
         """The title of the cause, by sample id."""
-        return {sample_id: one.title for one in self.counts for sample_id in one.samples}
+        titles: dict[str, str] = {}
+        for cause in self.counts:
+            titles |= dict.fromkeys(cause.samples, cause.title)
+        return titles
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Where to look first. `reason` has the numbers behind it, `cause` is the most frequent one, of enough samples."""
+    """Where to look first."""
 
     side: Side
     reason: str
+    """With the numbers behind it."""
     cause: CauseCount | None = None
+    """The most frequent one, of enough samples."""
 
     @property
     def look(self) -> str:
@@ -285,35 +294,36 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """Whether and where two runs can be compared.
-
-    `comparable` False means that no drop was checked. `notes` are plain sentences on the differences; `skipped` maps
-    metrics that are not compared to the reason; `paired` is the number of compared samples, `total` that of the current
-    run; `metrics` are the compared metrics.
-    """
+    """Whether and where two runs can be compared."""
 
     comparable: bool
+    """False means that no drop was checked."""
     notes: tuple[str, ...] = ()
+    """Plain sentences on the differences."""
     paired: int = 0
+    """The number of compared samples."""
     total: int = 0
+    """The number of samples of the current run."""
     metrics: tuple[str, ...] = ()
+    """The compared metrics."""
     skipped: Mapping[str, str] = field(default_factory=dict)
+    """The metrics that are not compared, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalChanges:
-    """The samples whose retrieval fell since the baseline, by what became of their evidence; ids sorted.
-
-    `gone` maps each to the share of the evidence's words that is still returned; in `lower` it ranks lower; in
-    `rechunked` it is still returned, in other chunks or under other ids. `old_ids` are those of `rechunked` that are
-    labelled by ids. `other`: the evidence is where it was, or is not known.
-    """
+    """The samples whose retrieval fell since the baseline, by what became of their evidence; ids sorted."""
 
     gone: Mapping[str, float]
+    """The share of the evidence's words that is still returned, by sample that lost it."""
     lower: tuple[str, ...]
+    """Those where it ranks lower."""
     rechunked: tuple[str, ...]
+    """Those where it is still returned, in other chunks or under other ids."""
     other: tuple[str, ...]
+    """Those where it is where it was, or is not known."""
     old_ids: tuple[str, ...] = ()
+    """Those of `rechunked` that are labelled by ids."""
 
     @property
     def fell(self) -> int:
@@ -323,29 +333,28 @@ class RetrievalChanges:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What is not as it was in the baseline, and how. `lost` documents of a corpus are no longer returned for `samples`
-    samples.
-    """
+    """What is not as it was in the baseline."""
 
     what: str
     how: str
     lost: int = 0
+    """The documents of the corpus that are no longer returned."""
     samples: int = 0
+    """The samples for which they were."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricShares:
-    """What is missing from a metric's best score, on `n` samples: `missing` = `retrieval` + `generation`.
-
-    `retrieval` is what the answers gain if the system is given the reference contexts; it is negative if they lose.
-    Each has an interval; all are 0 and None without samples.
-    """
+    """What is missing from a metric's best score. Without samples, all shares are 0 and all intervals None."""
 
     metric: str
     title: str
     n: int
+    """The number of samples."""
     missing: float = 0.0
+    """`retrieval` + `generation`."""
     retrieval: float = 0.0
+    """What the answers gain if the system is given the reference contexts; negative if they lose."""
     generation: float = 0.0
     missing_interval: Interval | None = None
     retrieval_interval: Interval | None = None
@@ -354,34 +363,36 @@ class MetricShares:
 
 @dataclass(frozen=True, slots=True)
 class OracleShares:
-    """Retrieval and generation by the oracle half of a run: `asked` samples were to be asked again, `answered` were.
-
-    `failed` are those on which the system failed then, `unanswered` those on which it had failed before, and `without`
-    those without reference contexts: the last two were not asked. `strangers` answers came with other contexts than
-    they were given, and `same` are the same in both halves. `incomplete` is why the half has not reached its end.
-    """
+    """Retrieval and generation by the oracle half of a run."""
 
     metrics: tuple[MetricShares, ...]
     asked: int
+    """The samples that were to be asked again."""
     answered: int
+    """Those that were."""
     failed: int
+    """Those on which the system failed then."""
     without: int
+    """Those without reference contexts, which were not asked."""
     unanswered: int
+    """Those on which the system had failed before, which were not asked."""
     strangers: int
+    """The answers that came with other contexts than they were given."""
     same: int
+    """The answers that are the same in both halves."""
     incomplete: str | None = None
+    """Why the half has not reached its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What the golden set could have shown.
-
-    `loss` is the smallest loss of a mean that is found in 4 of 5 runs, and never less than as many broken questions as
-    fail a run; None: none at all. `broken` are these questions; None: not even all of them fail it.
-    """
+    """What the golden set could have shown."""
 
     loss: float | None
+    """The smallest loss of a mean that is found in 4 of 5 runs, and never less than as many broken questions as fail a
+    run; None: none at all."""
     broken: int | None = None
+    """The broken questions that fail a run; None: not even all of them do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,18 +417,19 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GateVerdict:
-    """The verdict of a whole run. `status` follows from the blocking checks, and `reason` says why in one sentence.
-
-    `findings` are all that is said of the run, in the order of the registry, the checks first. `comparability` is None
-    without a baseline. `inconclusive_blocks`: an inconclusive run ends the job.
-    """
+    """The verdict of a whole run."""
 
     status: Status
+    """It follows from the blocking checks."""
     reason: str
+    """Why, in one sentence."""
     findings: tuple[Finding, ...] = ()
+    """All that is said of the run, in the order of the registry, the checks first."""
     comparability: Comparability | None = None
+    """None without a baseline."""
     explanation: Explanation = field(default_factory=Explanation)
     inconclusive_blocks: bool = False
+    """An inconclusive run ends the job."""
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:

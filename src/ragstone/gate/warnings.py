@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, some, usual_reason
 from ragstone.gate.checks.applicability import (
     NO_CONTEXTS,
@@ -52,8 +53,9 @@ def assumed_directions(evidence: Evidence) -> Iterator[str]:
 
 
 def _sounds_lower(metric: str) -> bool:
-    words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", metric).lower()))
-    return lower_is_better(metric) is None and bool(words & _LOWER_WORDS)
+    in_snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", metric).lower()
+    words = set(re.split(r"[^a-z]+", in_snake_case))
+    return lower_is_better(metric) is None and not words.isdisjoint(_LOWER_WORDS)
 
 
 _LOWER_WORDS = frozenset(
@@ -76,12 +78,13 @@ def forgotten(evidence: Evidence) -> Iterator[str]:
 
 def ungraded(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
-    current = evidence.current
-    names = sorted(
-        name for name, scores in current.metrics.items() if is_rubric(scores.version) and not scores.applies_to
-    )
-    if names and current.manifest is not None and evidence.offline:
-        judge = current.manifest.judge.label()
+    manifest = evidence.current.manifest
+    if manifest is None or not evidence.offline:
+        return
+    metrics = evidence.current.metrics.items()
+    names = sorted(name for name, scores in metrics if is_rubric(scores.version) and not scores.applies_to)
+    if names:
+        judge = manifest.judge.label()
         yield f"Not scored: {some(names)}. A rubric needs a language model, and the {judge} uses none."
 
 
@@ -90,46 +93,59 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
     run = evidence.current
     is_decided = any(check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.decided)
     if returns_no_contexts(run) and not is_decided:
-        had = evidence.compared is not None and bool(contexts_of(evidence.compared.baseline) - {NO_CONTEXTS})
-        yield f"{NO_CONTEXTS_RETURNED}{', and did in the baseline' if had else ''}: {RETURN_THEM}."
-    missing = set[str]()
+        before = ""
+        if evidence.compared is not None and contexts_of(evidence.compared.baseline) - {NO_CONTEXTS}:
+            before = ", and did in the baseline"
+        yield f"{NO_CONTEXTS_RETURNED}{before}: {RETURN_THEM}."
+    without_texts: set[str] = set()
     for scores in run.metrics.values():
-        reasons = {name: failure.reason for name, failure in scores.failed.items()} | dict(scores.not_applicable)
-        missing |= {name for name, reason in reasons.items() if reason.startswith(NO_TEXTS)}
-    if missing:
+        reasons = {sample_id: failure.reason for sample_id, failure in scores.failed.items()}
+        reasons |= scores.not_applicable
+        without_texts |= {sample_id for sample_id, reason in reasons.items() if reason.startswith(NO_TEXTS)}
+    if without_texts:
         yield (
-            f"Of {counted(len(missing), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. Return "
-            "the texts, or name their field in context_text_field under [system]."
+            f"Of {counted(len(without_texts), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
+            "Return the texts, or name their field in context_text_field under [system]."
         )
 
 
 def unmatched_ids(evidence: Evidence) -> Iterator[str]:
     """A warning about relevant ids that no answer's contexts have, with an id of the contexts: both may be the same
     document, written differently."""
-    rankings = evidence.current.system.ranked.values()
-    found = {name for ranked in rankings for name in ranked.relevant_ids}
-    missed = {name: None for ranked in rankings for name in ranked.missed_ids if name not in found}
-    others = {name: None for ranked in rankings for name in ranked.other_ids if name not in found}
-    alike = next(_alike(missed.keys() - others.keys(), others.keys() - missed.keys()), None)
-    if alike is not None:
+    returned: set[str] = set()
+    missed: dict[str, None] = {}  # in the order in which they come
+    irrelevant: dict[str, None] = {}
+    for ranked in evidence.current.system.ranked.values():
+        returned.update(ranked.relevant_ids)
+        missed |= dict.fromkeys(ranked.missed_ids)
+        irrelevant |= dict.fromkeys(ranked.other_ids)
+    never_returned = [label for label in missed if label not in returned]
+    unlabelled = [context_id for context_id in irrelevant if context_id not in returned]
+    pairs = _alike(set(never_returned) - set(unlabelled), set(unlabelled) - set(never_returned))
+    label, context_id = next(pairs, (None, None))
+    if label is not None:
         yield (
-            f"The golden set's '{alike[0]}' and the contexts' '{alike[1]}' are different ids: they are compared as "
+            f"The golden set's '{label}' and the contexts' '{context_id}' are different ids: they are compared as "
             "they are written. Write both the same way."
         )
-    elif missed and others and not found:
+    elif never_returned and unlabelled and not returned:
         yield (
-            f"No relevant id of the golden set was ever returned: it names '{next(iter(missed))}', the contexts "
-            f"'{next(iter(others))}'. Ids are compared as they are written."
+            f"No relevant id of the golden set was ever returned: it names '{never_returned[0]}', the contexts "
+            f"'{unlabelled[0]}'. Ids are compared as they are written."
         )
 
 
 def _alike(labels: Set[str], returned: Set[str]) -> Iterator[tuple[str, str]]:
     """Labels and returned ids that could name one document, but for case, folders, what follows a ``#``, or ``.0``."""
-    by_end = {end: name for name in sorted(returned, reverse=True) for end in _ends(name)}
-    whole = {_ends(name)[0]: name for name in sorted(returned, reverse=True)}
+    by_end: dict[str, str] = {}
+    by_whole: dict[str, str] = {}
+    for context_id in sorted(returned, reverse=True):
+        ends = _ends(context_id)
+        by_end |= dict.fromkeys(ends, context_id)
+        by_whole[ends[0]] = context_id
     for label in sorted(labels):
         ends = _ends(label)
-        match = by_end.get(ends[0]) or next((whole[end] for end in ends if end in whole), None)
+        match = by_end.get(ends[0]) or next((by_whole[end] for end in ends if end in by_whole), None)
         # Of two that both name a part of the document, the parts differ.
         if match is not None and not ("#" in label and "#" in match):
             yield label, match
@@ -144,6 +160,25 @@ def _ends(name: str) -> list[str]:
 def footnotes(evidence: Evidence) -> Iterator[str]:
     """Notes about generated questions, answers that say more than their contexts, and metrics that do not apply."""
     run = evidence.current
+    yield from _generated_questions(run)
+    hallucinations = run.scores_of("hallucination").values.values()
+    flagged = sum(value >= FLAGGED_FROM for value in hallucinations)
+    if flagged and not evidence.offline:
+        yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(hallucinations), 'answer')}."
+    for rule in evidence.rules:
+        scores = run.scores_of(rule.metric)
+        # Every sample belongs to one half of the family, so an empty other half is expected.
+        is_other_half = run.scores_of(_OTHER_HALF.get(rule.metric, "")).values
+        if not rule.written and scores.not_applicable and not scores.applies_to and not is_other_half:
+            reason = usual_reason(scores.not_applicable.values())
+            yield f"{rule.metric} applies to no sample, most often because {reason}."
+    if evidence.pairing is not None:
+        for metric in evidence.pairing.metrics:
+            yield from _no_longer_applicable(metric, evidence.pairing)
+
+
+def _generated_questions(run: RunScores) -> Iterator[str]:
+    """A note on a golden set of which most questions were generated and not reviewed."""
     golden = None if run.manifest is None else run.manifest.golden
     judged = [name for name, scores in run.metrics.items() if scores.values and is_judged(name, scores.version)]
     if golden is not None and judged and 2 * golden.generated > golden.samples:
@@ -152,20 +187,6 @@ def footnotes(evidence: Evidence) -> Iterator[str]:
             "questions rank retrievers as people's do, answers less reliably (arXiv 2508.11758), so drops of "
             f"{some(judged)} deserve a second look. Review them with `ragstone review`."
         )
-    invented = run.scores_of("hallucination").values.values()
-    flagged = sum(value >= FLAGGED_FROM for value in invented)
-    if flagged and not evidence.offline:
-        yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(invented), 'answer')}."
-    for rule in evidence.rules:
-        scores = run.scores_of(rule.metric)
-        # Every sample belongs to one half of the family, so an empty other half is expected.
-        is_other_half = run.scores_of(_OTHER_HALF.get(rule.metric, "")).values
-        if not rule.written and scores.not_applicable and not scores.applies_to and not is_other_half:
-            why = usual_reason(scores.not_applicable.values())
-            yield f"{rule.metric} applies to no sample, most often because {why}."
-    if evidence.pairing is not None:
-        for metric in evidence.pairing.metrics:
-            yield from _no_longer_applicable(metric, evidence.pairing)
 
 
 def _no_longer_applicable(metric: str, pairing: Pairing) -> Iterator[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ragstone.evaluation.rewording import Rewording
 from ragstone.gate.bounds import BoundCheck
 from ragstone.gate.evidence import Evidence
-from ragstone.stats.losses import Change, row_means
+from ragstone.stats.losses import row_means
 
 _OF_CONTEXTS = frozenset({"faithfulness", "hallucination"})
 """Metrics that compare the answer's words with those of the contexts."""
@@ -45,37 +45,37 @@ def without_word_losses(drops: Sequence[BoundCheck], evidence: Evidence) -> list
 def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
     """`floor` with the baseline's scores of the samples that lost by nothing but the words of the offline judge."""
     metric = floor.rule.metric
-    compared = evidence.compared
-    if not evidence.offline or compared is None or metric not in compared.metrics:
+    pairing = evidence.compared
+    if not evidence.offline or pairing is None or metric not in pairing.metrics:
         return floor
-    before = compared.baseline.metrics[metric].values
-    paired = set(compared.pairs(metric))
+    baseline_scores = pairing.baseline.metrics[metric].values
+    paired = set(pairing.pairs(metric))
     values = floor.values.copy()
     for place in np.flatnonzero(_only_by_words(floor, evidence)):
-        name = floor.samples[place]
-        if name in paired:
-            values[place] = max(values[place], floor.rule.direction.shown(before[name]))
+        sample_id = floor.samples[place]
+        if sample_id in paired:
+            values[place] = max(values[place], floor.rule.direction.shown(baseline_scores[sample_id]))
     return replace(floor, values=values, current=float(values.mean()))
 
 
 def _only_by_words(check: BoundCheck, evidence: Evidence) -> NDArray[np.bool_]:
     """A mask over the samples of `check`: those of which a loss shows nothing but other words."""
     run = evidence.current
-    metric = check.rule.metric
-    only_words = [
-        is_by_words(metric, run.system.reworded.get(name), has_reference=run.samples[name].reference is not None)
-        for name in check.samples
-    ]
+    only_words = []
+    for sample_id in check.samples:
+        rewording = run.system.reworded.get(sample_id)
+        has_reference = run.samples[sample_id].reference is not None
+        only_words.append(is_by_words(check.rule.metric, rewording, has_reference=has_reference))
     return np.array(only_words, dtype=np.bool_)
 
 
 def _without_losses(drop: BoundCheck, only_words: NDArray[np.bool_]) -> BoundCheck:
     change = drop.change
-    lost = only_words & (drop.values < 0.0)
+    fell = drop.values < 0.0
+    lost = np.logical_and(only_words, fell)
     if change is None or not lost.any():
         return drop
     now = change.now.copy()
-    then = row_means(change.then)
-    now[lost] = then[lost, None]
+    now[lost] = row_means(change.then)[lost, None]
     values = np.where(lost, 0.0, drop.values)
-    return replace(drop, values=values, change=Change(change.units, now, change.then, change.alike, change.expected))
+    return replace(drop, values=values, change=replace(change, now=now))

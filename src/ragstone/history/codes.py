@@ -21,7 +21,7 @@ MAX_SCORES = 50_000
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _DIGITS = np.array([_ALPHABET.find(chr(byte)) for byte in range(256)])
-_NOTHING = "__"
+_MISSING = "__"
 _NO_STEP = len(_ALPHABET) ** 2 - 1
 _SAMPLE_CHARS = 8
 _GROUP_CHARS = 6
@@ -37,12 +37,17 @@ class Compact:
 
 def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES allows."""
-    named = sorted((sample_code(name, facts.content_hash), name) for name, facts in run.samples.items())
-    named = named[: max(1, MAX_SCORES // max(1, len(metrics)))]
-    ids = "".join(code for code, _ in named)
-    groups = _groups(groups_of(run, [name for _, name in named]))
+    max_samples = max(1, MAX_SCORES // max(1, len(metrics)))
+    coded = sorted((sample_code(sample_id, facts.content_hash), sample_id) for sample_id, facts in run.samples.items())
+    coded = coded[:max_samples]
+    ids = "".join(code for code, _ in coded)
+    sample_ids = [sample_id for _, sample_id in coded]
+    groups = _groups(groups_of(run, sample_ids))
     key = hashlib.sha256(f"{ids}\0{groups or ''}".encode()).hexdigest()[:16]
-    scores = {metric: "".join(encode(run.metrics[metric].values.get(name)) for _, name in named) for metric in metrics}
+    scores = {}
+    for metric in metrics:
+        values = run.metrics[metric].values
+        scores[metric] = "".join(encode(values.get(sample_id)) for sample_id in sample_ids)
     return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
 
 
@@ -66,7 +71,7 @@ def group_codes(line: SamplesLine) -> list[str] | None:
 def encode(value: float | None) -> str:
     """Two characters for a score in [0, 1], or for a missing one."""
     if value is None:
-        return _NOTHING
+        return _MISSING
     high, low = divmod(round(value * STEPS), len(_ALPHABET))
     return _ALPHABET[high] + _ALPHABET[low]
 
@@ -74,18 +79,23 @@ def encode(value: float | None) -> str:
 def decode(codes: str) -> Floats:
     """The scores (n,) in `codes`, NaN for missing ones. Raises ValueError for an invalid code."""
     digits = _DIGITS[np.frombuffer(codes.encode("ascii", "replace"), dtype=np.uint8)]
-    steps = digits[0::2] * len(_ALPHABET) + digits[1::2] if len(digits) % 2 == 0 else np.array([-1])
-    nothing = steps == _NO_STEP
-    if np.any(digits < 0) or np.any((steps < 0) | ((steps > STEPS) & ~nothing)):
+    if len(digits) % 2 or np.any(digits < 0):
         raise ValueError("not valid scores")
-    return np.where(nothing, np.nan, steps / STEPS)
+    steps = digits[0::2] * len(_ALPHABET) + digits[1::2]
+    is_missing = steps == _NO_STEP
+    if np.any(steps[~is_missing] > STEPS):
+        raise ValueError("not valid scores")
+    return np.where(is_missing, np.nan, steps / STEPS)
 
 
 def fits(line: SamplesLine, scores: Iterable[str]) -> bool:
     """Whether every one of `scores` holds a score for each sample of `line`, and nothing else."""
     count = len(line.ids) // _SAMPLE_CHARS
-    whole = len(line.ids) % _SAMPLE_CHARS == 0 and (line.groups is None or len(line.groups) == count * _GROUP_CHARS)
-    return whole and all(len(codes) == 2 * count and _readable(codes) for codes in scores)
+    if len(line.ids) % _SAMPLE_CHARS:
+        return False
+    if line.groups is not None and len(line.groups) != count * _GROUP_CHARS:
+        return False
+    return all(len(codes) == 2 * count and _readable(codes) for codes in scores)
 
 
 def _readable(codes: str) -> bool:
@@ -99,11 +109,12 @@ def _readable(codes: str) -> bool:
 def _groups(names: Sequence[str | None]) -> str | None:
     if all(name is None for name in names):
         return None
-    # A sample without a group is its own group.
-    return "".join(
-        _digest(f"group\0{name}" if name is not None else f"alone\0{index}", _GROUP_CHARS)
-        for index, name in enumerate(names)
-    )
+    codes = []
+    for index, name in enumerate(names):
+        # A sample without a group is its own group.
+        text = f"alone\0{index}" if name is None else f"group\0{name}"
+        codes.append(_digest(text, _GROUP_CHARS))
+    return "".join(codes)
 
 
 def _digest(text: str, characters: int) -> str:

@@ -20,18 +20,20 @@ _NAMED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The runs one of which is the first after a loss, the oldest first, and the probability that it is one of them."""
+    """The runs one of which is the first after a loss."""
 
     lines: tuple[RunLine, ...]
+    """The oldest first."""
     share: float
+    """The probability that it is one of them."""
 
     def __str__(self) -> str:
         """``the merge of 3f2a91c (92 %)``."""
-        named = [commit_of(line) for line in self.lines]
+        commits = [commit_of(line) for line in self.lines]
         chance = percent(round(min(0.99, self.share), 2))
-        if len(named) == 1:
-            return f"the merge of {named[0]} ({chance})"
-        return f"one of {len(named)} merges, {named[0]} to {named[-1]} ({chance})"
+        if len(commits) == 1:
+            return f"the merge of {commits[0]} ({chance})"
+        return f"one of {len(commits)} merges, {commits[0]} to {commits[-1]} ({chance})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,16 @@ class DriftRule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A metric, or the mean of several, in the runs that are compared, the newest last, where more is better.
-
-    `places` are the places of the runs among all comparable ones; `allowed` is the loss that was accepted.
-    """
+    """A metric, or the mean of several, in the runs that are compared, where more is better."""
 
     rules: tuple[DriftRule, ...]
     looks: tuple[Look, ...]
+    """The runs, the newest last."""
     places: tuple[int, ...]
+    """The places of the runs among all comparable ones."""
     series: Series
     allowed: float = 0.0
+    """The loss that was accepted."""
     slice: str | None = None
 
     @property
@@ -89,8 +91,8 @@ class Column:
     @property
     def title(self) -> str:
         if self.metric is None:
-            averaged = (f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules)
-            return f"the mean of {listed(list(averaged))}"
+            names = [f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules]
+            return f"the mean of {listed(names)}"
         if self.slice is None:
             return self.metric
         return f"{self.metric} on '{self.slice}'"
@@ -108,14 +110,14 @@ class Column:
 
     def cause(self) -> Cause:
         """The fewest runs that have a probability of `_NAMED` together."""
-        named = list[int]()
+        indexes: list[int] = []
         share = 0.0
         for index, chance in self.chances().items():
-            named.append(index)
+            indexes.append(index)
             share += chance
             if share >= _NAMED:
                 break
-        return Cause(tuple(self.looks[index].line for index in sorted(named)), min(1.0, share))
+        return Cause(tuple(self.looks[index].line for index in sorted(indexes)), min(1.0, share))
 
     def start_of_loss(self, level: float) -> int | None:
         """The likeliest first run of a loss that the newest runs show at the error rate `level`, by index."""
@@ -181,15 +183,19 @@ class Column:
     def anchor(self) -> str:
         """``2 September 2026 (commit abc1234, 24 main runs ago)``, of the first run."""
         first = self.looks[0].line
-        named = f"release {first.release}" if first.release else f"commit {first.commit[:7]}" if first.commit else ""
-        ago = f"{counted(self.merges_since(0), 'main run')} ago"
-        return f"{first.time.day} {first.time:%B %Y} ({', '.join(filter(None, (named, ago)))})"
+        details = []
+        if first.release:
+            details.append(f"release {first.release}")
+        elif first.commit:
+            details.append(f"commit {first.commit[:7]}")
+        details.append(f"{counted(self.merges_since(0), 'main run')} ago")
+        return f"{first.time.day} {first.time:%B %Y} ({', '.join(details)})"
 
     def _from_to(self, step: Step) -> str:
         then = self.direction.shown(step.level - step.change)
         now = self.direction.shown(step.level)
-        taken = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
-        return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{taken}"
+        accepted = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
+        return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{accepted}"
 
     def _check(self, status: Status, reason: str, step: Step | None) -> Check:
         name = "drift" if self.metric is None else f"{self.metric}.drift"
@@ -216,15 +222,16 @@ def mean_of(columns: Sequence[Column]) -> list[Column]:
         return []
     series = mean_series([column.series for column in columns])
     rules = tuple(column.rules[0] for column in columns)
-    return [replace(columns[0], rules=rules, series=series, allowed=sum(one.allowed for one in columns) / len(columns))]
+    allowed = sum(column.allowed for column in columns) / len(columns)
+    return [replace(columns[0], rules=rules, series=series, allowed=allowed)]
 
 
 def since(commit: str | None, merges: int) -> str:
     """``since 3f2a91c, 4 merges ago``."""
-    named = commit[:7] if commit else "a run of no known commit"
+    start = commit[:7] if commit else "a run of no known commit"
     if merges:
-        return f"since {named}, {counted(merges, 'merge')} ago"
-    return f"since {named}, the newest merge"
+        return f"since {start}, {counted(merges, 'merge')} ago"
+    return f"since {start}, the newest merge"
 
 
 def commit_of(line: RunLine) -> str:

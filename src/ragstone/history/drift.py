@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain, compress
 
 import numpy as np
 
@@ -25,11 +26,11 @@ from ragstone.history.level import (
     Look,
     MetricPast,
     incomparable,
-    is_seen,
     looks_before,
     newly_accepted,
     past_of,
     scores_of,
+    was_run,
 )
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
@@ -44,12 +45,15 @@ _MIN_LOSS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The drift of a run: checks, sentences for the top and bottom of the report, and the losses for its line."""
+    """The drift of a run."""
 
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
+    """Sentences for the top of the report."""
     notes: tuple[str, ...] = ()
+    """Sentences for its bottom."""
     below: tuple[BelowPart, ...] = ()
+    """The losses for the line of the run."""
 
 
 def measure_drift(
@@ -74,7 +78,8 @@ def measure_drift(
     watch = _Watch(history, line, scores, run, policy, rules)
     new = watch.search(main=main)
     if not main:
-        notices = (_notice(part) for past in watch.pasts.values() for part in past.open)
+        open_losses = chain.from_iterable(past.open for past in watch.pasts.values())
+        notices = [_notice(part) for part in open_losses]
         return replace(new, warnings=(*notices, *new.warnings), below=())
     followed = watch.follow()
     below = {(part.metric, part.slice): part for part in (*(part for _, part in followed), *new.below)}
@@ -97,16 +102,18 @@ def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple
     if newest is None:
         return MetricPast(metric, (), (), 0), None
     looks = looks_before(history, newest)
-    if not is_seen(looks, newest):
+    if not was_run(looks, newest):
         looks = (*looks, Look(newest, history.samples[newest.samples or ""]))
     past = past_of(looks, newest, metric)
-    if len(past.looks) < 2:
+    runs = len(past.looks)
+    if runs < 2:
         return past, None
-    places = range(max(0, min(past.since, len(past.looks) - 1) - LOOKED_BACK), len(past.looks))
+    first_of_loss = min(past.since, runs - 1)
+    start = max(0, first_of_loss - LOOKED_BACK)
+    looks = past.looks[start:]
     codes = sample_codes(past.looks[-1].samples)
-    looks = past.looks[places.start :]
     series = _series(looks, metric, codes, None, lower=lower_is_better)
-    return past, Column((), looks, tuple(places), series).cause()
+    return past, Column((), looks, tuple(range(start, runs)), series).cause()
 
 
 class _Watch:
@@ -126,12 +133,16 @@ class _Watch:
         self.run = run
         self.policy = policy
         self.rules = rules
-        self.level = LEVEL / (len(rules) + (len(rules) > 1))
+        tests = len(rules)
+        if tests > 1:
+            tests += 1  # their mean
+        self.level = LEVEL / tests
         self.every = looks_before(history, line)
-        self.newest = () if is_seen(self.every, line) else (Look(self.line, self.samples),)
+        self.newest = () if was_run(self.every, line) else (Look(self.line, self.samples),)
         codes = set(sample_codes(self.samples))
+        min_common = _COMMON * len(codes)
         self.looks = tuple(
-            look for look in self.every if len(codes.intersection(sample_codes(look.samples))) >= _COMMON * len(codes)
+            look for look in self.every if len(codes.intersection(sample_codes(look.samples))) >= min_common
         )
         self.pasts = {rule.metric: past_of(self.looks, self.line, rule.metric) for rule in rules}
 
@@ -154,7 +165,9 @@ class _Watch:
         """The healthy runs before a loss and all since, and the index of the first of these."""
         past = self.pasts[rule.metric]
         place = past.place(part)
-        healthy = past.sound if past.start < place else [place for place, ok in enumerate(past.healthy) if ok]
+        healthy = past.sound
+        if past.start >= place:
+            healthy = [index for index, is_healthy in enumerate(past.healthy) if is_healthy]
         before = [index for index in healthy if index < place][-LOOKED_BACK:]
         after = range(place, len(past.looks) + len(self.newest))
         column = self._column(rule, [*before, *after[-LOOKED_BACK:]], part.slice)
@@ -168,27 +181,31 @@ class _Watch:
             return column.loss_check(start, Status.FAIL if part.shown else Status.INCONCLUSIVE), part
         merges = column.merges_since(start)
         was_shown = part.shown and merges > 1
-        series = [one.series for one in (column, *means)]
-        least = max(_MIN_LOSS, column.limit / 2.0, part.loss)
-        back = recovered_since(series, start, least, self.level, was_shown=was_shown)
+        min_loss = max(_MIN_LOSS, column.limit / 2.0, part.loss)
+        series = [lost.series for lost in (column, *means)]
+        recovery = recovered_since(series, start, min_loss, self.level, was_shown=was_shown)
         if column.allowed and column.excess_at(start) > -column.limit / 2.0:
-            back = column.newest
-        if back is not None:
-            over = column.part(start, shown=part.shown, loss=part.loss, until=column.looks[back].line.run)
-            return column.loss_check(start, Status.PASS), over
+            recovery = column.newest
+        if recovery is not None:
+            until = column.looks[recovery].line.run
+            recovered = column.part(start, shown=part.shown, loss=part.loss, until=until)
+            return column.loss_check(start, Status.PASS), recovered
         shown = merges > 0 and (mean_shown or column.shows_loss_since(start, self.level))
         loss = -column.excess_at(start) if shown else part.loss
         status = Status.FAIL if shown else Status.INCONCLUSIVE
         return column.loss_check(start, status), column.part(start, shown=shown or was_shown, loss=loss)
 
-    def decided_loss(self, check: Check, known: BelowPart | None) -> BelowPart | None:
-        """The loss that a drop is which failed or is not settled; None for other checks."""
+    def decided_loss(self, check: Check, part: BelowPart | None) -> BelowPart | None:
+        """The loss that a drop is which failed or is not settled; None for other checks.
+
+        `part` is what else is said of the same loss.
+        """
         is_bad = check.kind in CHANGES and check.status in (Status.FAIL, Status.INCONCLUSIVE)
         if not is_bad or self.policy.gate.decision == "point":
             return None  # plain means judge each run by itself
         shown = check.status is Status.FAIL
-        if known is not None:  # it is not over, whatever else shows that it is
-            return known.model_copy(update={"shown": shown or known.shown, "until": None})
+        if part is not None:  # it is not over, whatever else shows that it is
+            return part.model_copy(update={"shown": shown or part.shown, "until": None})
         rule = next((rule for rule in self.rules if rule.metric == check.metric), None)
         if rule is None or not self.newest or not self.pasts[rule.metric].sound:
             return None
@@ -201,34 +218,24 @@ class _Watch:
             return Drift()
         span, notes = self._span()
         rules = [rule for rule in self.rules if not self.pasts[rule.metric].open]
-        groups: dict[tuple[str, ...], list[Column]] = {}
-        for rule in rules:
-            past = self.pasts[rule.metric]
-            sound = [index for index in past.sound if past.looks[index] in span]
-            if sound:
-                newest = len(past.looks) + len(self.newest) - 1
-                column = self._column(rule, sorted({*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}))
-                groups.setdefault(column.names, []).append(column)
+        groups = self._columns_by_runs(rules, span)
         if rules and not groups:
             why = self._why_anew(span, None, rules)
             if why is not None:
                 return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
             return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
-        warnings = list[str]()
-        losses = list[tuple[Column, int]]()
-        passing = list[Check]()
-        for columns in groups.values():
+        warnings: list[str] = []
+        losses: list[tuple[Column, int]] = []
+        passing: list[Check] = []
+        for columns in groups:
             first = columns[0]
             why = self._why_anew(span, first.looks[0], [column.rules[0] for column in columns])
             if why is not None and len(first.looks) <= BEFORE:
                 warnings.append(f"Drift is measured anew from {first.anchor}: {why}.")
             losses += _losses(columns, self.level)
-            passing += [check for column in columns for check in column.passing_checks()]
-        checks = []
-        for column, start in losses:
-            is_new = start == column.newest
-            check = column.loss_check(start, Status.INCONCLUSIVE if main and is_new else Status.FAIL)
-            checks.append(check if main or is_new else replace(check, action=Action.WARN))
+            for column in columns:
+                passing += column.passing_checks()
+        checks = [_new_loss_check(column, start, main=main) for column, start in losses]
         if passing and not losses:
             lowest = min(passing, key=lambda check: check.estimate or 0.0)
             checks = [replace(lowest, name="drift", metric=None)]
@@ -239,39 +246,41 @@ class _Watch:
         )
         return Drift(tuple(checks), tuple(dict.fromkeys(warnings)), tuple(notes), below)
 
-    def _column(self, rule: DriftRule, chosen: Sequence[int], slice_: str | None = None) -> Column:
-        """The runs `chosen` by their places in the past of the metric, with the scores of the samples of a slice."""
+    def _column(self, rule: DriftRule, places: Sequence[int], slice_: str | None = None) -> Column:
+        """The runs at `places` in the past of the metric, with the scores of the samples of a slice."""
         past = self.pasts[rule.metric]
         codes = sample_codes(self.samples)
         groups = group_codes(self.samples)
         if slice_ is not None:
-            tagged = (name for name, facts in self.run.samples.items() if slice_ in facts.tags)
-            members = {sample_code(name, self.run.samples[name].content_hash) for name in tagged}
-            places = [place for place, code in enumerate(codes) if code in members]
-            codes = [codes[place] for place in places]
-            groups = groups and [groups[place] for place in places]
-        every = (*past.looks, *self.newest)
-        looks = tuple(every[index] for index in chosen)
+            members = self._members(slice_)
+            is_member = [code in members for code in codes]
+            codes = list(compress(codes, is_member))
+            if groups is not None:
+                groups = list(compress(groups, is_member))
+        runs = (*past.looks, *self.newest)
+        looks = tuple(runs[place] for place in places)
         series = _series(looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better)
-        return Column((rule,), looks, tuple(chosen), series, newly_accepted(past, self.line, slice_), slice_)
+        return Column((rule,), looks, tuple(places), series, newly_accepted(past, self.line, slice_), slice_)
 
     def _span(self) -> tuple[list[Look], list[str]]:
-        """The runs from which the anchor is chosen, the oldest first."""
+        """The runs from which the anchor is chosen, the oldest first, and notes on the choice."""
         rules = self.policy.drift
-        notes = list[str]()
+        notes: list[str] = []
         if rules.anchor == "release":
-            released = [index for index, look in enumerate(self.every) if look.line.release is not None]
-            if released:
-                return list(self.every[released[-1] :]), []
-            notes = [
+            releases = [index for index, look in enumerate(self.every) if look.line.release is not None]
+            if releases:
+                return list(self.every[releases[-1] :]), []
+            notes.append(
                 f"The history has no release, so drift is measured from the oldest run of the last {rules.days} days."
-            ]
-        since = self.line.time - timedelta(days=rules.days)
-        return [look for look in self.every if look.line.time >= since], notes
+            )
+        start = self.line.time - timedelta(days=rules.days)
+        return [look for look in self.every if look.line.time >= start], notes
 
     def _why_anew(self, span: Sequence[Look], anchor: Look | None, rules: Sequence[DriftRule]) -> str | None:
         """Why drift is not measured from the first healthy run of `span`; None if it is."""
-        before = list(span) if anchor is None else list(span[: span.index(anchor)] if anchor in span else span)
+        before = list(span)
+        if anchor is not None and anchor in span:
+            before = list(span[: span.index(anchor)])
         for look in reversed(before):
             for rule in rules:
                 why = incomparable(look.line, self.line, rule.metric)
@@ -281,17 +290,49 @@ class _Watch:
                     return why
         return None
 
+    def _columns_by_runs(self, rules: Sequence[DriftRule], span: Sequence[Look]) -> list[list[Column]]:
+        """The metrics with healthy runs in `span`, those with the same runs together."""
+        groups: dict[tuple[str, ...], list[Column]] = {}
+        for rule in rules:
+            past = self.pasts[rule.metric]
+            sound = [index for index in past.sound if past.looks[index] in span]
+            if sound:
+                newest = len(past.looks) + len(self.newest) - 1
+                column = self._column(rule, sorted({*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}))
+                groups.setdefault(column.names, []).append(column)
+        return list(groups.values())
+
+    def _members(self, tag: str) -> set[str]:
+        """The codes of the samples with a tag."""
+        samples = self.run.samples.items()
+        return {sample_code(sample_id, facts.content_hash) for sample_id, facts in samples if tag in facts.tags}
+
+
+def _new_loss_check(column: Column, start: int, *, main: bool) -> Check:
+    """The check of a loss that is new. On `main`, the newest run alone is a suspicion; a pull request fails only for
+    what began with it."""
+    is_new = start == column.newest
+    status = Status.INCONCLUSIVE if main and is_new else Status.FAIL
+    check = column.loss_check(start, status)
+    if main or is_new:
+        return check
+    return replace(check, action=Action.WARN)
+
 
 def _rules(policy: Policy, run: RunScores) -> list[DriftRule]:
     """The requirements on each metric that the policy has a rule for, over all samples."""
-    found = []
+    rules = []
     for rule in resolve_rules(policy, run).rules:
-        scores = run.metrics.get(rule.metric)
-        if rule.slice is None and scores is not None and scores.values and not is_relative(rule.metric):
-            own = policy.metrics[rule.key].max_drift if rule.key in policy.metrics else None
-            action = Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
-            found.append(DriftRule(rule.metric, policy.drift.max_drift if own is None else own, action, rule.direction))
-    return found
+        if rule.slice is not None or not run.scores_of(rule.metric).values or is_relative(rule.metric):
+            continue
+        max_drift = policy.drift.max_drift
+        if rule.key in policy.metrics:
+            own_max_drift = policy.metrics[rule.key].max_drift
+            if own_max_drift is not None:
+                max_drift = own_max_drift
+        action = Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
+        rules.append(DriftRule(rule.metric, max_drift, action, rule.direction))
+    return rules
 
 
 def _series(
@@ -310,17 +351,18 @@ def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]
 
     Metrics that fell with the mean are named, so that they can be investigated or accepted.
     """
-    starts = {column.metric: column.start_of_loss(level) for column in (*columns, *mean_of(columns))}
-    start = starts.get(None)
-    if start is None:
-        return [(column, first) for column in columns if (first := starts[column.metric]) is not None]
-    lowest = min(column.excess_at(start) for column in columns)
-    named = [
-        column
-        for column in columns
-        if starts[column.metric] is not None or column.excess_at(start) <= max(lowest, -column.limit / 2.0)
-    ]
-    return [(column, start) for column in (*named, *mean_of(columns))]
+    means = mean_of(columns)
+    starts = [column.start_of_loss(level) for column in columns]
+    start_of_mean = means[0].start_of_loss(level) if means else None
+    if start_of_mean is None:
+        return [(column, start) for column, start in zip(columns, starts, strict=True) if start is not None]
+    lowest = min(column.excess_at(start_of_mean) for column in columns)
+    fallen = []
+    for column, start in zip(columns, starts, strict=True):
+        fell_with_mean = column.excess_at(start_of_mean) <= max(lowest, -column.limit / 2.0)
+        if start is not None or fell_with_mean:
+            fallen.append(column)
+    return [(column, start_of_mean) for column in (*fallen, *means)]
 
 
 def _notice(part: BelowPart) -> str:

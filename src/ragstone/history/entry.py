@@ -63,8 +63,8 @@ def run_line(
         calls=manifest.cost.calls,
         cost_usd=manifest.cost.usd,
         accepted=tuple(
-            AcceptedPart(id=one.id[:_TEXT], metric=one.metric, slice=one.slice, drop=one.drop)
-            for one in standing.accepted
+            AcceptedPart(id=entry.id[:_TEXT], metric=entry.metric, slice=entry.slice, drop=entry.drop)
+            for entry in standing.accepted
         ),
     )
 
@@ -94,18 +94,19 @@ def _mean_part(values: tuple[float, ...]) -> MeanPart:
 
 def _slices(run: RunScores, policy: Policy) -> Iterator[tuple[str, dict[str, MeanPart]]]:
     for tag in policy.slices:
-        members = frozenset(name for name, facts in run.samples.items() if tag in facts.tags)
-        if found := dict(_means(run.metrics, members)):
-            yield tag, found
+        members = frozenset(sample_id for sample_id, facts in run.samples.items() if tag in facts.tags)
+        means = dict(_means(run.metrics, members))
+        if means:
+            yield tag, means
 
 
 def _coverage(run: RunScores) -> float:
     """The lowest coverage of any metric: the share of the samples it applies to that have a score."""
-    shares = [
-        len(scores.values) / (len(scores.values) + len(scores.failed))
-        for scores in run.metrics.values()
-        if scores.values or scores.failed
-    ]
+    shares = []
+    for scores in run.metrics.values():
+        applicable = len(scores.values) + len(scores.failed)
+        if applicable:
+            shares.append(len(scores.values) / applicable)
     return round(min(shares, default=0.0), _DIGITS)
 
 

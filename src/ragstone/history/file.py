@@ -34,14 +34,12 @@ _START_ANEW = "Move it away to start a new one."
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Runs by time, the oldest first.
-
-    `damaged` has a sentence for each part of the file that could not be used.
-    """
+    """Runs by time, the oldest first."""
 
     runs: tuple[RunLine, ...] = ()
     samples: Mapping[str, SamplesLine] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
+    """A sentence for each part of the file that could not be used."""
 
     @property
     def gated(self) -> tuple[RunLine, ...]:
@@ -59,16 +57,16 @@ class History:
         if scores is not None:
             samples[scores.samples.key] = scores.samples
             line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
-        runs = [one for one in self.runs if not same_run(one, line)]
+        runs = [run for run in self.runs if not same_run(run, line)]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def with_releases(self, releases: Mapping[str, str]) -> History:
         """With the release name set on each run whose commit is in `releases` (commit to name)."""
-        marked = []
-        for one in self.runs:
-            name = releases.get(one.commit) if one.commit is not None else None
-            marked.append(one if name is None else one.model_copy(update={"release": name}))
-        return replace(self, runs=tuple(marked))
+        runs = []
+        for run in self.runs:
+            release = releases.get(run.commit) if run.commit is not None else None
+            runs.append(run if release is None else run.model_copy(update={"release": release}))
+        return replace(self, runs=tuple(runs))
 
     def slimmed(self, now: datetime, *, days: int, needed: Collection[str] = ()) -> History:
         """Without the per-sample scores that no anchor of the last `days` days, and no newest release, can need.
@@ -76,54 +74,56 @@ class History:
         The runs `needed` keep theirs, at any age.
         """
         since = now - timedelta(days=days) - MARGIN
-        released = [index for index, one in enumerate(self.runs) if one.release is not None]
-        from_release = range(released[-1], released[-1] + KEPT_AFTER_RELEASE) if released else range(0)
-        kept = tuple(
-            one if one.time >= since or index in from_release or one.run in needed else _without_scores(one)
-            for index, one in enumerate(self.runs)
-        )
-        return replace(self, runs=kept)._with_samples_in_use()
+        releases = [index for index, run in enumerate(self.runs) if run.release is not None]
+        from_release = range(releases[-1], releases[-1] + KEPT_AFTER_RELEASE) if releases else range(0)
+        runs = []
+        for index, run in enumerate(self.runs):
+            keeps_scores = run.time >= since or index in from_release or run.run in needed
+            runs.append(run if keeps_scores else _without_scores(run))
+        return replace(self, runs=tuple(runs))._with_samples_in_use()
 
     def within(self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()) -> History:
         """Cut to at most `limit` bytes when written; the scores of the runs `needed` are dropped last."""
         history = self
-        while history.runs and (over := len(history.text().encode()) - limit) > 0:
-            history = history._less(over, limit // 2, needed)._with_samples_in_use()
+        while history.runs:
+            excess = len(history.text().encode()) - limit
+            if excess <= 0:
+                break
+            history = history._less(excess, limit // 2, needed)._with_samples_in_use()
         return history
 
     def text(self) -> str:
         """The file's text: each set of samples before the first line that refers to it."""
         lines = []
-        seen = set[str]()
-        for one in self.runs:
-            if one.samples is not None and one.samples not in seen:
-                seen.add(one.samples)
-                lines.append(line_text(self.samples[one.samples]))
-            lines.append(line_text(one))
+        written: set[str] = set()
+        for run in self.runs:
+            if run.samples is not None and run.samples not in written:
+                written.add(run.samples)
+                lines.append(line_text(self.samples[run.samples]))
+            lines.append(line_text(run))
         return "".join(f"{line}\n" for line in lines)
 
-    def _less(self, over: int, most: int, needed: Collection[str]) -> History:
-        """Smaller by about `over` bytes, or by one line at least.
+    def _less(self, excess: int, max_bare: int, needed: Collection[str]) -> History:
+        """Smaller by about `excess` bytes, or by one line at least.
 
-        If lines without their scores have more than `most` bytes, the oldest of them go; else the oldest scores.
+        If lines without their scores have more than `max_bare` bytes, the oldest of them go; else the oldest scores.
         """
         saved = 0
         runs = list(self.runs)
-        bare = [len(line_text(_without_scores(one))) for one in runs]
-        if sum(bare) <= most:
+        bare = sum(len(line_text(_without_scores(run))) for run in runs)
+        if bare <= max_bare:
             for index in sorted(range(len(runs) - 1), key=lambda index: runs[index].run in needed):
-                one = runs[index]
-                if saved >= over:
+                if saved >= excess:
                     break
-                if one.scores:
-                    saved += sum(map(len, one.scores.values()))
-                    runs[index] = _without_scores(one)
+                run = runs[index]
+                saved += sum(map(len, run.scores.values()))
+                runs[index] = _without_scores(run)
         if not saved:
             runs = runs[max(1, len(runs) // 20) :]
         return replace(self, runs=tuple(runs))
 
     def _with_samples_in_use(self) -> History:
-        used = {one.samples for one in self.runs}
+        used = {run.samples for run in self.runs}
         return replace(self, samples={key: line for key, line in self.samples.items() if key in used})
 
 
@@ -202,11 +202,13 @@ def _checked(line: RunLine, samples: Mapping[str, SamplesLine], place: str, dama
     """`line`, without its per-sample scores if they don't match the samples it refers to."""
     if line.samples is None and not line.scores:
         return line
-    named = samples.get(line.samples or "")
-    if named is not None and fits(named, line.scores.values()):
+    samples_line = samples.get(line.samples or "")
+    if samples_line is not None and fits(samples_line, line.scores.values()):
         return line
-    what = "the line that names its samples is missing" if named is None else "its scores don't fit its samples"
-    damaged.append(f"{place}: {what}; it is kept without per-sample scores.")
+    why = "its scores don't fit its samples"
+    if samples_line is None:
+        why = "the line that names its samples is missing"
+    damaged.append(f"{place}: {why}; it is kept without per-sample scores.")
     return _without_scores(line)
 
 
@@ -216,9 +218,9 @@ def _without_scores(line: RunLine) -> RunLine:
     return line
 
 
-def same_run(one: RunLine, other: RunLine) -> bool:
+def same_run(line: RunLine, run: RunLine) -> bool:
     """Whether both lines are of the same attempt: runs that began in the same second may have the same name."""
-    return (one.run, one.github_run, one.commit) == (other.run, other.github_run, other.commit)
+    return (line.run, line.github_run, line.commit) == (run.run, run.github_run, run.commit)
 
 
 def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.evaluation.scores import STEPS, RunScores
+from ragstone.evaluation.scores import STEPS, MetricScores, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code, sample_codes
 from ragstone.history.file import History, same_run
@@ -36,18 +36,19 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class MetricPast:
-    """The runs that are comparable in one metric, the oldest first.
-
-    `healthy` says of each whether it may form the level; `start` is the first one since the last accepted drop. `open`
-    are the losses that are not over, `since` the index of the first run after the oldest of them.
-    """
+    """The runs that are comparable in one metric."""
 
     metric: str
     looks: tuple[Look, ...]
+    """The oldest first."""
     healthy: tuple[bool, ...]
+    """Whether each of them may form the level."""
     start: int
+    """The first one since the last accepted drop."""
     open: tuple[BelowPart, ...] = ()
+    """The losses that are not over."""
     since: int = 0
+    """The index of the first run after the oldest of them."""
 
     @property
     def sound(self) -> list[int]:
@@ -56,10 +57,10 @@ class MetricPast:
 
     def level(self, *, main: bool) -> tuple[Look, ...]:
         """The runs that form the reference: for `main` its level, for a pull request the branch as it is now."""
-        chosen = self.sound
+        indexes = self.sound
         if self.open and not main:
-            chosen = list(range(self.since, len(self.looks)))
-        return tuple(self.looks[index] for index in chosen[-LEVEL_RUNS:])
+            indexes = list(range(self.since, len(self.looks)))
+        return tuple(self.looks[index] for index in indexes[-LEVEL_RUNS:])
 
     def place(self, part: BelowPart) -> int:
         """The index of the first run of a loss."""
@@ -68,70 +69,84 @@ class MetricPast:
 
 def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
     """The runs before that of `line`, the oldest first: of each commit the first one, where runs of a job are known."""
-    found: list[Look] = []
-    seen: set[str] = set()
-    for one in history.gated:
-        samples = history.samples.get(one.samples or "")
-        undecided = not one.eligible and one.verdict == "error"
-        if samples is None or one.time > line.time or same_run(one, line) or undecided:
+    looks: list[Look] = []
+    commits: set[str] = set()
+    for run in history.gated:
+        samples = history.samples.get(run.samples or "")
+        is_undecided = not run.eligible and run.verdict == "error"
+        if samples is None or run.time > line.time or same_run(run, line) or is_undecided:
             continue
-        if one.github_run is not None and one.commit is not None:
-            if one.commit in seen:
+        if run.github_run is not None and run.commit is not None:
+            if run.commit in commits:
                 continue
-            seen.add(one.commit)
-        found.append(Look(one, samples))
-    return tuple(found)
+            commits.add(run.commit)
+        looks.append(Look(run, samples))
+    return tuple(looks)
 
 
-def is_seen(looks: Iterable[Look], line: RunLine) -> bool:
+def was_run(looks: Iterable[Look], line: RunLine) -> bool:
     """Whether the commit of `line` was run before."""
-    return line.github_run is not None and any(
-        one.line.github_run is not None and one.line.commit == line.commit is not None for one in looks
-    )
+    if line.github_run is None or line.commit is None:
+        return False
+    return any(look.line.github_run is not None and look.line.commit == line.commit for look in looks)
 
 
 def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     """What `looks` say about `metric` of the run of `line`."""
-    runs = tuple(one for one in looks if incomparable(one.line, line, metric) is None)
+    runs = tuple(look for look in looks if incomparable(look.line, line, metric) is None)
+    parts, is_below = _losses(runs, metric)
+    healthy = []
+    for look, below in zip(runs, is_below, strict=True):
+        # A run that failed for another metric's loss alone is healthy in this one.
+        healthy.append(not below and (look.line.eligible or bool(look.line.below)))
+    open_losses: list[BelowPart] = []
+    since = len(runs)
+    for part in parts:
+        place = _place(runs, part.since, part.commit)
+        # Without a healthy run before it, a loss can't be judged: main is compared with its baseline's run alone.
+        if part.until is None and any(healthy[:place]):
+            open_losses.append(part)
+            since = min(since, place)
+    start = 0
+    accepted_before: set[str] = set()
+    for index, look in enumerate(runs):
+        accepted = {entry.id for entry in look.line.accepted if entry.metric == metric}
+        if healthy[index] and not accepted <= accepted_before:
+            start = index
+            accepted_before |= accepted
+    return MetricPast(metric, runs, tuple(healthy), start, tuple(open_losses), since)
+
+
+def _losses(runs: Sequence[Look], metric: str) -> tuple[list[BelowPart], NDArray[np.bool_]]:
+    """What was said last of each loss of a metric, and a mask over the runs that are below their level."""
     parts: dict[str | None, BelowPart] = {}
-    lost = np.zeros(len(runs), dtype=bool)
-    for index, one in enumerate(runs):
-        for part in one.line.below:
-            if part.metric == metric:
-                parts[part.slice] = part
-                lost[_place(runs, part.since, part.commit) : index + 1] = True
-                if part.until is not None:
-                    lost[_place(runs, part.until, None, default=index) : index + 1] = False
+    is_below = np.zeros(len(runs), dtype=bool)
+    for index, look in enumerate(runs):
+        for part in look.line.below:
+            if part.metric != metric:
+                continue
+            parts[part.slice] = part
+            is_below[_place(runs, part.since, part.commit) : index + 1] = True
+            if part.until is not None:
+                is_below[_place(runs, part.until, None, default=index) : index + 1] = False
     for part in parts.values():
         if part.until is None:
-            lost[_place(runs, part.since, part.commit) :] = True
-    # A run that failed for another metric's loss alone is healthy in this one.
-    healthy = [not gone and (one.line.eligible or bool(one.line.below)) for one, gone in zip(runs, lost, strict=True)]
-    # Without a healthy run before it, a loss can't be judged: main is compared with its baseline's run alone.
-    open_ = tuple(
-        part for part in parts.values() if part.until is None and any(healthy[: _place(runs, part.since, part.commit)])
-    )
-    since = min((_place(runs, part.since, part.commit) for part in open_), default=len(runs))
-    start = 0
-    seen = set[str]()
-    for index, one in enumerate(runs):
-        new = {entry.id for entry in one.line.accepted if entry.metric == metric} - seen
-        if new and healthy[index]:
-            start = index
-            seen = seen | new
-    return MetricPast(metric, runs, tuple(healthy), start, open_, since)
+            is_below[_place(runs, part.since, part.commit) :] = True
+    return list(parts.values()), is_below
 
 
 def newly_accepted(past: MetricPast, line: RunLine, slice_: str | None = None) -> float:
     """The total of the drops that are accepted in the run of `line`, and were in no healthy run before."""
-    sound = (one for one, healthy in zip(past.looks, past.healthy, strict=True) if healthy)
-    known = {entry.id for one in sound for entry in one.line.accepted}
-    taken = {
-        entry.id: entry.drop
-        for entry in line.accepted
-        if (entry.metric, entry.slice) == (past.metric, slice_) and entry.id not in known
-    }
-    return sum(taken.values())
+    accepted_before: set[str] = set()
+    for look, healthy in zip(past.looks, past.healthy, strict=True):
+        if healthy:
+            accepted_before.update(entry.id for entry in look.line.accepted)
+    drops: dict[str, float] = {}
+    for entry in line.accepted:
+        is_of_metric = entry.metric == past.metric and entry.slice == slice_
+        if is_of_metric and entry.id not in accepted_before:
+            drops[entry.id] = entry.drop
+    return sum(drops.values())
 
 
 def at_level(
@@ -147,37 +162,60 @@ def at_level(
     one that is equal to that of either run is as exact as it.
     """
     metrics = dict(baseline.metrics)
-    same = [name for name in current.samples if name in baseline.samples]
+    hashes = {
+        sample_id: facts.content_hash for sample_id, facts in current.samples.items() if sample_id in baseline.samples
+    }
     for metric, looks in levels.items():
-        then = metrics.get(metric)
-        now = current.metrics.get(metric)
-        if then is None or now is None or not looks:
-            continue
-        codes = [sample_code(name, current.samples[name].content_hash) for name in same]
-        stored = scores_of(looks, codes, metric)
-        renamed = [index for index, name in enumerate(same) if name in names]
-        if renamed:
-            before = [sample_code(names[same[index]], current.samples[same[index]].content_hash) for index in renamed]
-            older = scores_of(looks, before, metric)
-            stored[:, renamed] = np.where(np.isfinite(stored[:, renamed]), stored[:, renamed], older)
-        values = dict(then.values)
-        answers = dict(then.answers)
-        for name, column in zip(same, stored.T.tolist(), strict=True):
-            exact = {round(value * STEPS): value for value in (then.values.get(name), now.values.get(name)) if value}
-            scores = [exact.get(round(score * STEPS), score) for score in column if score == score]
-            if scores:
-                values[name] = scores[0] if min(scores) == max(scores) else sum(scores) / len(scores)
-                answers.pop(name, None)
-                if len(scores) > 1:
-                    answers[name] = tuple(scores)
-        metrics[metric] = replace(
-            then,
-            values=values,
-            answers=answers,
-            failed={name: why for name, why in then.failed.items() if name not in values},
-            not_applicable={name: why for name, why in then.not_applicable.items() if name not in values},
-        )
+        if metric in metrics and metric in current.metrics and looks:
+            stored = _stored_scores(looks, metric, hashes, names)
+            metrics[metric] = _at_level(metrics[metric], current.metrics[metric], stored)
     return replace(baseline, metrics=metrics)
+
+
+def _stored_scores(
+    looks: Sequence[Look], metric: str, hashes: Mapping[str, str | None], names: Mapping[str, str]
+) -> dict[str, list[float]]:
+    """The scores of samples in the runs, the oldest first, under the ids of today. `hashes` are those of the samples'
+    contents, by id, and `names` the ids that they had before they were renamed."""
+    samples = list(hashes)
+    codes = [sample_code(sample_id, content_hash) for sample_id, content_hash in hashes.items()]
+    scores = scores_of(looks, codes, metric)
+    renamed = [index for index, sample_id in enumerate(samples) if sample_id in names]
+    if renamed:
+        codes = [sample_code(names[samples[index]], hashes[samples[index]]) for index in renamed]
+        under_old_names = scores_of(looks, codes, metric)
+        scores[:, renamed] = np.where(np.isfinite(scores[:, renamed]), scores[:, renamed], under_old_names)
+    stored = {}
+    for sample_id, column in zip(samples, scores.T, strict=True):
+        stored[sample_id] = column[np.isfinite(column)].tolist()
+    return stored
+
+
+def _at_level(baseline: MetricScores, current: MetricScores, stored: Mapping[str, Sequence[float]]) -> MetricScores:
+    """The scores of one metric in the baseline, with the `stored` ones in place of those of its run."""
+    values = dict(baseline.values)
+    answers = dict(baseline.answers)
+    for sample_id, rounded in stored.items():
+        if not rounded:
+            continue
+        exact: dict[int, float] = {}
+        for value in (baseline.values.get(sample_id), current.values.get(sample_id)):
+            if value:
+                exact[round(value * STEPS)] = value
+        scores = [exact.get(round(score * STEPS), score) for score in rounded]
+        values[sample_id] = scores[0] if min(scores) == max(scores) else sum(scores) / len(scores)
+        answers.pop(sample_id, None)
+        if len(scores) > 1:
+            answers[sample_id] = tuple(scores)
+    return replace(
+        baseline,
+        values=values,
+        answers=answers,
+        failed={sample_id: failure for sample_id, failure in baseline.failed.items() if sample_id not in values},
+        not_applicable={
+            sample_id: reason for sample_id, reason in baseline.not_applicable.items() if sample_id not in values
+        },
+    )
 
 
 def incomparable(then: RunLine, now: RunLine, metric: str) -> str | None:
@@ -197,17 +235,16 @@ def incomparable(then: RunLine, now: RunLine, metric: str) -> str | None:
 
 def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Floats:
     """The scores (runs, samples) of `metric` for the samples `codes`, NaN if missing."""
-    found = np.full((len(looks), len(codes)), np.nan)
-    places: dict[str, tuple[list[int], list[int]]] = {}
-    for index, one in enumerate(looks):
-        key = one.samples.key
-        if key not in places:
-            known = {code: place for place, code in enumerate(sample_codes(one.samples))}
-            pairs = [(here, known[code]) for here, code in enumerate(codes) if code in known]
-            places[key] = ([here for here, _ in pairs], [there for _, there in pairs])
-        here, there = places[key]
-        found[index, here] = decode(one.line.scores[metric])[there]
-    return found
+    scores = np.full((len(looks), len(codes)), np.nan)
+    places_by_key: dict[str, dict[int, int]] = {}
+    for index, look in enumerate(looks):
+        key = look.samples.key
+        if key not in places_by_key:
+            place_of = {code: place for place, code in enumerate(sample_codes(look.samples))}
+            places_by_key[key] = {column: place_of[code] for column, code in enumerate(codes) if code in place_of}
+        places = places_by_key[key]
+        scores[index, list(places)] = decode(look.line.scores[metric])[list(places.values())]
+    return scores
 
 
 def needed_runs(history: History, days: int) -> frozenset[str]:
@@ -216,19 +253,24 @@ def needed_runs(history: History, days: int) -> frozenset[str]:
         return frozenset()
     newest = history.gated[-1]
     looks = looks_before(history, newest)
-    found = {newest.run, *(look.line.run for look in looks[-LOOKED_BACK:])}
-    released = max((index for index, look in enumerate(looks) if look.line.release is not None), default=len(looks))
+    releases = [index for index, look in enumerate(looks) if look.line.release is not None]
+    since_release = looks[releases[-1] :] if releases else ()
+    needed = list(looks[-LOOKED_BACK:])
     for metric in newest.metrics:
         past = past_of(looks, newest, metric)
         sound = [past.looks[index] for index in past.sound]
         recent = [look for look in sound if look.line.time >= newest.time - timedelta(days=days)]
-        chosen = (*past.level(main=True), *past.level(main=False), *recent[:BEFORE], *looks[released:][:BEFORE])
-        found |= {look.line.run for look in chosen}
-    return frozenset(found)
+        needed += [*past.level(main=True), *past.level(main=False), *recent[:BEFORE], *since_release[:BEFORE]]
+    return frozenset({newest.run, *(look.line.run for look in needed)})
 
 
 def _place(runs: Sequence[Look], run: str, commit: str | None, default: int | None = None) -> int:
     """The index of `run`, or else of the first run of `commit`; `default` (the end) if there is neither."""
-    exact = (i for i, one in enumerate(runs) if one.line.run == run and commit in (None, one.line.commit))
-    alike = (i for i, one in enumerate(runs) if commit is not None and one.line.commit == commit)
-    return next(exact, next(alike, len(runs) if default is None else default))
+    for index, look in enumerate(runs):
+        if look.line.run == run and (commit is None or look.line.commit == commit):
+            return index
+    if commit is not None:
+        for index, look in enumerate(runs):
+            if look.line.commit == commit:
+                return index
+    return len(runs) if default is None else default

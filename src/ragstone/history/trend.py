@@ -9,20 +9,22 @@ from itertools import pairwise
 from typing import Literal
 
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.history.lines import RunLine
+from ragstone.history.lines import AcceptedPart, RunLine
 
 MAX_POINTS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run. `value` is None if the run has none; `changed` describes changes since the previous run."""
+    """One run."""
 
     time: datetime
     value: float | None
+    """None if the run has none."""
     verdict: str
     commit: str | None
     changed: tuple[str, ...]
+    """Changes since the previous run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +44,35 @@ MarkKind = Literal["judge", "golden", "metric", "part", "system", "release", "ac
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something to know about the run at `place`. With a `metric` (and `slice`), it is about that one alone."""
+    """Something to know about one run."""
 
     place: int
+    """The place of the run."""
     kind: MarkKind
     text: str
     metric: str | None = None
+    """The metric that it is about alone, if it is about one."""
     slice: str | None = None
 
 
 def trends(runs: Sequence[RunLine], metrics: Sequence[str], *, most: int = MAX_POINTS) -> tuple[Trend, ...]:
     """The trend of each of `metrics` that at least two of `runs` have, over the newest `most` of them."""
-    found_between = (_differences(1, before, after) for before, after in pairwise(runs))
-    changes = [(), *(tuple(one.text for one in both if one.kind in ("judge", "golden")) for both in found_between)]
-    shown = list(zip(runs, changes, strict=False))[-most:]
-    found = (
-        Trend(
-            metric,
-            tuple(
-                Point(
-                    run.time,
-                    run.metrics[metric].mean if metric in run.metrics else None,
-                    run.verdict,
-                    run.commit,
-                    changed if index else (),
-                )
-                for index, (run, changed) in enumerate(shown)
-            ),
-        )
-        for metric in metrics
-    )
-    return tuple(trend for trend in found if len(trend.values) >= 2)
+    changes: list[tuple[str, ...]] = [()]
+    for before, after in pairwise(runs):
+        marks_between = _differences(1, before, after)
+        changes.append(tuple(mark.text for mark in marks_between if mark.kind in ("judge", "golden")))
+    newest = runs[-most:]
+    changes = [(), *changes[-most:][1:]]
+    all_trends = []
+    for metric in metrics:
+        points = tuple(_point(run, metric, changed) for run, changed in zip(newest, changes, strict=False))
+        all_trends.append(Trend(metric, points))
+    return tuple(trend for trend in all_trends if len(trend.values) >= 2)
+
+
+def _point(run: RunLine, metric: str, changed: tuple[str, ...]) -> Point:
+    value = run.metrics[metric].mean if metric in run.metrics else None
+    return Point(run.time, value, run.verdict, run.commit, changed)
 
 
 def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
@@ -80,27 +80,30 @@ def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
 
     An accepted drop is marked at the first run in which it was in force.
     """
+    accepted_before: set[str] = set()
     for place, run in enumerate(runs):
         if place:
             yield from _differences(place, runs[place - 1], run)
         if run.release is not None:
             yield Mark(place, "release", f"release {run.release}")
-        held = {one.id for one in runs[place - 1].accepted} if place else set()
-        for one in run.accepted:
-            if one.id not in held:
-                where = "" if one.slice is None else f" on '{one.slice}'"
-                if one.metric == GOLDEN_SET:
-                    text = f"accepted: an edit of {one.drop:.1%} of the {GOLDEN_SET} ({one.id})"
-                    yield Mark(place, "accepted", text)
-                    continue
-                text = f"accepted: {one.metric}{where} may drop by {one.drop:g} ({one.id})"
-                yield Mark(place, "accepted", text, one.metric, one.slice)
+        for entry in run.accepted:
+            if entry.id not in accepted_before:
+                yield _accepted(place, entry)
+        accepted_before = {entry.id for entry in run.accepted}
+
+
+def _accepted(place: int, entry: AcceptedPart) -> Mark:
+    if entry.metric == GOLDEN_SET:
+        return Mark(place, "accepted", f"accepted: an edit of {entry.drop:.1%} of the {GOLDEN_SET} ({entry.id})")
+    on_slice = "" if entry.slice is None else f" on '{entry.slice}'"
+    text = f"accepted: {entry.metric}{on_slice} may drop by {entry.drop:g} ({entry.id})"
+    return Mark(place, "accepted", text, entry.metric, entry.slice)
 
 
 def _differences(place: int, before: RunLine, after: RunLine) -> Iterator[Mark]:
     if before.judge_key != after.judge_key:
-        same = before.judge == after.judge
-        text = f"judge: {after.judge}, other prompts or parameters" if same else f"judge: now {after.judge}"
+        is_same_name = before.judge == after.judge
+        text = f"judge: {after.judge}, other prompts or parameters" if is_same_name else f"judge: now {after.judge}"
         yield Mark(place, "judge", text)
     if before.golden != after.golden:
         yield Mark(place, "golden", "golden set changed")

@@ -14,7 +14,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
 from ragstone.metrics.context_precision import average_precision
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, given, supported
+from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, require, supported
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -42,14 +42,14 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
 
     A context without text can't be used.
     """
-    first: dict[str, int] = {}
+    first_ranks: dict[str, int] = {}
     flat = [" ".join(text.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]) for text in texts]
     if len(set(flat)) < len(flat):  # so far, some are equal
         flat = [" ".join(text.split()) for text in texts]
-    place = [first.setdefault(text, rank) for rank, text in enumerate(flat)]
-    names = {context_id(rank): place[rank] for rank, text in enumerate(flat) if text}
-    used = {names[name] for name in supporting if name in names}
-    return UsedContexts(tuple(sorted(set(place))), tuple(sorted(used)))
+    ranks = [first_ranks.setdefault(text, rank) for rank, text in enumerate(flat)]
+    rank_of = {context_id(rank): ranks[rank] for rank, text in enumerate(flat) if text}
+    used = {rank_of[name] for name in supporting if name in rank_of}
+    return UsedContexts(tuple(sorted(set(ranks))), tuple(sorted(used)))
 
 
 class _Alignment(BaseMetric):
@@ -60,9 +60,12 @@ class _Alignment(BaseMetric):
         statements = claims(judgements, "it draws on no context").statements
         if not response.contexts:
             return NotApplicable("no contexts were returned")
-        supports = given(judgements.support, "support verdicts").supports
+        supports = require(judgements.support, "support verdicts").supports
         supported(supports, statements, "the support verdicts do not match the statements")
-        supporting = [name for one in supports if one.verdict is Verdict.SUPPORTED for name in one.supported_by]
+        supporting: list[str] = []
+        for support in supports:
+            if support.verdict is Verdict.SUPPORTED:
+                supporting += support.supported_by
         used = used_contexts([context.text for context in response.contexts], supporting)
         return Scored(self._value(used), note=_note(used))
 
@@ -109,8 +112,9 @@ class ContextUtilizationRanked(_Alignment):
 
 
 def _note(used: UsedContexts) -> str:
+    total = len(used.ranks)
     if not used.used:
-        return f"none of {counted(len(used.ranks), 'context')} supports the answer"
-    listed = ", ".join(str(rank + 1) for rank in used.used[:10])
+        return f"none of {counted(total, 'context')} supports the answer"
+    ranks = ", ".join(str(rank + 1) for rank in used.used[:10])
     more = f" and {len(used.used) - 10} more" if len(used.used) > 10 else ""
-    return f"draws on rank {listed}{more} of {len(used.ranks)}"
+    return f"draws on rank {ranks}{more} of {total}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, Statement
-from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, given, graded, supported
+from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, graded, require, supported
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -33,7 +33,7 @@ class AnswerCorrectness(AbstentionMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = answering(sample, judgements).statements
-        match = given(judgements.reference_match, "reference verdicts")
+        match = require(judgements.reference_match, "reference verdicts")
         return agreement(match, statements, "in the answer or in the reference")
 
 
@@ -46,10 +46,10 @@ def agreement(match: ReferenceMatch, statements: Sequence[Statement], where: str
         fail(f"no statements were found {where}")
     mismatch = "the verdicts do not match the statements"
     backed = supported(match.answer_supports, statements, mismatch)
-    said = supported(match.reference_supports, match.reference_statements, mismatch)
+    stated = supported(match.reference_supports, match.reference_statements, mismatch)
     precision = graded(match.answer_share, backed, len(statements), "statements backed")
-    recall = graded(match.reference_share, said, len(match.reference_statements), "statements of the reference given")
-    notes = [one.note for one in (precision, recall) if one.note]
+    recall = graded(match.reference_share, stated, len(match.reference_statements), "statements of the reference given")
+    notes = [share.note for share in (precision, recall) if share.note]
     return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
-from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, given
+from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, require
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -27,10 +27,12 @@ class AnswerRelevancy(AbstentionMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        said = judgements.statements
-        if not (sample.answerable and isinstance(said, JudgementFailure) and said.not_applicable):
-            answering(sample, judgements)  # too few words for a statement may answer: "No."
-        similarities = given(judgements.reverse_questions, "reverse questions").similarities
+        statements = judgements.statements
+        too_short = isinstance(statements, JudgementFailure) and statements.not_applicable
+        if not sample.answerable or not too_short:  # too few words for a statement may answer: "No."
+            answering(sample, judgements)
+        similarities = require(judgements.reverse_questions, "reverse questions").similarities
         if not similarities:
             fail("no reverse questions were given")
-        return Scored(min(1.0, max(0.0, sum(similarities) / len(similarities))))
+        mean = sum(similarities) / len(similarities)
+        return Scored(min(1.0, max(0.0, mean)))

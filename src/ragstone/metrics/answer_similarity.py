@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, answering, fail, given
+from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, answering, fail, require
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -58,33 +58,36 @@ class WeightedCorrectness(BaseMetric):
     reference_needed = True
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        return super().needs(sample) - (frozenset() if sample.answerable else {JudgementKind.REFERENCE_MATCH})
+        needed = super().needs(sample)
+        if sample.answerable:
+            return needed
+        return needed - {JudgementKind.REFERENCE_MATCH}
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         need_embeddings(judgements)
         answering(sample, judgements)
-        match = given(judgements.reference_match, "reference verdicts")
+        match = require(judgements.reference_match, "reference verdicts")
         if not match.answer_supports or not match.reference_supports:
             fail("no statements were found in the answer or in the reference")
-        near = nearest(judgements)
-        right = sum(one.verdict is Verdict.SUPPORTED for one in match.answer_supports)
+        similarity = nearest(judgements)
+        right = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
         wrong = len(match.answer_supports) - right
-        left_out = sum(one.verdict is not Verdict.SUPPORTED for one in match.reference_supports)
-        f1 = right / (right + (wrong + left_out) / 2) if right else 0.0
-        note = f"statements {f1:.2f}, similarity {near:.2f}"
-        return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * near, note=note)
+        missing = sum(support.verdict is not Verdict.SUPPORTED for support in match.reference_supports)
+        f1 = right / (right + (wrong + missing) / 2) if right else 0.0
+        note = f"statements {f1:.2f}, similarity {similarity:.2f}"
+        return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * similarity, note=note)
 
 
 def need_embeddings(judgements: Judgements) -> None:
     """End a formula that no sample has without embeddings: also where it would not compare. Raises EarlyScore."""
-    found = judgements.answer_similarity
-    if isinstance(found, JudgementFailure) and found.not_applicable:
-        raise EarlyScore(NotApplicable(found.reason))
+    similarity = judgements.answer_similarity
+    if isinstance(similarity, JudgementFailure) and similarity.not_applicable:
+        raise EarlyScore(NotApplicable(similarity.reason))
 
 
 def nearest(judgements: Judgements) -> float:
     """The highest cosine of the answer with a reference, in [0, 1]. Raises EarlyScore."""
-    cosines = given(judgements.answer_similarity, "similarities").cosines
+    cosines = require(judgements.answer_similarity, "similarities").cosines
     if not cosines or not all(-1.0 <= value <= 1.0 for value in cosines):
         fail("no similarity in [-1, 1] was given")
     return max(0.0, *cosines)

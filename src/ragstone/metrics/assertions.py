@@ -43,34 +43,35 @@ class AssertionsMetric(BaseMetric):
         return None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        asserted = sample.assertions
-        if asserted is None:
+        assertions = sample.assertions
+        if assertions is None:
             return NotApplicable("the sample has no assertions")
         try:
-            found = list(_checked(asserted, response.answer))
+            results = list(_checked(assertions, response.answer))
         except ValueError as error:  # a pattern that did not come from a golden file
             return Failed("function", f"not an RE2 pattern: {error}")
-        if not found:
+        if not results:
             return NotApplicable("the sample has no assertions")
-        wrong = [text for holds, text in found if not holds]
-        return Scored(1.0 - len(wrong) / len(found), note=some(wrong) if wrong else None)
+        wrong = [text for holds, text in results if not holds]
+        return Scored(1.0 - len(wrong) / len(results), note=some(wrong) if wrong else None)
 
 
-def _checked(asserted: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
+def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
     """Each assertion: whether it holds, and what is wrong if it doesn't."""
     flat = _flat(answer)
-    for phrase in asserted.must_contain:
+    for phrase in assertions.must_contain:
         yield _flat(phrase) in flat, f"lacks '{clipped(phrase, _SHOWN)}'"
-    for phrase in asserted.must_not_contain:
+    for phrase in assertions.must_not_contain:
         yield _flat(phrase) not in flat, f"contains '{clipped(phrase, _SHOWN)}'"
-    for pattern in asserted.regex:
+    for pattern in assertions.regex:
         yield compiled(pattern).search(answer) is not None, f"does not match '{clipped(pattern, _SHOWN)}'"
-    if asserted.max_words is not None:
+    if assertions.max_words is not None:
         words = word_count(answer)
-        yield words <= asserted.max_words, f"has {counted(words, 'word')}, at most {asserted.max_words} are allowed"
-    for one in asserted.typed:
-        said = " ".join((f"not {one.type}".removeprefix("not not-"), *(f"'{value}'" for value in one.values)))
-        yield _holds(one, answer), clipped(said, _SHOWN)
+        yield words <= assertions.max_words, f"has {counted(words, 'word')}, at most {assertions.max_words} are allowed"
+    for assertion in assertions.typed:
+        wrong = f"not {assertion.type}".removeprefix("not not-")
+        values = [f"'{value}'" for value in assertion.values]
+        yield _holds(assertion, answer), clipped(" ".join((wrong, *values)), _SHOWN)
 
 
 _HOLDS: Mapping[str, Callable[[str, str], bool]] = {
@@ -82,11 +83,15 @@ _HOLDS: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
-def _holds(one: Assertion, answer: str) -> bool:
-    kind = one.type.removeprefix("not-")
+def _holds(assertion: Assertion, answer: str) -> bool:
+    kind = assertion.type.removeprefix("not-")
     check = _HOLDS.get(kind.removesuffix("-any").removesuffix("-all"))
-    found = [_is_json(answer)] if check is None else [check(answer, value) for value in one.values]
-    return (any(found) if kind.endswith("-any") else all(found)) is (kind == one.type)
+    results = [_is_json(answer)]
+    if check is not None:
+        results = [check(answer, value) for value in assertion.values]
+    holds = any(results) if kind.endswith("-any") else all(results)
+    is_negated = kind != assertion.type
+    return holds is not is_negated
 
 
 def _is_json(answer: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import islice
 
 from ragstone.golden.sample import Sample
@@ -32,18 +32,15 @@ def cited(text: str, contexts: Sequence[Context]) -> list[int | None]:
     neither a number nor a known id is not a citation.
     """
     by_id = {context.id: rank for rank, context in enumerate(contexts) if context.id is not None}
-    found: list[int | None] = []
+    ranks: list[int | None] = []
     for bracket in _BRACKETED.finditer(text):
-        body = bracket.group(1).strip()
-        if body in by_id:
-            found.append(by_id[body])
-            continue
-        for part in (part.strip().lstrip("^") for part in re.split(r"[,;]", body)):
+        for part in _parts(bracket.group(1), by_id):
             if part in by_id:
-                found.append(by_id[part])
-            else:
-                found.extend(rank - 1 if 1 <= rank <= len(contexts) else None for rank in _ranks(part))
-    return found
+                ranks.append(by_id[part])
+                continue
+            positions = _positions(part)
+            ranks += [position - 1 if 1 <= position <= len(contexts) else None for position in positions]
+    return ranks
 
 
 def cites_what_is_there(answer: str, contexts: Sequence[Context]) -> bool | None:
@@ -51,24 +48,32 @@ def cites_what_is_there(answer: str, contexts: Sequence[Context]) -> bool | None
 
     None if it cites nothing. A bracket that a context has too is no citation.
     """
-    brackets = list(islice(dict.fromkeys(match.group() for match in _BRACKETED.finditer(answer)), MAX_BRACKETS))
-    own = [bracket for bracket in brackets if not any(bracket in context.text for context in contexts)]
-    by_id = {context.id for context in contexts if context.id is not None}
+    brackets = dict.fromkeys(match.group() for match in _BRACKETED.finditer(answer))
+    ids = {context.id for context in contexts if context.id is not None}
     resolved: list[bool] = []
-    for bracket in own:
-        body = bracket[1:-1].strip()
-        parts = [body] if body in by_id else [part.strip().lstrip("^") for part in re.split(r"[,;]", body)]
-        for part in parts:
-            if part in by_id:
+    for bracket in islice(brackets, MAX_BRACKETS):
+        if any(bracket in context.text for context in contexts):
+            continue
+        for part in _parts(bracket[1:-1], ids):
+            if part in ids:
                 resolved.append(True)
             else:
-                resolved.extend(0 <= number <= len(contexts) for number in _ranks(part))
+                resolved += [0 <= position <= len(contexts) for position in _positions(part)]
     if not resolved:
         return None
     return all(resolved)
 
 
-def _ranks(part: str) -> list[int]:
+def _parts(body: str, ids: Container[str]) -> list[str]:
+    """What stands between the commas in a bracket; all of it, if that is an id."""
+    whole = body.strip()
+    if whole in ids:
+        return [whole]
+    return [part.strip().lstrip("^") for part in re.split(r"[,;]", whole)]
+
+
+def _positions(part: str) -> list[int]:
+    """The positions that a part of a bracket cites, such as ``2-4`` or ``doc 2``."""
     span = _RANGE.fullmatch(part)
     if span:
         first = int(span.group(1))
@@ -93,10 +98,11 @@ class CitationValidity(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        found = cited(response.answer, response.contexts)
-        if not found:
+        ranks = cited(response.answer, response.contexts)
+        if not ranks:
             return NotApplicable("the answer cites nothing")
-        return Scored(sum(rank is not None for rank in found) / len(found))
+        valid = sum(rank is not None for rank in ranks)
+        return Scored(valid / len(ranks))
 
 
 class CitationSupport(BaseMetric):
@@ -116,14 +122,16 @@ class CitationSupport(BaseMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         text = _inside_sentence(normalise(response.answer))
-        supported = total = 0
+        supported = 0
+        total = 0
         for sentence in split_sentences(text, guess_language(text).code):
             ranks = cited(sentence, response.contexts)
             if not ranks:
                 continue
             total += 1
             sources = [response.contexts[rank].text for rank in ranks if rank is not None]
-            supported += bool(sources) and holds(sources, _BRACKETED.sub("", sentence))
+            if sources and holds(sources, _BRACKETED.sub("", sentence)):
+                supported += 1
         if not total:
             return NotApplicable("no sentence cites anything")
         return Scored(supported / total)
@@ -131,4 +139,4 @@ class CitationSupport(BaseMetric):
 
 def _inside_sentence(text: str) -> str:
     """`text` with citations after a full stop moved before it, so that they stay with their sentence."""
-    return _AFTER_STOP.sub(lambda found: found.group(2) + found.group(1), text)
+    return _AFTER_STOP.sub(lambda match: match.group(2) + match.group(1), text)

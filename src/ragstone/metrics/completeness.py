@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, answering, fail, given, graded, supported
+from ragstone.metrics.metric import BaseMetric, MetricInfo, answering, fail, graded, require, supported
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -33,9 +33,10 @@ class Completeness(BaseMetric):
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
         answering(sample, judgements)
-        match = given(judgements.reference_match, "reference verdicts")
-        wanted = match.reference_statements
-        if not wanted:
+        match = require(judgements.reference_match, "reference verdicts")
+        statements = match.reference_statements
+        if not statements:
             fail("no statements were found in the reference")
-        said = supported(match.reference_supports, wanted, "the verdicts do not match the reference's statements")
-        return graded(match.reference_share, said, len(wanted), "statements of the reference given")
+        mismatch = "the verdicts do not match the reference's statements"
+        stated = supported(match.reference_supports, statements, mismatch)
+        return graded(match.reference_share, stated, len(statements), "statements of the reference given")

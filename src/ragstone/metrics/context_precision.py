@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, given, one_to_one
+from ragstone.metrics.metric import BaseMetric, MetricInfo, require, require_one_to_one
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -43,20 +43,27 @@ class ContextPrecision(BaseMetric):
     _with_reference = True
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
-        if (excuse := super().excuse(sample)) is not None or bool(sample.reference) is self._with_reference:
+        excuse = super().excuse(sample)
+        if excuse is not None:
             return excuse
+        if bool(sample.reference) is self._with_reference:
+            return None
         return NotApplicable("the sample has no reference" if self._with_reference else "the sample has a reference")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        use = given(judgements.context_use, "context judgements")
+        use = require(judgements.context_use, "context judgements")
         judged = use.contexts if use.against_reference is self._with_reference else ()
-        wanted = (context_id(rank) for rank in range(len(response.contexts)))
-        one_to_one((one.context_id for one in judged), wanted, "the context verdicts do not match the contexts")
-        chances = [context.probability for context in judged if context.probability is not None]
-        graded = len(chances) == len(judged)
-        return Scored(average_precision(chances if graded else [context.useful for context in judged]))
+        require_one_to_one(
+            [context.context_id for context in judged],
+            [context_id(rank) for rank in range(len(response.contexts))],
+            "the context verdicts do not match the contexts",
+        )
+        probabilities = [context.probability for context in judged if context.probability is not None]
+        if len(probabilities) == len(judged):
+            return Scored(average_precision(probabilities))
+        return Scored(average_precision([context.useful for context in judged]))
 
 
 class ContextPrecisionNoReference(ContextPrecision):

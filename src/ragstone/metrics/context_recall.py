@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, expected_share, fail, given
+from ragstone.metrics.metric import BaseMetric, MetricInfo, expected_share, fail, require
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -29,7 +29,7 @@ class ContextRecall(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        use = given(judgements.context_use, "context judgements")
+        use = require(judgements.context_use, "context judgements")
         if not use.against_reference or not use.reference_statements:
             fail("no statements were found in the reference")
         mismatch = "the attributions do not match the reference's statements"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, fail, given, graded, one_to_one
+from ragstone.metrics.metric import BaseMetric, MetricInfo, fail, graded, require, require_one_to_one
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -30,13 +30,16 @@ class ContextRelevance(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        found = given(judgements.context_relevance, "sentence counts")
-        wanted = (context_id(rank) for rank in range(len(response.contexts)))
-        one_to_one((one.context_id for one in found.contexts), wanted, "the sentence counts do not match the contexts")
-        relevant = sum(context.relevant for context in found.contexts)
-        total = sum(context.total for context in found.contexts)
+        grades = require(judgements.context_relevance, "sentence counts")
+        require_one_to_one(
+            [context.context_id for context in grades.contexts],
+            [context_id(rank) for rank in range(len(response.contexts))],
+            "the sentence counts do not match the contexts",
+        )
+        relevant = sum(context.relevant for context in grades.contexts)
+        total = sum(context.total for context in grades.contexts)
         if not 0 <= relevant <= total:
             fail("more relevant sentences than sentences were counted")
         if not total:
             return Scored(0.0, note="the contexts contain no sentences")
-        return graded(found.probability, relevant, total, "sentences relevant")
+        return graded(grades.probability, relevant, total, "sentences relevant")

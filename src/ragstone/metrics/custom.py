@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from ragstone.golden.sample import Label, Sample
-from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements
+from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.rubric import Rubric
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
@@ -88,15 +88,15 @@ class FunctionMetric(_OwnMetric):
 
 
 def _score(judgements: Judgements, name: str, by: FailedBy) -> Score:
-    found = judgements.custom.get(name)
-    if isinstance(found, Grade):
-        if found.value is None:
-            return NotApplicable(found.note or "the function returned None")
-        if not 0.0 <= found.value <= 1.0:
-            return Failed(by, f"a grade is in [0, 1], got {found.value!r}")
-        return Scored(found.value, found.note)
-    if isinstance(found, JudgementFailure):
-        if found.not_applicable:
-            return NotApplicable(found.reason)
-        return Failed(by, found.reason)
-    return Failed(by, "no grade was given")
+    grade = judgements.custom.get(name)
+    if grade is None:
+        return Failed(by, "no grade was given")
+    if isinstance(grade, JudgementFailure):
+        if grade.not_applicable:
+            return NotApplicable(grade.reason)
+        return Failed(by, grade.reason)
+    if grade.value is None:
+        return NotApplicable(grade.note or "the function returned None")
+    if not 0.0 <= grade.value <= 1.0:
+        return Failed(by, f"a grade is in [0, 1], got {grade.value!r}")
+    return Scored(grade.value, grade.note)

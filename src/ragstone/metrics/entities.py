@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
@@ -15,7 +15,7 @@ from ragstone.judge.offline.passage import read_passage, read_sentence
 from ragstone.judge.offline.support import digest
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
-from ragstone.metrics.metric import BaseMetric, MetricInfo, given
+from ragstone.metrics.metric import BaseMetric, MetricInfo, require
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -47,30 +47,50 @@ def entities(
     elsewhere: they are no part of a name of several words. `names` are words that have capitals inside other texts. In
     languages that capitalise all nouns, only names of several words and abbreviations count.
     """
-    found: set[_Keys] = set()
+    entity_keys: set[_Keys] = set()
     sentences = split_sentences(normalise(text), language.code)
-    inside = {word for sentence in sentences for word in re.findall(r"\w+", sentence)[1:] if word[:1].isupper()}
-    inside.update(names)
-    nouns = language.code in _CAPITAL_NOUNS
+    capitalised = _capitalised_inside(sentences) | set(names)
     for sentence in sentences:
-        for run in (_SIDE_BY_SIDE if nouns else _CAPITALISED).finditer(sentence):
-            words = run.group().split()
-            if not words[0][:1].isupper():
-                continue
-            opens = run.start() == 0 and len(words) == 1 and words[0] not in inside
-            if opens and (nouns or words[0].casefold() in common or not _NAMED_AT_START.match(sentence)):
-                continue
-            named = [word for word in words if len(words) == 1 or word.casefold() not in common] or words
-            keys = read_sentence(" ".join(named), language).keys
-            if nouns and len(keys) < 2 and not any(_is_abbreviation(word) for word in words):
-                continue
-            if keys and not all(map(_is_number, keys)):
-                found.add(keys)
+        entity_keys.update(_names_in(sentence, language, common, capitalised))
         for clock in _CLOCK.findall(sentence):
-            found.add(read_sentence(clock, language).keys)
-        rest = _CLOCK.sub(" ", sentence)
-        found.update((key,) for key in read_sentence(rest, language).keys if _is_number(key))
-    return frozenset(found)
+            entity_keys.add(read_sentence(clock, language).keys)
+        without_clocks = _CLOCK.sub(" ", sentence)
+        keys = read_sentence(without_clocks, language).keys
+        entity_keys.update((key,) for key in keys if _is_number(key))
+    return frozenset(entity_keys)
+
+
+def _capitalised_inside(sentences: Sequence[str]) -> set[str]:
+    """The words that are capitalised, and not because they open a sentence."""
+    capitalised: set[str] = set()
+    for sentence in sentences:
+        words = re.findall(r"\w+", sentence)
+        capitalised.update(word for word in words[1:] if word[:1].isupper())
+    return capitalised
+
+
+def _names_in(
+    sentence: str, language: Language, common: Collection[str], capitalised: Collection[str]
+) -> Iterator[_Keys]:
+    """The names in a sentence, each as its keys."""
+    nouns = language.code in _CAPITAL_NOUNS
+    pattern = _SIDE_BY_SIDE if nouns else _CAPITALISED
+    for run in pattern.finditer(sentence):
+        words = run.group().split()
+        first = words[0]
+        if not first[:1].isupper():
+            continue
+        opens_sentence = run.start() == 0 and len(words) == 1 and first not in capitalised
+        if opens_sentence and (nouns or first.casefold() in common or not _NAMED_AT_START.match(sentence)):
+            continue
+        name = words
+        if len(words) > 1:
+            name = [word for word in words if word.casefold() not in common] or words
+        keys = read_sentence(" ".join(name), language).keys
+        if nouns and len(keys) < 2 and not any(_is_abbreviation(word) for word in words):
+            continue
+        if keys and not all(map(_is_number, keys)):
+            yield keys
 
 
 def _is_number(key: str) -> bool:
@@ -106,57 +126,73 @@ class ContextEntityRecall(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if judgements.entities is None:
             return _by_writing(sample.references, response)
-        return _by_judge(sample, response, given(judgements.entities, "entities"))
+        return _by_judge(sample, response, require(judgements.entities, "entities"))
 
 
 _NONE = NotApplicable("the reference names no entities")
 _NO_CONTEXTS = Scored(0.0, note="no contexts were returned")
 
 
-def _by_judge(sample: Sample, response: Response, named: EntityList) -> Score:
-    if not named.names:
+def _by_judge(sample: Sample, response: Response, entities: EntityList) -> Score:
+    if not entities.names:
         return _NONE
     if not response.contexts:
         return _NO_CONTEXTS
     language = guess_language(normalise(" ".join(sample.references)))
-    is_held = _holder(response, language)
-    left_out = [name for name in named.names if not is_held(read_sentence(normalise(name), language).keys, name)]
-    held = len(named.names) - len(left_out)
-    gone = f"; not: {some(left_out)}" if left_out else ""
-    return Scored(held / len(named.names), note=f"{held} of {counted(len(named.names), 'entity', 'entities')}{gone}")
+    is_in_contexts = _search(response, language)
+    missing = []
+    for name in entities.names:
+        keys = read_sentence(normalise(name), language).keys
+        if not is_in_contexts(keys, name):
+            missing.append(name)
+    total = len(entities.names)
+    present = total - len(missing)
+    note = f"{present} of {counted(total, 'entity', 'entities')}"
+    if missing:
+        note += f"; not: {some(missing)}"
+    return Scored(present / total, note=note)
 
 
 def _by_writing(references: Sequence[str], response: Response) -> Score:
     shares = [_share(reference, response) for reference in references]
-    found = [share for share in shares if share is not None]
-    if not found:
+    applicable = [share for share in shares if share is not None]
+    if not applicable:
         return _NONE
     if response.contexts:
-        return Scored(max(found))
+        return Scored(max(applicable))
     return _NO_CONTEXTS
 
 
 def _share(reference: str, response: Response) -> float | None:
-    """The share of the entities of `reference` that some context holds; None if it has none."""
+    """The share of the entities of `reference` that some context has; None if it has none."""
     language = guess_language(normalise(reference))
-    texts = (reference, *(context.text for context in response.contexts))
-    common = {word for text in texts for word in re.findall(r"\w+", text) if word.islower()}
-    names = {word for context in response.contexts for word in _INSIDE.findall(context.text)}
-    wanted = entities(reference, language, common, names - set(map(str.capitalize, common)))
-    if not wanted:
+    common: set[str] = set()
+    for text in (reference, *(context.text for context in response.contexts)):
+        common.update(word for word in re.findall(r"\w+", text) if word.islower())
+    names: set[str] = set()
+    for context in response.contexts:
+        names.update(_INSIDE.findall(context.text))
+    names -= {word.capitalize() for word in common}
+    entity_keys = entities(reference, language, common, names)
+    if not entity_keys:
         return None
-    is_held = _holder(response, language)
-    return sum(is_held(entity, "") for entity in wanted) / len(wanted)
+    is_in_contexts = _search(response, language)
+    return sum(is_in_contexts(keys, "") for keys in entity_keys) / len(entity_keys)
 
 
-def _holder(response: Response, language: Language) -> Callable[[_Keys, str], bool]:
-    """Whether one context holds all keys of an entity, or its text if it has no keys."""
-    places = [read_passage(context.text, language).places for context in response.contexts]
-    plain = [normalise(context.text).casefold() for context in response.contexts]
+def _search(response: Response, language: Language) -> Callable[[_Keys, str], bool]:
+    """Whether one context has all keys of an entity, or its text if it has no keys."""
+    places_by_context = [read_passage(context.text, language).places for context in response.contexts]
+    texts = [normalise(context.text).casefold() for context in response.contexts]
 
-    def is_held(keys: _Keys, text: str) -> bool:
-        if keys:
-            return any(all(key in each for key in keys) for each in places)
-        return any(normalise(text).casefold() in each for each in plain)
+    def is_in_contexts(keys: _Keys, text: str) -> bool:
+        if not keys:
+            plain = normalise(text).casefold()
+            return any(plain in context for context in texts)
+        return any(_has_all(places, keys) for places in places_by_context)
 
-    return is_held
+    return is_in_contexts
+
+
+def _has_all(places: Container[str], keys: _Keys) -> bool:
+    return all(key in places for key in keys)

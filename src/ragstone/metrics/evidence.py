@@ -3,7 +3,7 @@
 Texts are compared as sequences of words, without case, punctuation and white space. A word of the evidence is found in
 a context if it is part of a run of three words that the context has, too (six characters in scripts without spaces); at
 the ends of a context, shorter runs and parts of a word count, because chunks may be cut anywhere.
-The evidence is *held* by the first k contexts if together they have nearly all of it: at least HELD of its words, with
+The first k contexts *have* the evidence if together they have nearly all of it: at least MIN_SHARE of its words, with
 fewer than GAP missing in a row. So it doesn't matter whether it lies in one chunk or is split over several.
 """
 
@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice
 
-HELD = 0.9
-"""Evidence is held if at least this share of its words is found."""
+MIN_SHARE = 0.9
+"""Evidence is retrieved if at least this share of its words is found."""
 
 GAP = 5
-"""Evidence is not held if so many of its words in a row are missing: a sentence of it may be gone."""
+"""Evidence is not retrieved if so many of its words in a row are missing: a sentence of it may be gone."""
 
 OVERLAP = 0.5
 """A context carries evidence if they have this share of the shorter of the two in common."""
@@ -50,39 +51,38 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Where one evidence text is in ranked contexts; ranks are from 1.
-
-    `share` of its words is in all contexts together. `complete` is the number of first contexts that hold it; None: not
-    even all of them do. `carriers` are the ranks of the contexts that carry it, `first` is where it begins: the first
-    of these, or where it becomes complete; None if it isn't held.
-    """
+class EvidencePlace:
+    """Where one evidence text is in ranked contexts; ranks are from 1."""
 
     share: float
+    """The share of its words that is in all contexts together."""
     complete: int | None
+    """The number of first contexts that have it; None: not even all of them do."""
     carriers: tuple[int, ...]
+    """The ranks of the contexts that carry it."""
 
     @property
-    def held(self) -> bool:
-        """Whether the contexts together hold it."""
+    def retrieved(self) -> bool:
+        """Whether the contexts together have it."""
         return self.complete is not None
 
     @property
     def first(self) -> int | None:
+        """Where it begins: in the first carrier, or where it becomes complete; None if it isn't retrieved."""
         if self.complete is None:
             return None
         return min((self.complete, *self.carriers[:1]))
 
 
 @lru_cache(maxsize=_REMEMBERED)  # several metrics ask for the same sample, one after the other
-def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[Found, ...]:
+def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[EvidencePlace, ...]:
     """Where each text of `evidence` is in `contexts`, in rank order.
 
-    Each evidence text should be given once (`distinct`). One without a word is held by nothing. Time is linear in the
+    Each evidence text should be given once (`distinct`). One without a word is in no context. Time is linear in the
     length of the contexts, also for texts that repeat themselves.
     """
-    read = [_Context(words(text)) for text in contexts]
-    return tuple(_found(words(text), read) for text in evidence)
+    contexts_read = [_Context(words(text)) for text in contexts]
+    return tuple(_place(words(text), contexts_read) for text in evidence)
 
 
 @lru_cache(maxsize=2 * _REMEMBERED)
@@ -90,8 +90,9 @@ def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The first of all texts with the same words, in order; those without a word are left out."""
     first: dict[Words, str] = {}
     for text in texts:
-        if found := words(text):
-            first.setdefault(found, text)
+        words_of_text = words(text)
+        if words_of_text:
+            first.setdefault(words_of_text, text)
     return tuple(first.values())
 
 
@@ -124,37 +125,82 @@ def _runs(text: Words, size: int) -> Iterator[Words]:
 
 def passages(evidence: str, text: str) -> list[tuple[int, int]]:
     """Where `text` has runs of words of `evidence`: start and end in characters, in order, without overlaps."""
-    size, runs = _sought(evidence)
+    size, evidence_runs = _sought(evidence)
     if not size:
         return []
-    places, runs_here = _placed(text, size)
-    found: list[tuple[int, int]] = []
-    for first, run in enumerate(runs_here):
-        if run in runs:
-            start = places[first][0]
-            end = places[first + size - 1][1]
-            if found and start <= found[-1][1]:
-                found[-1] = (found[-1][0], end)
-            else:
-                found.append((start, end))
-    return found
+    places, runs = _placed(text, size)
+    spans: list[tuple[int, int]] = []
+    for first, run in enumerate(runs):
+        if run not in evidence_runs:
+            continue
+        start = places[first][0]
+        end = places[first + size - 1][1]
+        if spans and start <= spans[-1][1]:
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans
 
 
 @lru_cache(maxsize=32)  # the evidence of a sample
 def _sought(evidence: str) -> tuple[int, set[Words]]:
     """The number of words in a run of `evidence`, and its runs."""
-    wanted = words(evidence)
-    size = min(RUN * _factor(wanted), len(wanted))
-    return size, runs_of(wanted, size)
+    evidence_words = words(evidence)
+    size = min(RUN * _factor(evidence_words), len(evidence_words))
+    return size, runs_of(evidence_words, size)
 
 
 @lru_cache(maxsize=64)  # the contexts of a sample, each searched for every evidence text, in two runs
 def _placed(text: str, size: int) -> tuple[list[tuple[int, int]], list[Words]]:
     """Where the words of `text` are, and its runs of `size` words, in order. Some words may turn out to be none."""
-    places = [(at.start(), at.end()) for at in _WORD.finditer(text)]
-    found = (text[start:end] for start, end in places)
-    plain = [(one.lower(),) if one.isascii() else _words(one)[:1] for one in found]
-    return places, [tuple(chain.from_iterable(plain[at : at + size])) for at in range(len(places) - size + 1)]
+    places: list[tuple[int, int]] = []
+    plain: list[Words] = []
+    for match in _WORD.finditer(text):
+        word = match.group()
+        places.append(match.span())
+        plain.append((word.lower(),) if word.isascii() else _words(word)[:1])
+    runs = [tuple(chain.from_iterable(plain[first : first + size])) for first in range(len(places) - size + 1)]
+    return places, runs
+
+
+def _place(evidence: Words, contexts: Sequence[_Context]) -> EvidencePlace:
+    if not evidence:
+        return EvidencePlace(0.0, None, ())
+    factor = _factor(evidence)
+    size = min(RUN * factor, len(evidence))
+    runs = _limited_runs(evidence, size)
+    sought = set(_runs(evidence, size))
+    together = bytes(len(evidence))
+    seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)
+    complete: int | None = None
+    carriers = []
+    for rank, context in enumerate(contexts, start=1):
+        common = sought & context.runs(size)
+        alone = bytearray(len(evidence))
+        if common:
+            alone = _covered(bytes(map(common.__contains__, runs)), size)
+        for place in seams.add(context.words):
+            alone[place] = 1
+        if not any(alone):
+            continue
+        if alone.count(1) >= OVERLAP * min(len(evidence), len(context.words)):
+            carriers.append(rank)
+        together = _either(together, alone)
+        if complete is None and _is_retrieved(together, GAP * factor):
+            complete = rank
+    return EvidencePlace(together.count(1) / len(evidence), complete, tuple(carriers))
+
+
+def _limited_runs(evidence: Words, size: int) -> Sequence[Words | None]:
+    """The runs by place; None where one comes that often before that it counts as missing."""
+    runs = tuple(_runs(evidence, size))
+    if len(runs) - len(set(runs)) < _MAX_PLACES:
+        return runs
+    times: Counter[Words] = Counter()
+    limited: list[Words | None] = []
+    for run in runs:
+        times[run] += 1
+        limited.append(run if times[run] <= _MAX_PLACES else None)
+    return limited
 
 
 class _Context:
@@ -168,39 +214,6 @@ class _Context:
         if size not in self._sets:
             self._sets[size] = runs_of(self.words, size)
         return self._sets[size]
-
-
-def _found(evidence: Words, contexts: Sequence[_Context]) -> Found:
-    if not evidence:
-        return Found(0.0, None, ())
-    factor = _factor(evidence)
-    size = min(RUN * factor, len(evidence))
-    runs: Sequence[Words | None] = tuple(_runs(evidence, size))
-    sought = set(runs)
-    if len(runs) - len(sought) >= _MAX_PLACES:
-        left = dict.fromkeys(sought, _MAX_PLACES)
-        runs = [run if _count_down(left, run) >= 0 else None for run in runs]
-    together = bytes(len(evidence))
-    seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)
-    complete: int | None = None
-    carriers = []
-    for rank, context in enumerate(contexts, start=1):
-        common = sought & context.runs(size)
-        alone = _covered(bytes(map(common.__contains__, runs)), size) if common else bytearray(len(evidence))
-        for at in seams.add(context.words):
-            alone[at] = 1
-        if any(alone):
-            if alone.count(1) >= OVERLAP * min(len(evidence), len(context.words)):
-                carriers.append(rank)
-            together = _either(together, alone)
-            if complete is None and _is_held(together, GAP * factor):
-                complete = rank
-    return Found(together.count(1) / len(evidence), complete, tuple(carriers))
-
-
-def _count_down(left: dict[Words | None, int], run: Words | None) -> int:
-    left[run] -= 1
-    return left[run]
 
 
 def _covered(begins: bytes, size: int) -> bytearray:
@@ -236,10 +249,7 @@ class _Seams:
         text = context[::step]
         last = text[-1]
         for place in self._with_part(last, step):
-            if step == 1:
-                inside = self._evidence[max(0, place - self._anchor) : place]
-            else:
-                inside = self._evidence[place + 1 : place + 1 + self._anchor][::-1]
+            inside = self._inside(place, step)
             if inside != text[-1 - len(inside) : -1]:
                 continue
             yield from range(place - len(inside) * step, place, step)
@@ -261,18 +271,28 @@ class _Seams:
 
     def _is_whole(self, place: int, letters: int, step: int) -> bool:
         begins, ends = self._parts.setdefault(place, (set(), set()))
-        (begins if step == 1 else ends).add(letters)
-        return any(len(self._evidence[place]) - begin in ends for begin in begins)
+        if step == 1:
+            begins.add(letters)
+        else:
+            ends.add(letters)
+        total = len(self._evidence[place])
+        return any(total - begin in ends for begin in begins)
+
+    def _inside(self, place: int, step: int) -> Words:
+        """The words of the evidence beside that at `place` that a context must have, in the order of reading."""
+        if step == 1:
+            return self._evidence[max(0, place - self._anchor) : place]
+        return self._evidence[place + 1 : place + 1 + self._anchor][::-1]
 
 
-def _either(one: bytes, other: bytearray) -> bytes:
+def _either(first: bytes, second: bytearray) -> bytes:
     """1 wherever one of them is."""
-    both = int.from_bytes(one, "little") | int.from_bytes(other, "little")
-    return both.to_bytes(len(one), "little")
+    union = int.from_bytes(first, "little") | int.from_bytes(second, "little")
+    return union.to_bytes(len(first), "little")
 
 
-def _is_held(found: bytes, gap: int) -> bool:
-    return found.count(1) >= HELD * len(found) and bytes(gap) not in found
+def _is_retrieved(present: bytes, gap: int) -> bool:
+    return present.count(1) >= MIN_SHARE * len(present) and bytes(gap) not in present
 
 
 def _factor(text: Words) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, expected_share, given
+from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, expected_share, require
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -29,6 +29,6 @@ class Faithfulness(BaseMetric):
         statements = claims(judgements).statements
         if not response.contexts:
             return Scored(0.0, note="the answer makes statements, but no contexts were returned")
-        support = given(judgements.support, "support verdicts")
+        support = require(judgements.support, "support verdicts")
         mismatch = "the support verdicts do not match the statements"
         return expected_share(support.supports, statements, mismatch, "statements supported")

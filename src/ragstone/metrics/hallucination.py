@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.faithfulness import Faithfulness
-from ragstone.metrics.metric import MetricInfo, check_probability, claims, given, supported
+from ragstone.metrics.metric import MetricInfo, check_probability, claims, require, supported
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -32,9 +32,9 @@ class Hallucination(Faithfulness):
         statements = claims(judgements).statements
         if not response.contexts:
             return Scored(1.0, note="the answer makes statements, but no contexts were returned")
-        support = given(judgements.support, "support verdicts")
-        held = supported(support.supports, statements, "the support verdicts do not match the statements")
+        support = require(judgements.support, "support verdicts")
+        count = supported(support.supports, statements, "the support verdicts do not match the statements")
         if support.all_supported is None:
-            return Scored(float(held < len(statements)))
+            return Scored(float(count < len(statements)))
         check_probability(support.all_supported)
-        return Scored(1.0 - support.all_supported, note=f"{held} of {len(statements)} statements supported")
+        return Scored(1.0 - support.all_supported, note=f"{count} of {len(statements)} statements supported")

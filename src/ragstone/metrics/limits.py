@@ -46,10 +46,10 @@ class LimitMetric(BaseMetric):
 
 def limit_metric(name: str) -> LimitMetric | None:
     """``latency_within@SECONDS``, ``words_within@WORDS`` or ``contexts_within@WORDS``; None for any other name."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    kind, limit = found.groups()
+    kind, limit = match.groups()
     return LimitMetric(name, _TITLES[kind].format(limit), float(limit), _MEASURES[kind])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn, Protocol, TypeGuard, TypeVar
 
@@ -25,26 +25,28 @@ Blames = Literal["retrieval", "generation", "both"]
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric's description. Its `title` is the name in words, unless it is given.
-
-    `version` changes with the formula; runs with different versions of a metric are not compared on it.
-    `blames` is the half of the system that a drop points to. `family` is a name that selects several metrics
-    (``context_precision``). `source` names paper, section and equation. `lower_is_better`: 0 is the best score.
-    `relative`: the score compares the run with its baseline, so it has no change of its own, and may have no samples.
-    `answerless`: it can be scored from the contexts of a system that only retrieves. `divides`: what is missing from
-    the best score can be divided into retrieval and generation by asking again with the reference contexts.
-    """
+    """A metric's description."""
 
     name: str
     version: str
+    """It changes with the formula: runs with different versions of a metric are not compared on it."""
     blames: Blames
+    """The half of the system that a drop points to."""
     source: str
+    """Paper, section and equation."""
     title: str = ""
+    """The name in words, unless it is given."""
     family: str | None = None
+    """A name that selects several metrics (``context_precision``)."""
     lower_is_better: bool = False
+    """0 is the best score."""
     relative: bool = False
+    """The score compares the run with its baseline, so it has no change of its own, and may have no samples."""
     answerless: bool = False
+    """It can be scored from the contexts of a system that only retrieves."""
     divides: bool = False
+    """What is missing from the best score can be divided into retrieval and generation by asking again with the
+    reference contexts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
@@ -120,7 +122,9 @@ class BaseMetric:
     def labels(self) -> frozenset[Label]:
         if self.reference_needed or self.reads & _OF_REFERENCE:
             return frozenset({"answerable", "reference"})
-        return frozenset({"answerable"} if self.reads or self.answerable_only else ())
+        if self.reads or self.answerable_only:
+            return frozenset({"answerable"})
+        return frozenset()
 
     @property
     def reads_texts(self) -> bool:
@@ -140,7 +144,8 @@ class BaseMetric:
         return None
 
     def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if (excuse := self.excuse(sample)) is not None:
+        excuse = self.excuse(sample)
+        if excuse is not None:
             return excuse
         if self.reads_texts and response.lacking is not None:
             return NotApplicable(response.lacking)
@@ -166,7 +171,12 @@ class AbstentionMetric(BaseMetric):
 # What ends a formula early. Each raises EarlyScore.
 
 
-def given(judgement: T | JudgementFailure | None, what: str) -> T:
+def fail(reason: str) -> NoReturn:
+    """The judge has failed."""
+    raise EarlyScore(Failed("judge", reason))
+
+
+def require(judgement: T | JudgementFailure | None, what: str) -> T:
     """A judgement that the formula needs."""
     if judgement is None:
         fail(f"no {what} were given")
@@ -177,40 +187,36 @@ def given(judgement: T | JudgementFailure | None, what: str) -> T:
     return judgement
 
 
-def fail(reason: str) -> NoReturn:
-    """The judge has failed."""
-    raise EarlyScore(Failed("judge", reason))
-
-
 def answering(sample: Sample, judgements: Judgements) -> StatementList:
     """The statements of an answer to an answerable sample; abstaining, and failing to, have scores of their own."""
-    found = given(judgements.statements, "statements")
-    if not sample.answerable:
-        if found.abstains:
-            raise EarlyScore(Scored(1.0, note="abstains, as it should"))
-        raise EarlyScore(Scored(0.0, note="answers a question that can't be answered"))
-    if found.abstains:
+    statements = require(judgements.statements, "statements")
+    if sample.answerable and statements.abstains:
         raise EarlyScore(Scored(0.0, note="abstains on a question that can be answered"))
-    return found
+    if sample.answerable:
+        return statements
+    if statements.abstains:
+        raise EarlyScore(Scored(1.0, note="abstains, as it should"))
+    raise EarlyScore(Scored(0.0, note="answers a question that can't be answered"))
 
 
 def claims(judgements: Judgements, abstaining: str = "it claims nothing") -> StatementList:
     """The statements of an answer that makes some; a metric of them does not apply to abstaining."""
-    found = given(judgements.statements, "statements")
-    if found.abstains:
+    statements = require(judgements.statements, "statements")
+    if statements.abstains:
         raise EarlyScore(NotApplicable(f"the answer abstains, so {abstaining}"))
-    if not found.statements:
+    if not statements.statements:
         fail("no statements were found in an answer that does not abstain")
-    return found
+    return statements
 
 
 def supported(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str) -> int:
     """How many of `statements` are supported. `mismatch` says what is wrong if the verdicts are not theirs."""
-    one_to_one((one.statement_id for one in supports), (one.id for one in statements), mismatch)
-    return sum(one.verdict is Verdict.SUPPORTED for one in supports)
+    judged_ids = [support.statement_id for support in supports]
+    require_one_to_one(judged_ids, [statement.id for statement in statements], mismatch)
+    return sum(support.verdict is Verdict.SUPPORTED for support in supports)
 
 
-_SEEN = 0.05
+_VISIBLE_DIFFERENCE = 0.05
 """A score that is so far from the share by verdicts would otherwise look like a contradiction of it."""
 
 
@@ -220,13 +226,15 @@ def expected_share(supports: Sequence[Support], statements: Sequence[Statement],
     A judge without probabilities gives 0 or 1 for each; for others, the note is the share by verdicts. `mismatch` says
     what is wrong if the verdicts are not those of `statements`. A probability outside [0, 1], including NaN, fails.
     """
-    held = supported(supports, statements, mismatch)
+    count = supported(supports, statements, mismatch)
     total = len(statements)
-    for one in supports:
-        check_probability(one.chance)
-    share = sum(one.chance for one in supports) / total
-    note = f"{held} of {total} {what}" if any(one.probability is not None for one in supports) else None
-    if note is not None and abs(share - held / total) >= _SEEN:
+    for support in supports:
+        check_probability(support.chance)
+    share = sum(support.chance for support in supports) / total
+    if all(support.probability is None for support in supports):
+        return Scored(share)
+    note = f"{count} of {total} {what}"
+    if abs(share - count / total) >= _VISIBLE_DIFFERENCE:
         note += "; the score is their mean probability"
     return Scored(share, note)
 
@@ -237,9 +245,9 @@ def check_probability(value: float) -> None:
         fail(f"a probability is in [0, 1], got {value!r}")
 
 
-def one_to_one(found: Iterable[str], wanted: Iterable[str], mismatch: str) -> None:
-    """Check that the ids of verdicts are those of what was judged, in order."""
-    if list(found) != list(wanted):
+def require_one_to_one(judged_ids: Sequence[str], ids: Sequence[str], mismatch: str) -> None:
+    """Check that the ids of verdicts are those of what was to be judged, in order."""
+    if list(judged_ids) != list(ids):
         fail(f"{mismatch} one to one")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, fail, given, supported
+from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, fail, require, supported
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -30,7 +30,7 @@ class WrongStatements(BaseMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
-        match = given(judgements.reference_match, "reference verdicts")
+        match = require(judgements.reference_match, "reference verdicts")
         total = len(statements)
         wrong = total - supported(match.answer_supports, statements, "the verdicts do not match the statements")
         return Scored(wrong / total, note=f"not in the reference: {wrong} of {counted(total, 'statement')}")
@@ -67,27 +67,27 @@ class NoiseSensitivity(BaseMetric):
         statements = claims(judgements).statements
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
-        supports = given(judgements.support, "support verdicts").supports
-        use = given(judgements.context_use, "context judgements")
-        match = given(judgements.reference_match, "reference verdicts")
+        supports = require(judgements.support, "support verdicts").supports
+        use = require(judgements.context_use, "context judgements")
+        match = require(judgements.reference_match, "reference verdicts")
         mismatch = "the verdicts do not match the statements"
-        for verdicts, of in (
-            (supports, statements),
-            (match.answer_supports, statements),
-            (use.attributions, use.reference_statements),
-        ):
-            supported(verdicts, of, mismatch)
+        supported(supports, statements, mismatch)
+        supported(match.answer_supports, statements, mismatch)
+        supported(use.attributions, use.reference_statements, mismatch)
         if not use.against_reference:
             fail(f"{mismatch} one to one")
-        known = {context_id(rank) for rank in range(len(response.contexts))}
-        relevant = {name for one in use.attributions if one.verdict is Verdict.SUPPORTED for name in one.supported_by}
+        relevant: set[str] = set()
+        for attribution in use.attributions:
+            if attribution.verdict is Verdict.SUPPORTED:
+                relevant.update(attribution.supported_by)
+        returned = {context_id(rank) for rank in range(len(response.contexts))}
         misled = 0
-        for held, right in zip(supports, match.answer_supports, strict=True):
-            if right.verdict is Verdict.SUPPORTED or held.verdict is not Verdict.SUPPORTED:
-                continue
-            sources = known & set(held.supported_by)
-            misled += bool(sources & relevant) if self._relevant else bool(sources) and not sources & relevant
+        for support, by_reference in zip(supports, match.answer_supports, strict=True):
+            is_wrong = by_reference.verdict is not Verdict.SUPPORTED
+            sources = returned.intersection(support.supported_by)
+            if is_wrong and support.verdict is Verdict.SUPPORTED and sources:
+                has_relevant_source = not sources.isdisjoint(relevant)
+                misled += has_relevant_source is self._relevant
         total = len(statements)
-        return Scored(
-            misled / total, note=f"wrong and supported by such a context: {misled} of {counted(total, 'statement')}"
-        )
+        note = f"wrong and supported by such a context: {misled} of {counted(total, 'statement')}"
+        return Scored(misled / total, note=note)

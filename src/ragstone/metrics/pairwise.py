@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Better, JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, given
+from ragstone.metrics.metric import BaseMetric, MetricInfo, require
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -34,10 +34,10 @@ class PairwisePreference(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if judgements.preference is None:
             return NotApplicable(NO_BASELINE)
-        found = given(judgements.preference, "preference")
-        if found.new_first is not found.earlier_first:
+        preference = require(judgements.preference, "preference")
+        if preference.new_first is not preference.earlier_first:
             return NotApplicable(ORDER)
-        match found.new_first:
+        match preference.new_first:
             case Better.NEW:
                 return Scored(1.0, note="better than the baseline's answer")
             case Better.EARLIER:

@@ -84,18 +84,21 @@ def metric_title(name: str) -> str:
 
 def labels_of(name: str) -> frozenset[Label]:
     """What the scores of the metric called `name` depend on of a sample; of a project's own metric, the reference."""
-    known = find_metric(name)
-    if known is None:
+    metric = find_metric(name)
+    if metric is None:
         return frozenset({"reference"})
-    return known.labels
+    return metric.labels
 
 
 def lower_is_better(name: str) -> bool | None:
     """Whether 0 is the best score of the metric (or of the family) called `name`; None if there is no such metric."""
-    known = find_metric(name) or next((one for one in METRICS.values() if one.info.family == name), None)
-    if known is None:
-        return None
-    return known.info.lower_is_better
+    metric = find_metric(name)
+    if metric is not None:
+        return metric.info.lower_is_better
+    for member in METRICS.values():
+        if member.info.family == name:
+            return member.info.lower_is_better
+    return None
 
 
 def is_known(name: str) -> bool:
@@ -109,19 +112,21 @@ def select_metrics(names: Iterable[str] | None = None, custom: Iterable[Metric] 
     `custom` are the metrics of the project, which can be named too. Without names: the default metrics, and all custom
     ones. Raises ConfigError for an unknown name, with a suggestion.
     """
-    own = {metric.info.name: metric for metric in custom}
-    wanted = tuple(dict.fromkeys((*DEFAULT, *own) if names is None else names))
+    custom_metrics = {metric.info.name: metric for metric in custom}
+    if names is None:
+        names = (*DEFAULT, *custom_metrics)
+    selected = tuple(dict.fromkeys(names))
     families = {metric.info.family for metric in METRICS.values() if metric.info.family}
-    others: list[Metric] = []
-    for name in wanted:
+    unlisted: list[Metric] = []
+    for name in selected:
         if name in METRICS or name in families:
             continue
-        metric = own.get(name) or find_metric(name)
+        metric = custom_metrics.get(name) or find_metric(name)
         if metric is None:
-            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS, *own}))
-        others.append(metric)
-    listed = (metric for name, metric in METRICS.items() if name in wanted or metric.info.family in wanted)
-    return (*listed, *others)
+            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS, *custom_metrics}))
+        unlisted.append(metric)
+    listed = [metric for name, metric in METRICS.items() if name in selected or metric.info.family in selected]
+    return (*listed, *unlisted)
 
 
 def is_relative(name: str) -> bool:

@@ -14,7 +14,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
-from ragstone.metrics.evidence import Found, distinct, locate
+from ragstone.metrics.evidence import EvidencePlace, distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS, Response
@@ -50,42 +50,47 @@ class RetrievalMetric(BaseMetric):
         return NotApplicable("the sample names neither relevant ids nor reference contexts")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if not response.contexts_returned and not response.contexts:
-            return NotApplicable(NO_CONTEXTS)
         if not response.contexts:
+            if not response.contexts_returned:
+                return NotApplicable(NO_CONTEXTS)
             return Scored(0.0, note="no contexts were returned")
         if not _is_labelled_by_id(sample):
-            if response.without_texts:
-                return NotApplicable(f"{NO_TEXTS}: label the sample with relevant_ids")
-            texts = distinct(tuple(context.text for context in response.contexts))
-            found = locate(distinct(sample.reference_contexts), texts)
-            held = sum(one.held for one in found)
-            note = f"by text: {held} of {counted(len(found), 'reference context')}"
-            return Scored(self._measure(_locate_texts(found)), note=note)
+            return self._rate_by_text(sample, response)
         if all(context.id is None for context in response.contexts):
             return Failed("system", "the contexts have no ids, so they can't be compared with relevant_ids")
-        ids = [
-            context.id if context.id is not None else f"\0no id, rank {rank}"
-            for rank, context in enumerate(response.contexts)
-        ]
-        return Scored(self._measure(ranking.locate_documents(list(dict.fromkeys(ids)), sample.relevant_ids)))
+        ids = []
+        for rank, context in enumerate(response.contexts):
+            ids.append(f"\0no id, rank {rank}" if context.id is None else context.id)
+        ranked = list(dict.fromkeys(ids))
+        return Scored(self._measure(ranking.locate_documents(ranked, sample.relevant_ids)))
+
+    def _rate_by_text(self, sample: Sample, response: Response) -> Score:
+        if response.without_texts:
+            return NotApplicable(f"{NO_TEXTS}: label the sample with relevant_ids")
+        texts = distinct(tuple(context.text for context in response.contexts))
+        places = locate(distinct(sample.reference_contexts), texts)
+        retrieved = sum(place.retrieved for place in places)
+        note = f"by text: {retrieved} of {counted(len(places), 'reference context')}"
+        return Scored(self._measure(_locate_texts(places)), note=note)
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
     """The retrieval metric called `name`, with any cut-off from 1 to 1000; None if there is none."""
     if name in _UNCUT:
         return RetrievalMetric(name, *_UNCUT[name])
-    found = _CUT_NAME.fullmatch(name)
-    if found is None:
+    match = _CUT_NAME.fullmatch(name)
+    if match is None:
         return None
-    title, measure = _CUTS[found.group(1)]
-    k = int(found.group(2))
+    title, measure = _CUTS[match.group(1)]
+    k = int(match.group(2))
     return RetrievalMetric(name, f"{title}@{k}", partial(measure, k=k))
 
 
 def usual_retrieval_metrics() -> Iterator[RetrievalMetric]:
     """Every retrieval metric at the usual cut-offs, in the order of reports."""
-    names = [*_UNCUT, *(f"{kind}@{k}" for kind in _CUTS for k in USUAL_CUTS)]
+    names = list(_UNCUT)
+    for kind in _CUTS:
+        names += [f"{kind}@{k}" for k in USUAL_CUTS]
     return filter(None, map(retrieval_metric, names))
 
 
@@ -93,14 +98,17 @@ def _is_labelled_by_id(sample: Sample) -> bool:
     return any(grade > 0 for grade in sample.relevant_ids.values())
 
 
-def _locate_texts(found: Sequence[Found]) -> ranking.Located:
-    relevant = {rank for one in found for rank in (one.first, *one.carriers) if rank is not None}
-    return ranking.Located(
-        tuple(
-            (one.first, one.complete) if one.first is not None and one.complete is not None else None for one in found
-        ),
-        frozenset(relevant),
-    )
+def _locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
+    items: list[tuple[int, int] | None] = []
+    relevant: set[int] = set()
+    for place in places:
+        relevant.update(place.carriers)
+        if place.first is None or place.complete is None:
+            items.append(None)
+        else:
+            relevant.add(place.first)
+            items.append((place.first, place.complete))
+    return ranking.Located(tuple(items), frozenset(relevant))
 
 
 _UNCUT: Mapping[str, tuple[str, Measure]] = {

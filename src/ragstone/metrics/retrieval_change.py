@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
-from ragstone.metrics.evidence import Found, Words, distinct, locate, runs_of, words
+from ragstone.metrics.evidence import EvidencePlace, Words, distinct, locate, runs_of, words
 from ragstone.system.response import Context
 
 
@@ -44,55 +44,68 @@ def evidence_of(sample: Sample, contexts: Sequence[Context], judgements: Judgeme
     `contexts` of the baseline's answer that its relevant ids name; without those, the contexts that support the
     reference according to `judgements`. Empty if nothing is known.
     """
-    if texts := distinct(sample.reference_contexts):
+    texts = distinct(sample.reference_contexts)
+    if texts:
         return texts
-    if relevant := {name for name, grade in sample.relevant_ids.items() if grade > 0}:
+    relevant = {document for document, grade in sample.relevant_ids.items() if grade > 0}
+    if relevant:
         return distinct(tuple(context.text for context in contexts if context.id in relevant))
     use = judgements.context_use if judgements is not None else None
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
-    named = {name for one in use.attributions if one.verdict is Verdict.SUPPORTED for name in one.supported_by}
-    return distinct(tuple(context.text for rank, context in enumerate(contexts) if context_id(rank) in named))
+    supporting: set[str] = set()
+    for attribution in use.attributions:
+        if attribution.verdict is Verdict.SUPPORTED:
+            supporting.update(attribution.supported_by)
+    return distinct(tuple(context.text for rank, context in enumerate(contexts) if context_id(rank) in supporting))
 
 
 def retrieval_change(
     evidence: tuple[str, ...], before: Sequence[Context], now: Sequence[Context]
 ) -> RetrievalChange | None:
-    """What became of `evidence` between the contexts `before` and those `now`; None if `before` held none of it.
+    """What became of `evidence` between the contexts `before` and those `now`; None if `before` had none of it.
 
     It ranks lower if more comes before it (by rank, or by text), and some of that is a context that was not above it,
     nor with it in one context. A lower rank alone says little: shorter chunks have lower ranks.
     """
-    old = locate(evidence, tuple(context.text for context in before))
-    new = locate(evidence, tuple(context.text for context in now))
-    changes = [_change(then, today, before, now) for then, today in zip(old, new, strict=True) if then.held]
+    places_before = locate(evidence, tuple(context.text for context in before))
+    places_now = locate(evidence, tuple(context.text for context in now))
+    changes = []
+    shares = []
+    for place_before, place_now in zip(places_before, places_now, strict=True):
+        if place_before.retrieved:
+            changes.append(_change(place_before, place_now, before, now))
+            shares.append(place_now.share)
     if not changes:
         return None
-    left = min(today.share for then, today in zip(old, new, strict=True) if then.held)
-    return RetrievalChange(min(changes, key=_WORST.index), left)
+    return RetrievalChange(min(changes, key=_WORST.index), min(shares))
 
 
-def _change(then: Found, today: Found, before: Sequence[Context], now: Sequence[Context]) -> EvidenceChange:
-    if then.first is None or today.first is None:
+def _change(
+    place_before: EvidencePlace, place_now: EvidencePlace, before: Sequence[Context], now: Sequence[Context]
+) -> EvidenceChange:
+    if place_before.first is None or place_now.first is None:
         return EvidenceChange.GONE
-    above = _runs(before[: then.first])
-    ahead = now[: today.first - 1]
-    more = today.first > then.first or len(_runs(ahead)) > len(above)
-    if more and any(_is_new(context, above) for context in ahead):
+    above_before = _runs(before[: place_before.first])
+    above_now = now[: place_now.first - 1]
+    is_lower = place_now.first > place_before.first or len(_runs(above_now)) > len(above_before)
+    if is_lower and any(_is_new(context, above_before) for context in above_now):
         return EvidenceChange.LOWER
-    old = before[then.first - 1]
-    new = now[today.first - 1]
-    same = old.id == new.id and words(old.text) == words(new.text)
-    if same:
+    context_before = before[place_before.first - 1]
+    context_now = now[place_now.first - 1]
+    if context_before.id == context_now.id and words(context_before.text) == words(context_now.text):
         return EvidenceChange.KEPT
     return EvidenceChange.RECHUNKED
 
 
-def _is_new(context: Context, known: Set[Words]) -> bool:
-    """Whether the context has hardly any run of `known`; a very short one may be a known text that was cut."""
+def _is_new(context: Context, runs_before: Set[Words]) -> bool:
+    """Whether the context has hardly any of these runs; a very short one may be a text that was there and was cut."""
     runs = _runs((context,))
-    return len(runs) >= _MIN_RUNS and len(runs & known) <= _HARDLY * len(runs)
+    return len(runs) >= _MIN_RUNS and len(runs & runs_before) <= _HARDLY * len(runs)
 
 
 def _runs(contexts: Sequence[Context]) -> set[Words]:
-    return {run for context in contexts for run in runs_of(words(context.text))}
+    runs: set[Words] = set()
+    for context in contexts:
+        runs |= runs_of(words(context.text))
+    return runs

@@ -29,12 +29,12 @@ def exact_match(answer: str, reference: str) -> float:
 
 def token_f1(answer: str, reference: str) -> float:
     """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD 2.0)."""
-    mine = squad_normalise(answer).split()
-    theirs = squad_normalise(reference).split()
-    if not mine or not theirs:
-        return float(mine == theirs)
-    same = sum((Counter(mine) & Counter(theirs)).values())
-    return 2 * same / (len(mine) + len(theirs))
+    answer_tokens = squad_normalise(answer).split()
+    reference_tokens = squad_normalise(reference).split()
+    if not answer_tokens or not reference_tokens:
+        return float(answer_tokens == reference_tokens)
+    common = Counter(answer_tokens) & Counter(reference_tokens)
+    return 2 * common.total() / (len(answer_tokens) + len(reference_tokens))
 
 
 class LexicalMatch(BaseMetric):

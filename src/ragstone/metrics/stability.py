@@ -7,9 +7,9 @@ from itertools import combinations, pairwise
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.judge.judgements import JudgementKind, Judgements, Statement, Support
 from ragstone.metrics.answer_correctness import agreement
-from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, expected_share, fail, given
+from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, expected_share, fail, require
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
@@ -41,10 +41,10 @@ class AnswerStability(BaseMetric):
         """The score of all answers to one sample, in the order in which the system was asked."""
         answers = list(zip(responses, judgements, strict=True))
         try:
-            each = [_agreement(*before, *after) for before, after in pairwise(answers)]
+            agreements = [_agreement(*earlier, *later) for earlier, later in pairwise(answers)]
         except EarlyScore as early:
             return early.score
-        return _mean(each, "compared by the judge")
+        return _mean(agreements, "compared by the judge")
 
 
 class SelfConsistency(BaseMetric):
@@ -72,15 +72,16 @@ class SelfConsistency(BaseMetric):
         if len(responses) < 2:
             return _ASKED_ONCE
         answers = list(zip(responses, judgements, strict=True))
+        shares: list[float] = []
         try:
-            each = [share for before, after in pairwise(answers) for share in _supported_shares(*before, *after)]
+            for earlier, later in pairwise(answers):
+                shares += _supported_shares(*earlier, *later)
         except EarlyScore as early:
             return early.score
-        if not each:
+        if not shares:
             return NotApplicable("every answer abstains, so nothing is said that another could support")
-        return Scored(
-            min(1.0, sum(each) / len(each)), note=f"{counted(len(responses), 'answer')} compared by the judge"
-        )
+        mean = sum(shares) / len(shares)
+        return Scored(min(1.0, mean), note=f"{counted(len(responses), 'answer')} compared by the judge")
 
 
 class TokenStability(BaseMetric):
@@ -99,45 +100,56 @@ class TokenStability(BaseMetric):
 
     def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
         """The score of all answers to one sample."""
-        pairs = combinations((response.answer for response in responses), 2)
-        return _mean([token_f1(one, other) for one, other in pairs], "compared by token overlap")
+        pairs = combinations([response.answer for response in responses], 2)
+        return _mean([token_f1(answer, reference) for answer, reference in pairs], "compared by token overlap")
 
 
-def _agreement(before: Response, judged_before: Judgements, after: Response, judged: Judgements) -> float:
-    if squad_normalise(before.answer) == squad_normalise(after.answer):
+def _agreement(
+    earlier: Response, judgements_of_earlier: Judgements, later: Response, judgements_of_later: Judgements
+) -> float:
+    if squad_normalise(earlier.answer) == squad_normalise(later.answer):
         return 1.0
-    earlier = given(judged_before.statements, "statements")
-    later = given(judged.statements, "statements")
-    if earlier.abstains or later.abstains:
-        return float(earlier.abstains and later.abstains)
-    match = given(judged.previous_match, "comparison with the previous answer")
-    return agreement(match, later.statements, "in one of two answers").value
+    earlier_statements = require(judgements_of_earlier.statements, "statements")
+    later_statements = require(judgements_of_later.statements, "statements")
+    if earlier_statements.abstains or later_statements.abstains:
+        return float(earlier_statements.abstains and later_statements.abstains)
+    match = require(judgements_of_later.previous_match, "comparison with the previous answer")
+    return agreement(match, later_statements.statements, "in one of two answers").value
 
 
 def _supported_shares(
-    before: Response, judged_before: Judgements, after: Response, judged: Judgements
+    earlier: Response, judgements_of_earlier: Judgements, later: Response, judgements_of_later: Judgements
 ) -> Iterator[float]:
     """The shares of the statements of two answers that the other one supports; an answer that abstains has none."""
-    earlier, later = (given(one.statements, "statements") for one in (judged_before, judged))
-    making = [one for one in (earlier, later) if not one.abstains]
-    if len(making) < 2 or squad_normalise(before.answer) == squad_normalise(after.answer):
-        yield from [float(len(making) == 2)] * len(making)
+    earlier_statements = require(judgements_of_earlier.statements, "statements")
+    later_statements = require(judgements_of_later.statements, "statements")
+    if earlier_statements.abstains and later_statements.abstains:
         return
-    match = given(judged.previous_match, "comparison with the previous answer")
+    if earlier_statements.abstains or later_statements.abstains:
+        yield 0.0
+        return
+    if squad_normalise(earlier.answer) == squad_normalise(later.answer):
+        yield 1.0
+        yield 1.0
+        return
+    match = require(judgements_of_later.previous_match, "comparison with the previous answer")
     if match.answer_share is not None and match.reference_share is not None:
-        yield from (match.answer_share, match.reference_share)
+        yield match.answer_share
+        yield match.reference_share
         return
-    for supports, statements in (
-        (match.answer_supports, later.statements),
-        (match.reference_supports, match.reference_statements),
-    ):
-        if not statements:
-            fail("no statements were found in an answer that does not abstain")
-        yield expected_share(supports, statements, "the verdicts do not match the statements", "supported").value
+    yield _supported_share(match.answer_supports, later_statements.statements)
+    yield _supported_share(match.reference_supports, match.reference_statements)
 
 
-def _mean(each: Sequence[float], how: str) -> Score:
-    if not each:
+def _supported_share(supports: Sequence[Support], statements: Sequence[Statement]) -> float:
+    if not statements:
+        fail("no statements were found in an answer that does not abstain")
+    return expected_share(supports, statements, "the verdicts do not match the statements", "supported").value
+
+
+def _mean(values: Sequence[float], how: str) -> Score:
+    """The mean of a value per pair of answers; `how` they were compared is noted."""
+    if not values:
         return _ASKED_ONCE
-    mean = sum(each) / len(each)
-    return Scored(min(1.0, max(0.0, mean)), note=f"{counted(len(each), 'pair')} of answers {how}")
+    mean = sum(values) / len(values)
+    return Scored(min(1.0, max(0.0, mean)), note=f"{counted(len(values), 'pair')} of answers {how}")

@@ -18,7 +18,7 @@ from ragstone.history.codes import compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
-from ragstone.history.level import MetricPast, at_level, is_seen, looks_before, needed_runs, past_of
+from ragstone.history.level import MetricPast, at_level, looks_before, needed_runs, past_of, was_run
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 
@@ -84,7 +84,7 @@ def level_of(
 def _pasts(past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy) -> dict[str, MetricPast]:
     """What the history has of each metric of `scores`."""
     line = _undecided_line(past, run, scores, policy, ())
-    looks = [look for look in looks_before(past.history, line) if not past.main or not is_seen((look,), line)]
+    looks = [look for look in looks_before(past.history, line) if not past.main or not was_run((look,), line)]
     return {name: past_of(looks, line, name) for name in scores.metrics if not is_relative(name)}
 
 

@@ -215,7 +215,7 @@ class _Marked:
         cut = context.text[: 4 * CONTEXT_CHARS]
         places = locate(self._evidence, (cut,)) if self._evidence else ()
         carried = [text for text, place in zip(self._evidence, places, strict=False) if place.carriers]
-        is_whole = cut in carried or any(place.held for place in places)
+        is_whole = cut in carried or any(place.retrieved for place in places)
         text = self._texts.long(context.text, CONTEXT_CHARS)
         body, left_out = (text, 0) if isinstance(text, str) else (text["text"], text["cut"])
         return _filled(

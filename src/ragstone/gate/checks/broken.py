@@ -28,18 +28,14 @@ from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 
 SHOWN = 0.02
-
-
+"""A share is shown to be larger than is allowed at this probability of as many, if it were not."""
 WORSE = 0.0005
-
-
-SUSPECTED = 0.02
-"""The probability of as many more than before by chance at which a check is inconclusive."""
 """The probability of as many more than before by chance at which a check fails.
 
 There are five checks, so a healthy change fails one of them with a probability of at most .0025.
 """
-"""A share is shown to be larger than is allowed at this probability of as many, if it were not."""
+SUSPECTED = 0.02
+"""The probability of as many more than before by chance at which a check is inconclusive."""
 
 MIN_ALIKE = 5
 """The same answer to this many questions with different references is not one to any of them."""
