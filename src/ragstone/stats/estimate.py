@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with a two-sided interval from `n` values (in `n_groups` groups, if there are any), in their unit.
-
-    `confidence` is in (0, 1), and `method` describes the interval for a reader. A limit is infinite where there are too
-    few values to bound that side.
-    """
+    """A number with a two-sided interval. A limit is infinite where there are too few values to bound that side."""
 
     estimate: float
     low: float
     high: float
     confidence: float
+    """In (0, 1)."""
     method: str
+    """The interval, for a reader."""
     n: int
+    """The number of values."""
     n_groups: int | None = None
+    """The number of groups of values, if there are any."""
 
 
 def check_confidence(confidence: float) -> None:

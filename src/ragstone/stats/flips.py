@@ -30,15 +30,15 @@ GAP = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """The questions that broke or were mended, as masks (n,).
-
-    `chance` (n,) is the probability that chance alone makes the scores of a question look broken; 0 where no order of
-    its scores does.
-    """
+    """The questions that broke or were mended."""
 
     broken: Bools
+    """(n,)"""
     mended: Bools
+    """(n,)"""
     chance: Floats
+    """(n,): the probability that chance alone makes the scores of a question look broken; 0 where no order of its
+    scores does."""
 
     @property
     def p_value(self) -> float:
@@ -56,7 +56,8 @@ class Flips:
     def of_groups(self, labels: Ints) -> Flips:
         """The flips of groups of related questions: one broke if one of its questions did and none was mended."""
         names = np.unique(labels)
-        broken, mended = (np.isin(names, labels[mask]) for mask in (self.broken, self.mended))
+        broken = np.isin(names, labels[self.broken])
+        mended = np.isin(names, labels[self.mended])
         chance = np.array([self.chance[labels == name].max() for name in names])
         return Flips(broken & ~mended, mended & ~broken, chance)
 

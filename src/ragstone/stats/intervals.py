@@ -99,19 +99,19 @@ def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
     stated and the lower limit too high less often.
     Raises ValueError for no values, non-finite values, or a confidence outside (0, 1).
     """
-    found = np.asarray(values, dtype=np.float64)
-    if found.size == 0 or not np.all(np.isfinite(found)):
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError("a mean needs at least one value, and finite ones")
     check_confidence(confidence)
-    mean = float(np.mean(found))
+    mean = float(np.mean(array))
     method = "Student's t"
-    if found.size == 1:
+    if array.size == 1:
         return Estimate(mean, -math.inf, math.inf, confidence, method, 1)
     from scipy.special import stdtrit
 
-    error = float(np.std(found, ddof=1)) / math.sqrt(found.size)
-    reach = float(stdtrit(found.size - 1, 0.5 + confidence / 2.0)) * error
-    return Estimate(mean, mean - reach, mean + reach, confidence, method, found.size)
+    error = float(np.std(array, ddof=1)) / math.sqrt(array.size)
+    reach = float(stdtrit(array.size - 1, 0.5 + confidence / 2.0)) * error
+    return Estimate(mean, mean - reach, mean + reach, confidence, method, array.size)
 
 
 def prediction_interval(values: Floats, further: int, *, confidence: float = 0.95) -> Estimate:

@@ -59,24 +59,26 @@ _CLEARLY_NONE_OF_PARTS = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one metric: `now` (n, k) and `then` (n, l) are the scores of n questions, NaN where there is none.
-
-    More is better. `units` (n,) are indices of questions, shared by all changes. `alike` (n,): the answers now are one
-    answer that was given several times. `expected` is the change that counts as none, at most 0. `part`: these are some
-    of the questions, and `whole` is the change of all that have the metric, if it is known. `apart`: many runs lie
-    between then and now, so that no answer of one is an answer of the other. `pooled`: the new scores are learnt from
-    too, however many runs there are before.
-    """
+    """The change of one metric on n questions, where more is better."""
 
     units: Ints
+    """(n,): indices of the questions, shared by all changes."""
     now: Floats
+    """(n, k): their scores now, NaN where there is none."""
     then: Floats
+    """(n, l): their scores before, NaN where there is none."""
     alike: Bools
+    """(n,): the answers now are one answer that was given several times."""
     expected: float = 0.0
+    """The change that counts as none, at most 0."""
     part: bool = False
+    """These are some of the questions."""
     whole: Change | None = None
+    """The change of all questions that have the metric, if these are some of them and it is known."""
     apart: bool = False
+    """Many runs lie between then and now, so that no answer of one is an answer of the other."""
     pooled: bool = False
+    """The new scores are learnt from too, however many runs there are before."""
 
     @property
     def values(self) -> Floats:
@@ -96,9 +98,9 @@ def row_means(values: Floats) -> Floats:
     """The means (n,) of the rows of `values` (n, k), without missing values; NaN for a row without any."""
     if values.shape[1] == 1:
         return values[:, 0]
-    known = ~np.isnan(values)
+    present = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
+        return np.asarray(np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1))
 
 
 def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0) -> LossTest:
@@ -109,18 +111,25 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
     rng = np.random.Generator(np.random.PCG64(seed))
     wholes = [place for place, change in enumerate(changes) if not change.part]
     parts = [place for place, change in enumerate(changes) if change.part]
-    share_of_wholes = 1.0 if not parts else 1.0 - PARTS_SHARE if wholes else 0.0
-    tests = _number_of_tests([changes[place] for place in wholes]) / share_of_wholes if wholes else 1.0
+    share_of_parts = 0.0
+    if parts:
+        share_of_parts = PARTS_SHARE if wholes else 1.0
+    tests = 1.0
+    if wholes:
+        tests = _number_of_tests([changes[place] for place in wholes]) / (1.0 - share_of_parts)
     p_values = np.ones(len(changes))
-    questions = dict[int, Questions]()
+    questions: dict[int, Questions] = {}
     for place in wholes:
-        questions[id(changes[place])] = Questions(changes[place], groups)
-        p_values[place] = tests * questions[id(changes[place])].p_value(rng)
+        whole = changes[place]
+        questions[id(whole)] = Questions(whole, groups)
+        p_values[place] = tests * questions[id(whole)].p_value(rng)
     for place in parts:
-        whole = changes[place].whole
-        all_questions = None if whole is None else questions.setdefault(id(whole), Questions(whole, groups))
-        p = Questions(changes[place], groups, all_questions).p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
-        p_values[place] = p * len(parts) / (1.0 - share_of_wholes)
+        part = changes[place]
+        all_questions = None
+        if part.whole is not None:
+            all_questions = questions.setdefault(id(part.whole), Questions(part.whole, groups))
+        p = Questions(part, groups, all_questions).p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
+        p_values[place] = p * len(parts) / share_of_parts
     mean_p_value = 1.0
     if len(wholes) > 1:
         mean = Questions(mean_change([changes[place] for place in wholes]), groups)
@@ -160,20 +169,26 @@ def loss_p_value(
 def mean_change(changes: Sequence[Change]) -> Change:
     """The change of the mean over several metrics; of each question those count that it has in all its answers."""
     units = np.unique(np.concatenate([change.units for change in changes]))
-    now, then = (_mean_scores(changes, units, side) for side in ("now", "then"))
-    known = np.isfinite(now).any(axis=1) & np.isfinite(then).any(axis=1)
+    now = _mean_scores(units, [(change.units, change.now) for change in changes])
+    then = _mean_scores(units, [(change.units, change.then) for change in changes])
+    has_now = np.isfinite(now).any(axis=1)
+    has_then = np.isfinite(then).any(axis=1)
+    scored = np.logical_and(has_now, has_then)
     expected = float(np.mean([change.expected for change in changes]))
-    return Change(units[known], now[known], then[known], np.zeros(int(known.sum()), np.bool_), expected)
+    alike = np.zeros(int(scored.sum()), np.bool_)
+    return Change(units[scored], now[scored], then[scored], alike, expected)
 
 
-def _mean_scores(changes: Sequence[Change], units: Ints, side: str) -> Floats:
-    """The mean scores (units, columns) over the metrics; NaN where a metric of the question has none."""
-    tables = [getattr(change, side) for change in changes]
-    columns = max(table.shape[1] for table in tables)
+def _mean_scores(units: Ints, tables: Sequence[tuple[Ints, Floats]]) -> Floats:
+    """The mean scores (units, columns) over the metrics; NaN where a metric of the question has none.
+
+    `tables` has the units of each metric, and their scores.
+    """
+    columns = max(table.shape[1] for _, table in tables)
     total = np.zeros((len(units), columns))
     metrics = np.zeros((len(units), 1))
-    for change, table in zip(changes, tables, strict=True):
-        rows = np.searchsorted(units, change.units)
+    for units_of_metric, table in tables:
+        rows = np.searchsorted(units, units_of_metric)
         missing = np.full((len(table), columns - table.shape[1]), np.nan)
         total[rows] += np.concatenate([missing, table], axis=1)
         metrics[rows] += 1.0
@@ -189,7 +204,8 @@ class Questions:
     def __init__(self, change: Change, groups: Ints | None, whole: Questions | None = None) -> None:
         self.labels, rows, sizes = _rows(change.units, groups)
         self.sizes = sizes.astype(np.float64)
-        self.then, self.now = (_by_row(scores, rows, len(sizes)) for scores in (change.then, change.now))
+        self.then = _by_row(change.then, rows, len(sizes))
+        self.now = _by_row(change.now, rows, len(sizes))
         falls = change.expected - (row_means(change.now) - row_means(change.then))
         self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
         self.whole = whole
@@ -201,7 +217,10 @@ class Questions:
     def model(self) -> ScoreModel:
         """What these questions score while nothing changes."""
         if self._model is None:
-            self._model = learn(np.concatenate([self.then, self.now], axis=1) if self._pooled else self.then)
+            scores = self.then
+            if self._pooled:
+                scores = np.concatenate([self.then, self.now], axis=1)
+            self._model = learn(scores)
         return self._model
 
     def p_value(self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE) -> float:
@@ -209,28 +228,26 @@ class Questions:
 
         1 for a fall of fewer standard errors than `min_errors`.
         """
-        total = float(self.falls.sum())
-        if total <= 0.0:
+        if float(self.falls.sum()) <= 0.0:
             return 1.0
         whole = self if self.whole is None else self.whole
         rows = np.searchsorted(whole.labels, self.labels)
         weights = whole.model.weights[rows]
-        before, after = (np.isfinite(scores).sum(axis=1) for scores in (self.then, self.now))
-        noise = replace(whole.model, weights=weights).variance_of_change(
-            int(before.max()), int(after.max()), apart=self.apart
-        )
+        before = np.isfinite(self.then).sum(axis=1)
+        after = np.isfinite(self.now).sum(axis=1)
+        max_before = int(before.max())
+        max_after = int(after.max())
+        noise = replace(whole.model, weights=weights).variance_of_change(max_before, max_after, apart=self.apart)
         if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < min_errors:
             return 1.0
-        means = SampledMeans.draw(whole.model, int(before.max()), int(after.max()), rng)
+        means = SampledMeans.draw(whole.model, max_before, max_after, rng)
         if self.apart:
             means = replace(means, after=means.anew)
         draws = Draws(weights, whole.model.weights, means, rng)
         unchanged, *reshuffled = [falls * self.sizes for falls in draws.falls(before - 1, after - 1)]
-        return min(
-            1.0,
-            _chance(self.falls, unchanged, reshuffled) / (1.0 - SMALL_SHARE),
-            _chance(_small(self.falls), _small(unchanged), [_small(falls) for falls in reshuffled]) / SMALL_SHARE,
-        )
+        chance = _chance(self.falls, unchanged, reshuffled)
+        small_chance = _chance(_small(self.falls), _small(unchanged), [_small(falls) for falls in reshuffled])
+        return min(1.0, chance / (1.0 - SMALL_SHARE), small_chance / SMALL_SHARE)
 
 
 def _small(falls: Floats) -> Floats:
@@ -249,18 +266,24 @@ def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> f
 class Draws:
     """Draws of n rows that did not change; all falls are of the same draws.
 
-    `weights` (n, components) are theirs, `others` those of all rows of the metric.
+    `weights` (n, components) are theirs, `metric_weights` those of all rows of the metric.
     """
 
     def __init__(
-        self, weights: Floats, others: Floats, means: SampledMeans, rng: np.random.Generator, *, draws: int = _DRAWS
+        self,
+        weights: Floats,
+        metric_weights: Floats,
+        means: SampledMeans,
+        rng: np.random.Generator,
+        *,
+        draws: int = _DRAWS,
     ) -> None:
         n = len(weights)
         count = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, draws))
         self._means = means
         self.components = _draw_components(weights, count, rng)
         self.series = rng.integers(0, means.before.shape[1], (count, n))
-        of_all = self.components if others is weights else _draw_components(others, count, rng)
+        of_all = self.components if metric_weights is weights else _draw_components(metric_weights, count, rng)
         self._other_components = rng.choice(of_all.ravel(), (count, n))
         self._uniform = rng.random((count, n))
 
@@ -333,10 +356,10 @@ def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:
         ordered = np.empty_like(scores)
         ordered[rows] = scores
         return ordered
-    known = np.isfinite(scores)
+    present = np.isfinite(scores)
     sums = np.zeros((count, scores.shape[1]))
     numbers = np.zeros((count, scores.shape[1]))
-    np.add.at(sums, rows, np.where(known, scores, 0.0))
-    np.add.at(numbers, rows, known.astype(np.float64))
+    np.add.at(sums, rows, np.where(present, scores, 0.0))
+    np.add.at(numbers, rows, present.astype(np.float64))
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / numbers)

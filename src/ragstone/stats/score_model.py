@@ -114,12 +114,12 @@ def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floa
     likelihoods = np.ones((len(scores), by_level.shape[1]))
     previous = np.full(len(scores), np.nan)
     for column in scores.T:
-        known = np.isfinite(column)
+        present = np.isfinite(column)
         stays = np.where(np.isnan(previous), 0.0, repeated)
-        new = by_level[levels_of(np.where(known, column, 0.0))]
+        new = by_level[levels_of(np.where(present, column, 0.0))]
         by_column = (1.0 - stays)[:, None] * new + (stays * (column == previous))[:, None]
-        likelihoods *= np.where(known[:, None], by_column, 1.0)
-        previous = np.where(known, column, previous)
+        likelihoods *= np.where(present[:, None], by_column, 1.0)
+        previous = np.where(present, column, previous)
     return likelihoods
 
 

@@ -159,21 +159,29 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
     """
     t = len(series[0])
     healthy = range(max(0, start - BEFORE), start)
+    min_runs = _UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS
     for runs in WINDOWS:
         first = t - runs
         if first <= start:
             return None
         newest = range(first, t)
         lost = range(max(start, first - BEFORE), first)
-        step = series[0].step(healthy, newest, allowed=loss / 2.0)
-        if step is None or (step.change >= -loss / 2.0 and step.p_value() > _STILL_BELOW):
-            rise = min(one.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for one in series)
-            if rise <= (level / _LUCK if runs == 1 else level):
+        if not _shows_half(series[0], healthy, newest, loss):
+            rise = min(column.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for column in series)
+            max_p_value = level / _LUCK if runs == 1 else level
+            if rise <= max_p_value:
                 return first
-        enough = runs >= (_UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS)
-        if enough and all(one.fall_p_value(healthy, newest) > _UNSUSPECTED for one in series):
+        if runs >= min_runs and all(column.fall_p_value(healthy, newest) > _UNSUSPECTED for column in series):
             return first
     return None
+
+
+def _shows_half(series: Series, healthy: range, newest: range, loss: float) -> bool:
+    """Whether the newest runs still show half of the `loss`."""
+    step = series.step(healthy, newest, allowed=loss / 2.0)
+    if step is None:
+        return False
+    return step.change < -loss / 2.0 or step.p_value() <= _STILL_BELOW
 
 
 def mean_series(columns: Sequence[Series]) -> Series:

@@ -15,14 +15,15 @@ Ints = NDArray[np.int64]
 class VarianceComponents:
     """Variances in squared units of the values, never negative; None if the data can't identify them.
 
-    `units` is the variance between units (samples), `draws` between repeated draws within a unit (answers of a system
-    to one question), `readings` between repeated readings of one draw (judgements of one answer). A component without
-    repeats is None and is included in the one before it.
+    A component without repeats is None and is included in the one before it.
     """
 
     units: float
+    """Between units (samples)."""
     draws: float | None
+    """Between repeated draws within a unit (answers of a system to one question)."""
     readings: float | None
+    """Between repeated readings of one draw (judgements of one answer)."""
     n_units: int
     n_draws: int
     n_readings: int
@@ -81,6 +82,6 @@ def _henderson(v: Floats, unit: NDArray[np.intp], draw: NDArray[np.intp]) -> Var
     draws = None
     if n_draws > n_units:
         draws = max(0.0, (between_draws - (n_draws - n_units) * (readings or 0.0)) / (n - k1))
-    rest = (n_units - 1) * (readings or 0.0) + (k1 - k2) * (draws or 0.0)
-    units = max(0.0, (between_units - rest) / (n - k3))
+    explained = (n_units - 1) * (readings or 0.0) + (k1 - k2) * (draws or 0.0)
+    units = max(0.0, (between_units - explained) / (n - k3))
     return VarianceComponents(units, draws, readings, n_units, n_draws, n)
