@@ -21,7 +21,7 @@ class Source:
     """Where rules were read."""
 
     file: str | None = None
-    """None for a mapping."""
+    """It is None for a mapping."""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
     """The lines of the keys, from 1."""
 

@@ -426,7 +426,7 @@ class GateVerdict:
     findings: tuple[Finding, ...] = ()
     """All that is said of the run, in the order of the registry, the checks first."""
     comparability: Comparability | None = None
-    """None without a baseline."""
+    """It is None without a baseline."""
     explanation: Explanation = field(default_factory=Explanation)
     inconclusive_blocks: bool = False
     """An inconclusive run ends the job."""

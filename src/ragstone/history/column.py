@@ -62,7 +62,7 @@ class Column:
 
     @property
     def metric(self) -> str | None:
-        """None for a mean."""
+        """The name of the metric; None for a mean."""
         if len(self.rules) == 1:
             return self.rules[0].metric
         return None

@@ -20,7 +20,7 @@ class Point:
 
     time: datetime
     value: float | None
-    """None if the run has none."""
+    """It is None if the run has no score."""
     verdict: str
     commit: str | None
     changed: tuple[str, ...]

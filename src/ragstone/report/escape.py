@@ -95,13 +95,13 @@ def markdown_inline(text: str) -> str:
     return _BLOCK_START.sub(_escape_block_start, line)
 
 
-def _break_hex(found: re.Match[str]) -> str:
-    run = found.group()
+def _break_hex(match: re.Match[str]) -> str:
+    run = match.group()
     return ZERO_WIDTH_SPACE.join(run[start : start + 6] for start in range(0, len(run), 6))
 
 
-def _escape_block_start(found: re.Match[str]) -> str:
-    start = found.group()
+def _escape_block_start(match: re.Match[str]) -> str:
+    start = match.group()
     if start.isdigit():
         return start + "\\"
     return "\\" + start

@@ -32,7 +32,9 @@ ORACLE_TITLE = "With the reference contexts given (oracle)"
 
 _STATUSES = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS, None)
 
-_OTHER_NAMES = sorted((name for name, one in METRICS.items() if one.info.title.lower() != name), key=len, reverse=True)
+_OTHER_NAMES = sorted(
+    (name for name, metric in METRICS.items() if metric.info.title.lower() != name), key=len, reverse=True
+)
 _NAMES = re.compile(rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _OTHER_NAMES))})(?![\w`'/@-]|\.\w)")
 """The metrics whose name isn't their title, but not in a path or a command."""
 
@@ -198,7 +200,7 @@ def oracle_lines(shares: OracleShares | None) -> list[str]:
     """What an oracle half of a run says: a sentence for each metric, then what qualifies them."""
     if shares is None:
         return []
-    return templates.render_lines("oracle.txt.j2", templates.PACKAGE, found=shares)
+    return templates.render_lines("oracle.txt.j2", templates.PACKAGE, shares=shares)
 
 
 _FUNCTIONS = (

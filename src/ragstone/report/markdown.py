@@ -21,16 +21,15 @@ from ragstone.report.trend import interval_pictures, sparkline
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much a report shows. Counts are upper bounds, `text` and `answer` are lengths in characters.
-
-    `room` is the place in `summary.ROOMS` of the most that is shown above the first fold.
-    """
+    """How much a report shows. Counts are upper bounds."""
 
     rows: int
     worst: int
     statements: int
     text: int
+    """Characters of a text."""
     answer: int
+    """Characters of an answer."""
     groups: int
     ids: int
     checks: int
@@ -38,6 +37,7 @@ class Detail:
     warnings: int = 20
     about: bool = True
     room: int = 0
+    """The place in `summary.ROOMS` of the most that is shown above the first fold."""
 
     @property
     def line(self) -> int:

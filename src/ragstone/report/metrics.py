@@ -40,10 +40,10 @@ def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores |
             checks.setdefault((metric, None), [])
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     parts = []
-    for metric, tag in sorted(checks, key=lambda key: key[1] is not None):
+    for metric, tag in sorted(checks, key=lambda place: place[1] is not None):
         baseline = _NO_SCORES
         if compared is not None and metric in shared and tag is None:
-            baseline = compared.metrics.get(metric, _NO_SCORES)
+            baseline = compared.scores_of(metric)
         lower_is_better = metric in verdict.explanation.lower_is_better
         parts.append(_metric_part(metric, tag, checks[metric, tag], current, baseline, lower_is_better=lower_is_better))
     return tuple(parts)
@@ -58,26 +58,32 @@ def _metric_part(
     *,
     lower_is_better: bool,
 ) -> MetricPart:
-    scores = current.metrics.get(metric, _NO_SCORES)
-    level, change, target = (_of_kind(checks, kinds) for kinds in (LEVELS, CHANGES, (CheckKind.TARGET,)))
-    counted = level or change or target
+    scores = current.scores_of(metric)
+    level = _of_kind(checks, LEVELS)
+    target = _of_kind(checks, (CheckKind.TARGET,))
+    change_check = _of_kind(checks, CHANGES)
+    counted = level or change_check or target
     shown = level or target or _NO_CHECK
-    change = change or _NO_CHECK
+    change = change_check or _NO_CHECK
     score = shown.estimate
     if score is None:
         score = scores.mean if tag is None else change.current
     mean = change.current
     baseline_mean = change.baseline
     mean_change = change.estimate
-    paired = [name for name in scores.values if name in baseline.values]
-    if change is _NO_CHECK and paired:
-        now, before = (sum(side.values[name] for name in paired) / len(paired) for side in (scores, baseline))
-        mean_change = now - before
+    paired = [sample_id for sample_id in scores.values if sample_id in baseline.values]
+    if change_check is None and paired:
+        paired_mean = sum(scores.values[sample_id] for sample_id in paired) / len(paired)
+        paired_baseline_mean = sum(baseline.values[sample_id] for sample_id in paired) / len(paired)
+        mean_change = paired_mean - paired_baseline_mean
         if not checks:
-            mean = now
-            baseline_mean = before
+            mean = paired_mean
+            baseline_mean = paired_baseline_mean
     deciding = min(checks, key=severity, default=None)
-    values = [value for name, value in scores.values.items() if tag is None or tag in current.samples[name].tags]
+    values = _values_with_tag(scores, tag, current)
+    limits = [
+        Limit(check.kind, abs(check.threshold), _only_warns(check)) for check in checks if check.threshold is not None
+    ]
     return MetricPart(
         metric=metric,
         title=metric_title(metric),
@@ -88,11 +94,7 @@ def _metric_part(
         change_interval=change.interval,
         current=mean,
         baseline=baseline_mean,
-        limits=tuple(
-            Limit(check.kind, abs(check.threshold), _only_warns(check))
-            for check in checks
-            if check.threshold is not None
-        ),
+        limits=tuple(limits),
         lower_is_better=lower_is_better,
         status=deciding.status if deciding is not None else None,
         action=deciding.action if deciding is not None else None,
@@ -106,6 +108,12 @@ def _metric_part(
         sd=float(np.std(values, ddof=1)) if len(values) > 1 else None,
         offline_reliability=_reliability(metric, current),
     )
+
+
+def _values_with_tag(scores: MetricScores, tag: str | None, run: RunScores) -> list[float]:
+    if tag is None:
+        return list(scores.values.values())
+    return [value for sample_id, value in scores.values.items() if tag in run.samples[sample_id].tags]
 
 
 def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | None:
@@ -139,8 +147,10 @@ def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
         state = _BEYOND.get(CheckKind(check.kind), "failed")
     elif check.status is Status.ERROR:
         state = "error"
+    elif check.kind == CheckKind.APPLICABILITY:
+        state = "applies to few answers"
     else:
-        state = "applies to few answers" if check.kind == CheckKind.APPLICABILITY else f"{check.kind} unclear"
+        state = f"{check.kind} unclear"
     if _only_warns(check):
         return f"{state} (warns)"
     return state

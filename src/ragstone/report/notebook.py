@@ -47,8 +47,8 @@ def _rendered(**values: object) -> str:
 def _interval(scores: RunScores, metric: MetricScores) -> str:
     if not metric.values:
         return NONE
-    found = mean_of(scores, list(metric.values), list(metric.values.values()), confidence=0.95)
-    return f"[{score(found.low)},\u00a0{score(found.high)}]"
+    mean = mean_of(scores, list(metric.values), list(metric.values.values()), confidence=0.95)
+    return f"[{score(mean.low)},\u00a0{score(mean.high)}]"
 
 
 def _short(text: str) -> str:

@@ -51,19 +51,23 @@ def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], 
     """
     rows: list[list[Any]] = []
     texts: list[Json] = []
-    size = chunk = 0
+    size = 0
+    chunk = 0
     for row, make_texts in samples:
-        has_room = chunk * _TEXTS_AT_ONCE + len(texts) < MAX_TEXTS and size < MAX_PACKED
-        made = make_texts() if make_texts is not None and has_room else None
-        rows.append([*row_values(row, redact), [] if made is None else [chunk, len(texts)]])
-        if made is not None:
-            texts.append(made)
+        packed_texts = chunk * _TEXTS_AT_ONCE + len(texts)
+        has_room = packed_texts < MAX_TEXTS and size < MAX_PACKED
+        sample_texts = make_texts() if make_texts is not None and has_room else None
+        if sample_texts is None:
+            rows.append([*row_values(row, redact), []])
+        else:
+            rows.append([*row_values(row, redact), [chunk, len(texts)]])
+            texts.append(sample_texts)
         if len(texts) == _TEXTS_AT_ONCE:
             line = _packed("t", texts)
             yield line
             size += len(line)
             texts = []
-            chunk = chunk + 1
+            chunk += 1
         if len(rows) == _ROWS_AT_ONCE:
             yield _packed("r", rows)
             rows = []
@@ -88,11 +92,11 @@ def read_lines(lines: Iterable[str]) -> list[PackedLine]:
 
 def with_row_links(line: str, links: Links) -> str:
     """`line` with the places of its rows linked by `links`. Raises ValueError if it can't be unpacked."""
-    found = read_line(line)
-    if found is None or found.kind != "r":
+    packed = read_line(line)
+    if packed is None or packed.kind != "r":
         return line
     try:
-        body = base64.b64decode(found.body, validate=True)
+        body = base64.b64decode(packed.body, validate=True)
         reader = zlib.decompressobj(wbits=31)
         rows = json.loads(reader.decompress(body, _MAX_UNPACKED))
         for row in rows:
@@ -131,10 +135,15 @@ def cell(value: Cell) -> dict[str, str | float]:
     if value.value is None:
         text = {"failed": "failed", "not_applicable": "n/a", "absent": formatting.NONE}[value.state]
         return {"text": text, "sort": -1 if value.state == "failed" else 2, "kind": value.state, "change": ""}
+    kind = "scored"
+    if value.worse:
+        kind = "worse"
+    elif value.change:
+        kind = "better"
     return {
         "text": formatting.score(value.value),
         "sort": round(value.value, 6),
-        "kind": "worse" if value.worse else "better" if value.change else "scored",
+        "kind": kind,
         "change": formatting.change(value.change) if value.change else "",
     }
 

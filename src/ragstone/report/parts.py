@@ -37,17 +37,18 @@ TITLE = "Ragstone"
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links in a report. `origin` turns a place in the golden set into a URL, or None if there is none.
-
-    `run` and `baseline` are the pages of the two runs, `artifact` is the download of the run directory.
-    `baseline_name` is shown for the baseline in place of its path.
-    """
+    """Links in a report."""
 
     origin: Callable[[Origin], str | None] = lambda _: None
+    """Turns a place in the golden set into a URL, or None if there is none."""
     run: str | None = None
+    """The page of the run."""
     baseline: str | None = None
+    """The page of the baseline's run."""
     artifact: str | None = None
+    """The download of the run directory."""
     baseline_name: str | None = None
+    """Shown for the baseline in place of its path."""
 
     @classmethod
     def from_pattern(
@@ -146,7 +147,7 @@ class MetricPart:
     limits: tuple[Limit, ...]
     lower_is_better: bool
     status: Status | None
-    """None if no check covers the metric."""
+    """It is None if no check covers the metric."""
     action: Action | None
     state: str
     """The status in a few words."""
@@ -379,7 +380,7 @@ class RunPart:
     state: str | None = None
     stop_reason: str | None = None
     usage: SystemUsage | None = None
-    """None if the system reports no tokens."""
+    """It is None if the system reports no tokens."""
     judge: JudgePart | None = None
     cost: Cost | None = None
     """What judging cost."""
@@ -409,7 +410,10 @@ class Document:
 
     def texts(self, *levels: Level) -> tuple[str, ...]:
         """The sentences of these levels, level by level."""
-        return tuple(finding.text for level in levels for finding in self.findings if finding.level is level)
+        texts: list[str] = []
+        for level in levels:
+            texts += [finding.text for finding in self.findings if finding.level is level]
+        return tuple(texts)
 
     @property
     def alerts(self) -> tuple[str, ...]:
@@ -419,8 +423,10 @@ class Document:
     @property
     def resolution(self) -> str | None:
         """What the golden set could have shown; None if a warning says it."""
-        facts = (finding for finding in self.findings if finding.level is Level.FACT)
-        return next((finding.text for finding in facts if finding.kind == "sensitivity"), None)
+        for finding in self.findings:
+            if finding.level is Level.FACT and finding.kind == "sensitivity":
+                return finding.text
+        return None
 
     @property
     def warnings(self) -> tuple[str, ...]:

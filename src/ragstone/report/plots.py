@@ -38,18 +38,23 @@ class Axis:
 
 def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
     """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round ends; None if there are none."""
-    values = [value for check in checks if check.kind in kinds for value in check_values(check)]
+    values: list[float] = []
+    for check in checks:
+        if check.kind in kinds:
+            values += check_values(check)
     if not values:
         return None
     is_of_changes = kinds == CHANGES
     values.append(0.0 if is_of_changes else 1.0)
-    span = max(values) - min(values)
-    step = next((step for step in _STEPS if span <= _MAX_STEPS * step), _STEPS[-1])
-    first = math.floor(min(values) / step + 1e-9)
-    last = math.ceil(max(values) / step - 1e-9)
+    lowest = min(values)
+    highest = max(values)
+    fitting_steps = [step for step in _STEPS if highest - lowest <= _MAX_STEPS * step]
+    step = min(fitting_steps, default=_STEPS[-1])
+    first = math.floor(lowest / step + 1e-9)
+    last = math.ceil(highest / step - 1e-9)
     if first == last:  # nothing changed, and no drop is allowed
-        first = first - 1
-        last = last + 1
+        first -= 1
+        last += 1
     ticks = tuple(round(step * number, 2) for number in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks, is_of_changes)
 

@@ -155,11 +155,17 @@ class RunSamples:
                     yield _Failure(failure.by, failure.reason, sample_id, metric_title(metric))
 
     def _failure_part(self, group: Sequence[_Failure], details: Mapping[str, SampleRecord]) -> FailurePart:
+        first = group[0]
         reasons = {failure.sample_id: failure.reason for failure in group}
         titles = dict.fromkeys(failure.title for failure in group if failure.title is not None)
-        samples = tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in reasons)
-        record = details.get(samples[0].id) if group[0].by == "system" else None
-        return FailurePart(group[0].by, most_common(reasons.values()), tuple(titles), samples, _trace(record))
+        record = details.get(first.sample_id) if first.by == "system" else None
+        return FailurePart(
+            by=first.by,
+            reason=most_common(reasons.values()),
+            metrics=tuple(titles),
+            samples=tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in reasons),
+            trace=_trace(record),
+        )
 
     def _facts(self, sample_id: str) -> SampleFacts:
         return self._current.samples.get(sample_id, SampleFacts())

@@ -75,6 +75,16 @@ class Example:
     unsupported: str
     """What no context has of the answer; shown if nothing is missing."""
 
+    @property
+    def texts(self) -> list[str]:
+        """Its lines, as long as they are in a comment."""
+        place = str(self.sample.place)[:60]
+        return [
+            f"{self.sample.id[:60]} {self.question} {place}",
+            " ".join(piece.text for piece in self.pieces),
+            f"Missing from the contexts: {self.missing or self.unsupported}",
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -113,13 +123,13 @@ class Summary:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
         texts += [self.other_metrics, self.usage, "Metric Before → now Allowed"]
-        texts += [f"{row_name(row)[:70]} {before_now(row)} {' · '.join(thresholds(row))}" for row in self.rows]
+        for row in self.rows:
+            allowed = " · ".join(thresholds(row))
+            texts.append(f"{row_name(row)[:70]} {before_now(row)} {allowed}")
         if self.example is not None:
-            example = self.example
-            texts.append(f"{example.sample.id[:60]} {example.question} {str(example.sample.place)[:60]}")
-            texts.append(" ".join(piece.text for piece in example.pieces))
-            texts.append(f"Missing from the contexts: {example.missing or example.unsupported}")
-        lines = math.ceil(1.5 * len(self.headline) / _WIDTH) + sum(math.ceil(len(text) / _WIDTH) for text in texts)
+            texts += self.example.texts
+        lines = math.ceil(1.5 * len(self.headline) / _WIDTH)
+        lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
         return lines, len(self.headline) + sum(map(len, texts))
 
 
@@ -130,47 +140,74 @@ def summaries(report: Document) -> Iterator[Summary]:
 
 def summary_of(report: Document, first_room: int = 0) -> Summary:
     """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the first fold of a comment."""
-    candidates = [cut_summary(report, room) for room in ROOMS[first_room:]]
-    return next((summary for summary in candidates if summary.is_short), candidates[-1])
+    for room in ROOMS[first_room:-1]:
+        summary = cut_summary(report, room)
+        if summary.is_short:
+            return summary
+    return cut_summary(report, ROOMS[-1])
 
 
 def cut_summary(report: Document, room: Room) -> Summary:
     """The summary that has its place in `room`."""
-
-    def cut_all(texts: Sequence[str], count: int) -> list[str]:
-        return [cut(text, room.text) for text in texts[:count]]
-
     look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
-    gate_changes = [text for text in report.texts(Level.WARNING) if text.startswith(SUBJECTS)]
-    warnings = [sentence(text) for text in report.texts(Level.WARNING) if text not in gate_changes]
-    shown = cut_all(warnings, room.warnings - 1 if gate_changes else room.warnings)
+    warnings = _warnings(report, room)
+    not_passing = [row for row in report.metrics if row.status is not None and row.status is not Status.PASS]
+    rows = sorted(not_passing, key=importance)
+    since = ""
+    # That the code changed, who reads this knows.
+    if report.verdict.status is not Status.PASS and _has_changes_besides_code(report):
+        since = cut(changes(report), room.text)
+    example = None
+    if report.samples.worst and room.example:
+        example = _example(report.samples.worst[0], room)
+    return Summary(
+        headline=clip(report.verdict.headline, 300),
+        alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
+        findings=[cut(text, room.text) for text in _findings(report, rows)[: room.findings]],
+        look=look,
+        action=cut(action, room.text),
+        trace=_trace(report),
+        since=since,
+        warnings=warnings.shown,
+        warnings_omitted=warnings.omitted,
+        folded=[*alerts[room.warnings :], *warnings.folded, *map(sentence, report.texts(Level.ASIDE))],
+        rows=rows[: room.rows],
+        other_metrics=_other_metrics(report, rows, room),
+        usage=usage_changes(report),
+        example=example,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Warnings:
+    """The warnings that have room, how many have none, and those for below the fold, in full."""
+
+    shown: list[str]
+    omitted: int
+    folded: list[str]
+
+
+def _warnings(report: Document, room: Room) -> _Warnings:
+    gate_changes = []
+    warnings = []
+    for text in report.texts(Level.WARNING):
+        if text.startswith(SUBJECTS):
+            gate_changes.append(text)
+        else:
+            warnings.append(sentence(text))
+    count = room.warnings - 1 if gate_changes else room.warnings
+    shown = [cut(text, room.text) for text in warnings[:count]]
     folded = warnings[len(shown) :]
     omitted = len(folded)
     if gate_changes:
         shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
         folded += gate_changes
-    rows = sorted((row for row in report.metrics if row.status not in (Status.PASS, None)), key=importance)
-    # That the code changed, who reads this knows.
-    is_changed = any(change.what != "code" for change in report.explanation.changes)
-    has_news = is_changed and report.verdict.status is not Status.PASS
-    worst = report.samples.worst
-    return Summary(
-        headline=clip(report.verdict.headline, 300),
-        alerts=cut_all(alerts, room.warnings),
-        findings=cut_all(_findings(report, rows), room.findings),
-        look=look,
-        action=cut(action, room.text),
-        trace=_trace(report),
-        since=cut(changes(report), room.text) if has_news else "",
-        warnings=shown,
-        warnings_omitted=omitted,
-        folded=[*alerts[room.warnings :], *folded, *map(sentence, report.texts(Level.ASIDE))],
-        rows=rows[: room.rows],
-        other_metrics=_other_metrics(report, rows, room),
-        usage=usage_changes(report),
-        example=_example(worst[0], room) if worst and room.example else None,
-    )
+    return _Warnings(shown, omitted, folded)
+
+
+def _has_changes_besides_code(report: Document) -> bool:
+    return any(change.what != "code" for change in report.explanation.changes)
 
 
 def _where(report: Document) -> tuple[str, str]:
@@ -182,15 +219,16 @@ def _where(report: Document) -> tuple[str, str]:
         return attribution.look, attribution.action
     if failures and status in (Status.FAIL, Status.ERROR):
         first = failures[0].samples[0]
-        return "", f"The first one: {first.id}{'' if first.place is None else f' ({first.place})'}."
+        place = "" if first.place is None else f" ({first.place})"
+        return "", f"The first one: {first.id}{place}."
     return "", ""
 
 
 def _trace(report: Document) -> Sequence[str]:
-    failures = report.samples.failures
-    traces = [failure.trace for failure in failures if failure.trace]
-    if traces and report.verdict.status in (Status.FAIL, Status.ERROR):
-        return traces[0]
+    if report.verdict.status in (Status.FAIL, Status.ERROR):
+        for failure in report.samples.failures:
+            if failure.trace:
+                return failure.trace
     return ()
 
 
@@ -226,8 +264,8 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     attribution = report.explanation.attribution
     points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
     in_rows = {row.metric for row in rows}
-    below_level = []
-    others = []
+    below_level: list[str] = []
+    texts: list[str] = []
     for check in other_checks(report.checks):
         if check.status is Status.PASS or check.action is not Action.BLOCK:
             continue
@@ -239,8 +277,8 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
         if check.kind == CheckKind.DRIFT:
             below_level.append(text)
         elif check.metric not in in_rows:
-            others.append(text)
-    texts = [*below_level[:1], *others]
+            texts.append(text)
+    texts = [*below_level[:1], *texts]
     comparison = report.comparison
     if report.verdict.status is Status.ERROR and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
@@ -255,8 +293,9 @@ def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> 
     text = cut(PHRASES["metrics_without_rows"](len(rows) - room.rows, passing, bool(rows)), room.text)
     if not unchecked:
         return text
-    others = PHRASES["unchecked_metrics"](unchecked, bool(rows or passing), _loss(unchecked[0]) > 0.0)
-    return f"{text} {others}".strip()
+    any_fell = _loss(unchecked[0]) > 0.0
+    unchecked_text = PHRASES["unchecked_metrics"](unchecked, bool(rows or passing), any_fell)
+    return f"{text} {unchecked_text}".strip()
 
 
 def _loss(row: MetricPart) -> float:

@@ -157,8 +157,10 @@ def _table(report: Document) -> Table:
         if title in _MAY_WRAP:
             table.add_column(title)
         else:
-            lines = [part.cell_len for cell in (Text(title), *cells) for part in cell.split()]
-            table.add_column(title, no_wrap=True, min_width=max(lines))
+            widths: list[int] = []
+            for cell in (Text(title), *cells):
+                widths += [part.cell_len for part in cell.split()]
+            table.add_column(title, no_wrap=True, min_width=max(widths))
     for row_cells in rows:
         table.add_row(*row_cells)
     return table

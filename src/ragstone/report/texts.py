@@ -115,19 +115,18 @@ def _pair(now: SampleRecord, answer: Answer, then: SampleRecord | None, before: 
 def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
     judged = answer.judged
     failure = answer.response.failure
-    made = judged.statements
+    statements = judged.statements
     use = judged.context_use
     shown = _filled(
         text=None if same else texts.long(answer.response.answer, ANSWER_CHARS),
         failure=None if failure is None else texts.short(f"{failure.kind}: {failure.message}"),
         understood=texts.short(judged.standalone_question or ""),
     )
-    if isinstance(made, StatementList):
-        supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
+    if isinstance(statements, StatementList):
         shown |= _filled(
-            abstains=made.abstains,
-            statements=_statements(made.statements, supports, texts),
-            moreStatements=max(0, len(made.statements) - STATEMENTS),
+            abstains=statements.abstains,
+            statements=_statements(statements.statements, _supports(answer), texts),
+            moreStatements=max(0, len(statements.statements) - STATEMENTS),
         )
     if isinstance(use, ContextUse):
         shown |= _filled(
@@ -135,6 +134,22 @@ def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
             moreWanted=max(0, len(use.reference_statements) - STATEMENTS),
         )
     return shown
+
+
+def _supports(answer: Answer) -> Sequence[Support]:
+    """The support verdicts; none if they were not given."""
+    support = answer.judged.support
+    if isinstance(support, SupportTable):
+        return support.supports
+    return ()
+
+
+def _useful(answer: Answer) -> Mapping[str, bool]:
+    """Whether each context is useful, by its id in judgements; empty if that was not judged."""
+    use = answer.judged.context_use
+    if isinstance(use, ContextUse):
+        return {context.context_id: context.useful for context in use.contexts}
+    return {}
 
 
 def _statements(statements: Sequence[Statement], supports: Sequence[Support], texts: Texts) -> list[Json]:
@@ -160,31 +175,27 @@ def _contexts(
     """
     new = answer.response.contexts[:CONTEXTS]
     old = before.response.contexts[:CONTEXTS] if before is not None else ()
-    judged = answer.judged
-    use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
-    useful = {context.context_id: context.useful for context in use.contexts} if use is not None else {}
-    supports = judged.support.supports if isinstance(judged.support, SupportTable) else ()
     source = before if before is not None and before.response.contexts else answer
     evidence = evidence_of((then or now).sample, source.response.contexts[:CONTEXTS], source.judged)[:EVIDENCE]
-    marked = _Marked(
-        tuple(text[: 4 * CONTEXT_CHARS] for text in evidence),
-        [clean(support.quote) for support in supports[:STATEMENTS] if support.quote],
-        texts,
-    )
+    quotes = [clean(support.quote) for support in _supports(answer)[:STATEMENTS] if support.quote]
+    marked = _Marked(tuple(text[: 4 * CONTEXT_CHARS] for text in evidence), quotes, texts)
+    useful = _useful(answer)
     old_ranks = _partners(new, old)
-    shown = []
+    shown: list[Json] = []
     for rank, context in enumerate(new):
         entry = {**marked.shown(context), "now": rank + 1}
         if context_id(rank) in useful:
             entry["useful"] = useful[context_id(rank)]
         if rank in old_ranks:
-            partner = old[old_ranks[rank]]
-            entry["then"] = old_ranks[rank] + 1
-            if partner.text != context.text:
-                entry["was"] = marked.shown(partner)
+            old_rank = old_ranks[rank]
+            entry["then"] = old_rank + 1
+            if old[old_rank].text != context.text:
+                entry["was"] = marked.shown(old[old_rank])
         shown.append(entry)
-    lost = [rank for rank in range(len(old)) if rank not in old_ranks.values()]
-    return shown + [{**marked.shown(old[rank]), "then": rank + 1} for rank in lost]
+    for rank, context in enumerate(old):
+        if rank not in old_ranks.values():
+            shown.append({**marked.shown(context), "then": rank + 1})
+    return shown
 
 
 def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
@@ -192,13 +203,13 @@ def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
     partners: dict[int, int] = {}
     for name in ("text", "id"):
         for place, context in enumerate(new):
-            own = getattr(context, name)
-            same = (
-                rank for rank, other in enumerate(old) if getattr(other, name) == own and rank not in partners.values()
-            )
-            match = None if place in partners or own is None else next(same, None)
-            if match is not None:
-                partners[place] = match
+            value = getattr(context, name)
+            if place in partners or value is None:
+                continue
+            for old_place, old_context in enumerate(old):
+                if getattr(old_context, name) == value and old_place not in partners.values():
+                    partners[place] = old_place
+                    break
     return partners
 
 
@@ -212,32 +223,46 @@ class _Marked:
 
     def shown(self, context: Context) -> Json:
         """A context with its pieces, and whether it has a whole evidence text, or part of one."""
-        cut = context.text[: 4 * CONTEXT_CHARS]
-        places = locate(self._evidence, (cut,)) if self._evidence else ()
+        head = context.text[: 4 * CONTEXT_CHARS]
+        places = locate(self._evidence, (head,)) if self._evidence else ()
         carried = [text for text, place in zip(self._evidence, places, strict=False) if place.carriers]
-        is_whole = cut in carried or any(place.retrieved for place in places)
-        text = self._texts.long(context.text, CONTEXT_CHARS)
-        body, left_out = (text, 0) if isinstance(text, str) else (text["text"], text["cut"])
+        evidence = None
+        if carried:
+            is_whole = head in carried or any(place.retrieved for place in places)
+            evidence = "whole" if is_whole else "part"
+        body = self._texts.long(context.text, CONTEXT_CHARS)
+        omitted = 0
+        if not isinstance(body, str):
+            omitted = body["cut"]
+            body = body["text"]
         return _filled(
             id=self._texts.short(context.id or "", 200),
-            evidence=("whole" if is_whole else "part") if carried else None,
+            evidence=evidence,
             pieces=list(self._pieces(body, carried)) or [["", ""]],
-            cut=left_out,
+            cut=omitted,
         )
 
     def _pieces(self, text: str, evidence: Sequence[str]) -> Iterator[list[str]]:
-        spans = [(*span, "e") for passage in evidence for span in passages(passage, text)]
+        at = 0
+        for start, end, kind in sorted(self._spans(text, evidence)):
+            if end <= at:
+                continue
+            if start > at:
+                yield ["", text[at:start]]
+            yield [kind, text[max(start, at) : end]]
+            at = end
+        if at < len(text):
+            yield ["", text[at:]]
+
+    def _spans(self, text: str, evidence: Sequence[str]) -> list[tuple[int, int, str]]:
+        """What is marked in `text`: start, end and mark."""
+        spans: list[tuple[int, int, str]] = []
+        for passage in evidence:
+            spans += [(start, end, "e") for start, end in passages(passage, text)]
         if sum(end - start for start, end, _ in spans) >= 0.9 * len(text):
             spans = []  # the whole context is the evidence, and is named so
         for quote in self._quotes:
             start = text.find(quote)
             if start >= 0:
                 spans.append((start, start + len(quote), "q"))
-        at = 0
-        for start, end, kind in sorted(spans):
-            if end > at:
-                yield from ([["", text[at:start]]] if start > at else [])
-                yield [kind, text[max(start, at) : end]]
-                at = end
-        if at < len(text):
-            yield ["", text[at:]]
+        return spans

@@ -22,10 +22,13 @@ def last_frames(detail: str | None) -> tuple[str, ...]:
     if not starts:
         return tuple(lines[-MAX_LOG_LINES:])
     frames = [_frame(lines, start) for start in starts]
-    own = [frame for frame in frames if not _is_library(frame[0])]
+    own_frames = [frame for frame in frames if not _is_library(frame[0])]
+    shown: list[str] = []
+    for frame in (own_frames or frames)[-MAX_FRAMES:]:
+        shown += frame
     end = starts[-1] + len(frames[-1])
-    shown = [line for frame in (own or frames)[-MAX_FRAMES:] for line in frame]
-    return tuple(line.removeprefix("  ") for line in [*shown, *lines[end:][:MAX_LOG_LINES]])
+    shown += lines[end : end + MAX_LOG_LINES]
+    return tuple(line.removeprefix("  ") for line in shown)
 
 
 def _frame(lines: Sequence[str], start: int) -> list[str]:

@@ -41,12 +41,21 @@ def draw(check: Check, half: float, width: int = 21) -> str:
     ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval; ``◂`` and ``▸`` mark an
     interval that continues beyond the scale. Empty if there is nothing to draw.
     """
-    if check.threshold is None or check.estimate is None:
+    threshold = check.threshold
+    if threshold is None or check.estimate is None:
         return ""
     middle = width // 2
     last = width - 1
-    ends = (check.interval.low, check.interval.high) if check.interval else (check.estimate, check.estimate)
-    start, end, dot = (_cell((value - check.threshold) / half * middle, middle) for value in (*ends, check.estimate))
+
+    def cell_of(value: float) -> int:
+        return _cell((value - threshold) / half * middle, middle)
+
+    dot = cell_of(check.estimate)
+    start = dot
+    end = dot
+    if check.interval:
+        start = cell_of(check.interval.low)
+        end = cell_of(check.interval.high)
     marks = {start: "├", end: "┤", middle: "┼" if start < middle < end else "│"}
     if start < 0:
         marks[0] = "◂"
@@ -70,8 +79,11 @@ def sparkline(trend: Trend) -> str:
     text = ""
     for point in trend.points[-_RUNS:]:
         if text:
-            marks = (_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed)
+            marks = [_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed]
             text += "".join(dict.fromkeys(marks))
-        share = None if point.value is None else (point.value - low) / (high - low)
-        text += " " if share is None else _BLOCKS[min(int(share * len(_BLOCKS)), len(_BLOCKS) - 1)]
+        if point.value is None:
+            text += " "
+            continue
+        share = (point.value - low) / (high - low)
+        text += _BLOCKS[min(int(share * len(_BLOCKS)), len(_BLOCKS) - 1)]
     return text

@@ -36,13 +36,13 @@ def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
 
 def _pieces(before: Sequence[str], now: Sequence[str]) -> Iterator[Piece]:
     for kind, start, end, new_start, new_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
-        gone = " ".join(before[start:end])
+        removed = " ".join(before[start:end])
         new = " ".join(now[new_start:new_end])
         if kind == "equal":
             yield Piece("same", _shortened(before[start:end]))
             continue
-        if gone:
-            yield Piece("gone", gone)
+        if removed:
+            yield Piece("gone", removed)
         if new:
             yield Piece("new", new)
 
