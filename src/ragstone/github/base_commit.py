@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
@@ -76,7 +77,9 @@ def prepare_base(
         job.redact.add(secret)
     spent = accepted_at(request.policy, settings, root)
     log = job.temporary / "base-system.log"
-    make: Callable[[], System]
+    make: Callable[[], System] = partial(
+        build_system, system, root=root, environ=job.environ, log=log, within=checkout, not_from=workspace
+    )
     if container is not None and apart:
         write(f"-- setting up commit {commit[:12]}, to compare with --\n")
         try:
@@ -84,11 +87,6 @@ def prepare_base(
         except (ConfigError, SystemUnderTestError) as error:
             message = f"the base, commit {commit[:12]}: {error.message}"
             raise type(error)(message, where=error.where, hint=error.hint) from None
-    else:
-
-        def make() -> System:
-            return build_system(system, root=root, environ=job.environ, log=log, within=checkout, not_from=workspace)
-
     own = commit_fingerprint(commit)
     return plan, BaseSystem(commit, system, make, log=log, lineage=(*lineage, own), spent=spent, notes=notes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,13 @@ def test_the_newest_artifact_of_the_same_files_counts(pull: Pull, files: dict[st
     assert len(pull.github.storage_seen) == 1
 
 
-def test_an_earlier_attempt_of_the_own_run_counts(pull: Pull, files: dict[str, bytes]) -> None:
+def test_an_earlier_attempt_of_the_own_run_counts(
+    pull: Pull, files: dict[str, bytes], connect: Callable[[], GitHubApi]
+) -> None:
     pull.github.add_artifact(OWN, files)
     assert pull.earlier() is None, "this attempt left nothing yet"
     pull.own.update(run_attempt=2)
+    pull.api = connect()  # that of the job that tries again
     assert pull.earlier() is not None
 
 

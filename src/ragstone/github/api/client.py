@@ -24,6 +24,7 @@ from github.GithubObject import GithubObject
 from github.PaginatedList import PaginatedList
 from github.Repository import Repository
 from github.Requester import Requester
+from github.WorkflowRun import WorkflowRun
 from pydantic import SecretStr
 
 from ragstone._version import __version__
@@ -42,6 +43,14 @@ class ApiErrorKind(StrEnum):
     LIMITED = "rate limited"
     UNREACHABLE = "unreachable"
     BROKEN = "broken reply"
+
+
+_KINDS = {
+    401: ApiErrorKind.REFUSED,
+    403: ApiErrorKind.REFUSED,
+    404: ApiErrorKind.NOT_FOUND,
+    410: ApiErrorKind.NOT_FOUND,
+}
 
 
 class GitHubApiError(Exception):
@@ -139,13 +148,9 @@ class _PatientRequester(Requester):
         headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
         if _is_rate_limit(status, headers, reason):
             return GitHubApiError(ApiErrorKind.LIMITED, message, status=status), self._limit_pause(headers)
-        if status in (401, 403):
-            return GitHubApiError(ApiErrorKind.REFUSED, message, status=status), None
-        if status in (404, 410):
-            return GitHubApiError(ApiErrorKind.NOT_FOUND, message, status=status), None
         if status >= 500:
             return GitHubApiError(ApiErrorKind.UNREACHABLE, message, status=status, wrote=verb != "GET"), 0.0
-        return GitHubApiError(ApiErrorKind.INVALID, message, status=status), None
+        return GitHubApiError(_KINDS.get(status, ApiErrorKind.INVALID), message, status=status), None
 
     def _limit_pause(self, headers: Mapping[str, str]) -> float:
         after = headers.get("retry-after", "")
@@ -205,6 +210,11 @@ class GitHubApi:
         auth = Auth.Token(secret) if secret else None
         self.requester: Requester = _PatientRequester(auth, api_url, patience=self.patience, sleep=sleep, now=now)
         self.repository = Repository(self.requester, url=self.path)
+        self._runs: dict[int, WorkflowRun] = {}
+
+    def workflow_run(self, run_id: int) -> WorkflowRun:
+        """Run `run_id`, of which GitHub is asked once."""
+        return self._runs.setdefault(run_id, self.repository.get_workflow_run(run_id))
 
     def close(self) -> None:
         """Never raises."""

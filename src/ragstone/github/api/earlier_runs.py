@@ -59,7 +59,7 @@ def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
 
     The first is run `own_run` itself, if it was tried before.
     """
-    own = api.repository.get_workflow_run(own_run)
+    own = api.workflow_run(own_run)
     if not own.head_branch or not _is_same(own, own):
         return []
     listed = newest_runs(api, own.workflow_id, _EVENT, own.head_branch)

@@ -21,7 +21,7 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
     upstream = event.upstream
     if upstream is None:
         raise NothingToPost("This workflow_run job does not name the run to report.")
-    head = api.repository.get_workflow_run(upstream.run_id)
+    head = api.workflow_run(upstream.run_id)
     if head.event != "pull_request" or head.head_sha != upstream.head_sha:
         raise NothingToPost("The run that this job follows is not for a pull request.")
     repository_id = getattr(head.head_repository, "id", None)

@@ -122,7 +122,7 @@ class TrustedRuns:
 def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | None:
     """GitHub's data on the run; None if it can't be read, and there is the file of a `workflow` to go by."""
     try:
-        return api.repository.get_workflow_run(run_id).complete()
+        return api.workflow_run(run_id).complete()
     except GitHubApiError as api_error:
         if workflow is None or api_error.lacks_permission:
             raise

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -113,18 +114,16 @@ class Container:
         directory = checkout / self.directory.resolve().relative_to(self.workspace.resolve())
         plan, system, environ = self._prepared(plan, system, base, directory, "base", write)
         system = with_side(system)
-
-        def make() -> System:
-            return build_system(
-                system,
-                root=root,
-                environ=environ,
-                log=log,
-                run_as=base.run_as,
-                within=checkout,
-                not_from=self.workspace,
-            )
-
+        make = partial(
+            build_system,
+            system,
+            root=root,
+            environ=environ,
+            log=log,
+            run_as=base.run_as,
+            within=checkout,
+            not_from=self.workspace,
+        )
         return plan, system, make
 
     def _prepared(
