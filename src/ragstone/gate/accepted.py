@@ -42,9 +42,8 @@ _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 class AcceptedEntry(BaseModel):
     """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline.
 
-    With `GOLDEN_SET` as the metric, it is one edit of the golden set: `drop` is the share of the baseline's samples
-    that are removed, changed or turned into drafts, and `edit` the fingerprint of what they were and are now. With a
-    guard's name, it is a rise of the share of samples that the guard counts.
+    With `GOLDEN_SET` as the metric, it is one edit of the golden set. With a guard's name, it is a rise of the share of
+    samples that the guard counts.
     """
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
@@ -53,6 +52,7 @@ class AcceptedEntry(BaseModel):
     metric: _Text
     slice: _Text | None = None
     drop: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+    """Of an edit: the share of the baseline's samples that are removed, changed or turned into drafts."""
     reason: _Text
     run: _Fingerprint
     baseline: _Fingerprint
@@ -60,6 +60,7 @@ class AcceptedEntry(BaseModel):
     date: Annotated[datetime.date, Field(strict=True)]
     expires: Annotated[datetime.date, Field(strict=True)] | None = None
     edit: _Fingerprint | None = None
+    """The fingerprint of what the edited samples were and are now."""
 
     @model_validator(mode="after")
     def _names_its_edit(self) -> AcceptedEntry:

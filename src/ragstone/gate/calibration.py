@@ -71,10 +71,11 @@ class MetricCalibration(_Part):
 
 
 class Calibration(_Part):
-    """The content of calibration.json. `judge` is None for plain score files."""
+    """The content of calibration.json."""
 
     schema_version: Literal[1] = 1
     judge: JudgeIdentity | None
+    """It is None for plain score files."""
     metrics: dict[str, MetricCalibration]
 
 

@@ -47,17 +47,17 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is said of a run.
-
-    `kind` names what found it: a kind of check, or a name of the registry. `where` is the metric, slice or sample that
-    it is about, if it is about one. `text` is one plain sentence, and `data` has the numbers behind it.
-    """
+    """One thing that is said of a run."""
 
     kind: str
+    """What found it: a kind of check, or a name of the registry."""
     level: Level
     text: str
+    """One plain sentence."""
     where: str | None = None
+    """The metric, slice or sample that it is about, if it is about one."""
     data: Any = None
+    """The numbers behind it."""
 
 
 def findings(kind: str, level: Level, sentences: Iterable[str]) -> tuple[Finding, ...]:

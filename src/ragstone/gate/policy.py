@@ -32,17 +32,17 @@ from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy in force. `source` is empty if it was not read from a file.
-
-    `calibration` compares the judge with human labels, if the policy names such a file. `accepted` are the entries of
-    accepted.toml next to it; those in `widened` are in force.
-    """
+    """A policy in force."""
 
     table: PolicyTable
     source: Source = field(default_factory=Source)
+    """Where it was read; empty if not from a file."""
     calibration: Calibration | None = None
+    """How the judge compares with human labels, if the policy names such a file."""
     accepted: tuple[AcceptedEntry, ...] = ()
+    """The entries of accepted.toml next to it."""
     widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
+    """The entries that are in force."""
 
     @property
     def gate(self) -> GateRules:

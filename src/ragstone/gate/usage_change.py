@@ -83,12 +83,15 @@ def measured_values(run: RunScores, key: str, price: SystemPrice | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class UsageChange:
-    """One figure of an answer, `before` and `now`, in seconds, tokens or US dollars, on `n` questions."""
+    """One figure of an answer in both runs, in seconds, tokens or US dollars."""
 
     name: str
     before: float
+    """In the baseline."""
     now: float
+    """In this run."""
     n: int
+    """The number of questions."""
 
     @property
     def title(self) -> str:
@@ -119,11 +122,13 @@ class UsageChange:
 
 @dataclass(frozen=True, slots=True)
 class PairedUsage:
-    """What the answers to the same questions took or cost: `before` (n,) and `now` (n,)."""
+    """What the answers to the same questions took or cost."""
 
     figure: Figure
     before: Values
+    """(n,): in the baseline."""
     now: Values
+    """(n,): in this run."""
 
     @property
     def change(self) -> UsageChange:

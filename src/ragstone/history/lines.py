@@ -38,12 +38,13 @@ Time = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 class MeanPart(_Line):
-    """A mean with its 95 % interval, over `n` samples."""
+    """A mean with its 95 % interval."""
 
     mean: Share
     low: Share
     high: Share
     n: Number
+    """The number of samples."""
 
 
 class AcceptedPart(_Line):
@@ -56,20 +57,21 @@ class AcceptedPart(_Line):
 
 
 class BelowPart(_Line):
-    """A loss of a metric on the main branch that is not over, or is over with this run (`until`).
-
-    `since` is the run, and `commit` its commit, with which it began; `merges` counts the runs after that one. `shown`
-    is False for a suspicion. `until` is the first run that counts as healthy again.
-    """
+    """A loss of a metric on the main branch that is not over, or is over with this run."""
 
     metric: Text
     slice: Text | None = None
     since: Key
+    """The run with which it began."""
     commit: Text | None = None
+    """The commit of that run."""
     loss: Share
     shown: bool
+    """It is False for a suspicion."""
     merges: Count = 0
+    """The runs after the one with which it began."""
     until: Key | None = None
+    """The first run that counts as healthy again."""
 
 
 class FigurePart(_Line):

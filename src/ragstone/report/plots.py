@@ -22,11 +22,14 @@ _MIN_SPAN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear scale from values `low`…`high` to x coordinates within WIDTH, with labels at `ticks`."""
+    """A linear scale from values to x coordinates within WIDTH."""
 
     low: float
+    """The value at its left end."""
     high: float
+    """The value at its right end."""
     ticks: tuple[float, ...]
+    """The values with a label."""
     signed: bool
     """Whether it is one of differences."""
 

@@ -29,17 +29,18 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Values summed by independent block (a sample, or a group of related samples).
-
-    Equal blocks are merged: `totals` (k,) are the sums of their values, `sizes` (k,) the numbers of values per block,
-    `counts` (k,) the numbers of equal blocks. There are `n` values in `n_blocks` blocks.
-    """
+    """Values summed by independent block (a sample, or a group of related samples). Equal blocks are merged."""
 
     totals: Floats
+    """(k,): the sums of their values."""
     sizes: Floats
+    """(k,): the numbers of values per block."""
     counts: Floats
+    """(k,): the numbers of equal blocks."""
     n: int
+    """The number of values."""
     n_blocks: int
+    """The number of blocks."""
 
     @property
     def typical_size(self) -> float:

@@ -69,29 +69,41 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
     """
     broken = np.zeros(questions, dtype=np.bool_)
     mended = np.zeros(questions, dtype=np.bool_)
-    best: list[set[Places]] = [set() for _ in range(questions)]
-    worst: list[set[Places]] = [set() for _ in range(questions)]
+    choices_that_look_broken: list[set[Places]] = [set() for _ in range(questions)]
+    choices_that_look_mended: list[set[Places]] = [set() for _ in range(questions)]
     choices = np.ones(questions)
     for change in changes:
-        both = np.concatenate([change.then, change.now], axis=1)
-        spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
-        for row in np.flatnonzero(spread >= GAP).tolist():
+        for row in _rows_apart(change):
             unit = int(change.units[row])
-            now = change.now[row]
-            before = change.then[row]
-            latest = now[np.isfinite(now)]
-            earlier = before[np.isfinite(before)]
+            earlier = _finite(change.then[row])
+            latest = _finite(change.now[row])
             if not latest.size or not earlier.size:
                 continue
             broken[unit] |= bool(earlier.min() - latest.max() >= GAP)
             mended[unit] |= bool(latest.min() - earlier.max() >= GAP)
             earlier = _changing(earlier)
-            scores = np.concatenate([earlier, latest[:1] if change.alike[row] else latest])
-            best[unit] |= _apart(scores, earlier.size)
-            worst[unit] |= _apart(-scores, earlier.size)
+            if change.alike[row]:
+                latest = latest[:1]
+            scores = np.concatenate([earlier, latest])
+            choices_that_look_broken[unit] |= _apart(scores, earlier.size)
+            choices_that_look_mended[unit] |= _apart(-scores, earlier.size)
             choices[unit] = math.comb(scores.size, earlier.size)
-    looks_broken = [len(first - last) for first, last in zip(best, worst, strict=True)]
-    return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
+    looks_broken = np.zeros(questions)
+    for unit in range(questions):
+        # In one metric it broke, in none it was mended.
+        looks_broken[unit] = len(choices_that_look_broken[unit] - choices_that_look_mended[unit])
+    return Flips(broken & ~mended, mended & ~broken, looks_broken / choices)
+
+
+def _rows_apart(change: Change) -> list[int]:
+    """The rows whose scores differ by GAP at least."""
+    scores = np.concatenate([change.then, change.now], axis=1)
+    spread = np.nanmax(scores, axis=1) - np.nanmin(scores, axis=1)
+    return list(map(int, np.flatnonzero(spread >= GAP)))
+
+
+def _finite(scores: Floats) -> Floats:
+    return scores[np.isfinite(scores)]
 
 
 def _changing(scores: Floats) -> Floats:

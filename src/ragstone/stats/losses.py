@@ -88,10 +88,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class LossTest:
-    """`p_values` (m,) of "no loss" for m changes, and that of the mean over the whole ones; adjusted over all."""
+    """The result of a test of several changes for losses."""
 
     p_values: Floats
+    """(m,): those of "no loss" for each change, adjusted over all."""
     mean_p_value: float
+    """That of the mean over the whole changes."""
 
 
 def row_means(values: Floats) -> Floats:

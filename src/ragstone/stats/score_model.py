@@ -44,15 +44,14 @@ _SAMPLED = 128
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreModel:
-    """`weights` (n, components): the probability of each distribution of the grid for each of n questions.
-
-    `repeated` is the probability that an answer is the one of the run before, `unexpected` that of a score that no
-    distribution explains.
-    """
+    """What each of n questions scores while nothing changes."""
 
     weights: Floats
+    """(n, components): the probability of each distribution of the grid for each question."""
     repeated: float
+    """The probability that an answer is the one of the run before."""
     unexpected: float
+    """The probability of a score that no distribution explains."""
 
     @property
     def variances(self) -> Floats:
@@ -180,15 +179,14 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SampledMeans:
-    """Means of scores that were drawn from each distribution of the grid, (components, drawn, counts).
-
-    `before[:, :, c]` is the mean of the last c + 1 scores before, `after` that of the first c + 1 scores of an
-    unchanged system after them, and `anew` that of a system whose first answer is new.
-    """
+    """Means of scores that were drawn from each distribution of the grid, (components, drawn, counts)."""
 
     before: Floats
+    """`before[:, :, c]` is the mean of the last c + 1 scores before."""
     after: Floats
+    """Those of the first c + 1 scores of an unchanged system after them."""
     anew: Floats
+    """Those of the first c + 1 scores of a system whose first answer is new."""
 
     @classmethod
     def draw(cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator) -> SampledMeans:

@@ -46,17 +46,20 @@ _MIN_SIMULATED = 5
 
 @dataclass(frozen=True, slots=True)
 class LossRule:
-    """When a loss fails: its p-value is at most `fails` with all `answers`, and at most `asks` with the `first` ones.
-
-    `allowed` is the fall of the mean that it must exceed. The level is that of `runs` runs.
-    """
+    """When a loss fails."""
 
     fails: float
+    """The largest p-value with which it fails, with all `answers`."""
     asks: float
+    """The largest p-value with which it is asked about again, with the `first` answers."""
     answers: int
+    """How many answers there are to a question in the end."""
     allowed: float
+    """The fall of the mean that it must exceed."""
     runs: int = 1
+    """How many runs the level is of."""
     first: int = 1
+    """How many answers there are to a question at first."""
 
 
 @lru_cache(maxsize=256)  # a run is decided several times with the same level
@@ -147,26 +150,28 @@ class _Simulation:
 
     def __init__(self, model: ScoreModel, rule: LossRule, rng: np.random.Generator) -> None:
         n = len(model.weights)
-        self._mean = float((model.weights @ grid()[0]).mean())
+        means, _ = grid()
+        self._mean = float((model.weights @ means).mean())
         healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
         broken = means_anew(model, rule.answers, rng, lost=LOST)
         draws = Draws(model.weights, model.weights, healthy, rng, draws=_DRAWS)
         runs = np.full(n, rule.runs - 1)
         before = healthy.before[draws.components, draws.series, rule.runs - 1]
         order = rng.permuted(np.tile(np.arange(n), (len(before), 1)), axis=1)
-        shown = np.ones((len(before), n + 1), dtype=np.bool_)
+        fails = np.ones((len(before), n + 1), dtype=np.bool_)
         for answers, p_value in _p_values(rule).items():
             falls, *reshuffled = draws.falls(runs, np.full(n, answers - 1))
-            fallen = before - broken[draws.components, draws.series, answers - 1]
+            falls_of_lost = before - broken[draws.components, draws.series, answers - 1]
             variance = float(falls.var(axis=0).sum())
+            p_value_of_large = p_value * (1.0 - SMALL_SHARE)
             critical = max(
-                critical_value(standardised(drawn, variance), p_value * (1.0 - SMALL_SHARE))
-                for drawn in (falls, *reshuffled)
+                critical_value(standardised(drawn, variance), p_value_of_large) for drawn in (falls, *reshuffled)
             )
-            total = _sums_of_lost(falls, fallen, order)
-            gains = _sums_of_lost(np.minimum(falls, 0.0) ** 2, np.minimum(fallen, 0.0) ** 2, order)
-            shown &= (standard_scores(total, gains, variance) >= critical) & (total / n > rule.allowed)
-        self._power = shown.mean(axis=0)
+            total = _sums_of_lost(falls, falls_of_lost, order)
+            gains = _sums_of_lost(np.minimum(falls, 0.0) ** 2, np.minimum(falls_of_lost, 0.0) ** 2, order)
+            fails &= standard_scores(total, gains, variance) >= critical
+            fails &= total / n > rule.allowed
+        self._power = fails.mean(axis=0)
         self._questions = n
 
     def power(self, lost: int) -> float:
@@ -185,7 +190,9 @@ def _p_values(rule: LossRule) -> dict[int, float]:
     return {rule.answers: rule.fails, rule.first: rule.asks}
 
 
-def _sums_of_lost(falls: Floats, fallen: Floats, order: Ints) -> Floats:
+def _sums_of_lost(falls: Floats, falls_of_lost: Floats, order: Ints) -> Floats:
     """(draws, n + 1): the sums over the questions where the first 0 to n in `order` are lost."""
-    more = np.take_along_axis(fallen - falls, order, axis=1)
-    return np.asarray(falls.sum(axis=1, keepdims=True) + np.cumsum(np.pad(more, ((0, 0), (1, 0))), axis=1))
+    differences = np.take_along_axis(falls_of_lost - falls, order, axis=1)
+    without_lost = falls.sum(axis=1, keepdims=True)
+    from_none = np.pad(differences, ((0, 0), (1, 0)))
+    return np.asarray(without_lost + np.cumsum(from_none, axis=1))

@@ -44,13 +44,17 @@ _UNSHOWN_RUNS = 8
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The mean of the runs `after` less that of the runs `before`, on `n` questions; `level` is the mean after."""
+    """The change of the mean between two sets of runs."""
 
     change: float
     level: float
+    """The mean after it."""
     n: int
+    """The number of questions."""
     before: range
+    """The runs before it."""
     after: range
+    """The runs after it."""
     test: Change
     groups: Ints | None
 
@@ -78,13 +82,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The scores (t, n) of n questions in t runs, where more is better and NaN is missing.
-
-    `groups` (n,) labels related questions.
-    """
+    """The scores of questions in several runs, where more is better."""
 
     scores: Floats
+    """(t, n): those of n questions in t runs, NaN where there is none."""
     groups: Ints | None = None
+    """(n,): labels of related questions."""
 
     def __len__(self) -> int:
         return len(self.scores)

@@ -47,11 +47,12 @@ _KEYS: dict[str, str] = {way.change: way.change_key for way in (HIGHER, LOWER)}
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The change of one mean. `p_value` is that of "no loss on these questions", adjusted over all drops."""
+    """The decision on the change of one mean."""
 
     check: BoundCheck
     interval: Estimate
     p_value: float
+    """That of "no loss on these questions", adjusted over all drops."""
     detectable: float | None
     fails: bool
     suspected: bool
@@ -188,10 +189,11 @@ def _as_part_of_mean(check: Check) -> Check:
 
 @dataclass(frozen=True, slots=True)
 class DecidedDrops:
-    """The decisions on drops; `mean` is that on the mean over those of whole metrics, None for fewer than two."""
+    """The decisions on drops."""
 
     drops: tuple[Drop, ...]
     mean: Check | None
+    """The check of the mean over the drops of whole metrics; None for fewer than two."""
 
 
 def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrops:
