@@ -31,7 +31,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
     from ragstone.pipeline.judge_agreement import published_agreement
     from ragstone.report.templates import render_text_template
     from ragstone.settings.load import read_text
-    from ragstone.system.entrypoint import parse_entrypoint
+    from ragstone.system.entrypoint import shown_entrypoint
 
     found = survey(directory)
     proposal = found.proposal or Proposal(PLACEHOLDER, "")
@@ -62,6 +62,6 @@ def command(directory: Path, entrypoint: str | None) -> None:
             kept=kept,
             agreement=published_agreement("offline", DEFAULT_METRICS),
             starter=STARTER if questions.exists() and read_text(questions) == starter_questions() else "",
-            is_service=parse_entrypoint(proposal.entrypoint).kind.is_address,
+            address=shown_entrypoint(proposal.entrypoint) if "://" in proposal.entrypoint else "",
         )
     )

@@ -34,6 +34,7 @@ STARTER = "golden/golden.jsonl"
 """The golden set that is written where there is none."""
 
 MAX_FILES = 5_000
+MAX_FILES_OF_FOLDER = 500
 MAX_DEPTH = 5
 MAX_SOURCE_BYTES = 500_000
 MAX_DATA_BYTES = 10_000_000
@@ -109,7 +110,8 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
             folders.clear()
             continue
         here = PurePosixPath(Path(place).relative_to(directory).as_posix())
-        files += [here / name for name in names if name.isprintable() and not Path(place, name).is_symlink()]
+        usual_names = [name for name in names if name.isprintable() and not Path(place, name).is_symlink()]
+        files += [here / name for name in sorted(usual_names)[:MAX_FILES_OF_FOLDER]]
         usual = [name for name in folders if name.isprintable() and name[0] != "." and name not in _SKIPPED]
         folders[:] = sorted(usual) if len(here.parts) < MAX_DEPTH else []
         if len(files) > MAX_FILES:
