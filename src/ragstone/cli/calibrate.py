@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,7 +11,7 @@ import click
 from ragstone.cli.context import run_to_end
 from ragstone.cli.convert import COLUMNS, columns_from
 from ragstone.cli.options import CONFIG, FORMAT, PATH, option, setting, settings_from
-from ragstone.cli.output import check_output, say, write_text
+from ragstone.cli.output import check_output, say, show, write_text
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import CACHE, RunDirectory
 from ragstone.golden.sample import GoldenSet, Sample
@@ -23,7 +21,7 @@ from ragstone.pipeline.compare import read_compare_policy, read_side
 from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import Settings
-from ragstone.tools.judging.calibrate import CalibrationReport, calibrate, write_disagreements
+from ragstone.tools.judging.calibrate import calibrate, write_disagreements
 from ragstone.tools.judging.pairs import METHODS, Pair, Results, measure_judge, read_pairs
 from ragstone.tools.judging.table import Labels, label_files, read_labels
 
@@ -82,7 +80,7 @@ def command(
         if output or fit or settle or len(places) != 1:
             raise ConfigError("--method takes one file of pairs, and goes with neither --output, --fit nor --settle.")
         results = run_to_end(_ask_about_pairs(settings, places[0], columns_from(columns), method))
-        say(results.json() if form == "json" else results.text())
+        show(form, results.document, results.text)
         return 0
     files = label_files(places)
     scores = read_side(run).scores
@@ -92,7 +90,7 @@ def command(
     report = calibrate(scores, labels, required=_required_agreement(settings), seed=settings.run.seed)
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
-    say(json.dumps(_document(report), indent=2) if form == "json" else report.text())
+    show(form, report.document, report.text)
     if settle is not None and report.unsettled:
         check_output(settle)
         write_disagreements(settle, report, labels)
@@ -107,15 +105,6 @@ def _required_agreement(settings: Settings) -> float | None:
     policy = settings.gate.thresholds
     file = None if policy is None else settings.path(policy)
     return read_compare_policy(file, calibration=False).labels.min_agreement
-
-
-def _document(report: CalibrationReport) -> Mapping[str, object]:
-    metrics = {metric.metric: asdict(metric) for metric in report.metrics}
-    unsettled = [
-        {"metric": metric, "id": sample_id, "labels": dict(values)}
-        for (metric, sample_id), values in report.unsettled.items()
-    ]
-    return {"metrics": metrics, "unsettled": unsettled, "conclusion": report.conclusion()}
 
 
 async def _ask_about_pairs(settings: Settings, path: Path, columns: Mapping[str, str], method: str) -> Results:
@@ -143,8 +132,5 @@ def _fit(run: Path, labels: Labels, out: Path, seed: int, form: str) -> int:
 
     fitted = fit_judge(RunDirectory.open(run), labels, seed=seed)
     write_text(out, fitted.model_dump_json(indent=1) + "\n")
-    if form == "json":
-        say(fitted.model_dump_json(indent=2))
-    else:
-        say(render_text_template("fitted.txt.j2", TEMPLATES, fitted=fitted, file=out))
+    show(form, fitted.model_dump, lambda: render_text_template("fitted.txt.j2", TEMPLATES, fitted=fitted, file=out))
     return 0

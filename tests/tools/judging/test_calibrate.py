@@ -102,6 +102,14 @@ def test_alpha_among_people_names_the_library_that_it_needs(tmp_path: Path, monk
     assert 'Krippendorff\'s alpha needs: pip install "ragstone[labels]"' in report.text()
 
 
+def test_people_who_always_say_the_same_have_no_alpha(tmp_path: Path) -> None:
+    rows = [f"s{i},m,pass,{who}" for i in range(10) for who in ("ann", "bob")]
+    report = calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
+    assert report.metrics[0].people_alpha is None
+    assert "Krippendorff's alpha not defined: all labels are the same" in report.text()
+    json.dumps(report.document(), allow_nan=False)
+
+
 def test_the_mean_that_people_would_have_given_corrects_the_judges() -> None:
     # People say 0.2 less than the judge, throughout.
     values = [0.4 + 0.5 * (i % 5) / 4 for i in range(200)]

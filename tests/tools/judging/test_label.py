@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.metrics.registry import DEFAULT, find_metric
@@ -109,6 +110,12 @@ def test_what_can_not_be_drawn_is_refused(
     code, _, err = ragstone("label", "run", *arguments)
     assert code == 2
     assert says in err
+
+
+def test_a_metric_with_the_name_of_a_column_is_refused(write_run: WriteRun, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "other", {"Answer": {"q1": 1.0, "q2": 0.0}})
+    with pytest.raises(ConfigError, match="a metric called 'Answer' can't be labelled"):
+        draw_answers(run, n=2, annotators=["ann"], metrics=["Answer"])
 
 
 def test_unsure_answers_are_drawn_more_often_and_with_their_probability(run: RunDirectory) -> None:

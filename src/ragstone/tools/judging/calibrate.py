@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -37,27 +37,26 @@ Pairs = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class MetricReport:
-    """Judge and people on one metric, on `labelled` answers.
-
-    `people_kappas` are Cohen's kappas on pass or fail of each two people, by their names, and `people_alpha` is
-    Krippendorff's of all, by what they said before anything was settled (None where nobody labelled the same answer, or
-    without its library). `agreement` is Krippendorff's alpha of judge and people, `kappa` Cohen's on pass or fail.
-    `farthest` are the samples on which they differ most: id, score and label. `without_score` counts labelled samples
-    that have none.
-    """
+    """Judge and people on one metric, on `labelled` answers."""
 
     metric: str
     labelled: int
     without_score: int
+    """Labelled samples that have no score."""
     people_kappas: Mapping[str, Agreement]
+    """Cohen's kappas on pass or fail of each two people, by their names, before anything was settled."""
     people_alpha: Measured | None
+    """Krippendorff's of all; None if no answer has two labels, if all are alike, or without its library."""
     agreement: Agreement
+    """Krippendorff's alpha of judge and people on the scores."""
     kappa: Agreement
+    """Cohen's of judge and people on pass or fail."""
     passes_too_many: int
     fails_too_many: int
     judge_mean: float
     people_mean: PeopleMean
     farthest: tuple[tuple[str, float, float], ...]
+    """The samples on which judge and people differ most: id, score and label."""
 
     def floor(self) -> float:
         """A floor on the corrected mean that the labelled version keeps."""
@@ -90,7 +89,15 @@ class CalibrationReport:
     required: float = MIN_AGREEMENT
 
     def text(self) -> str:
-        return render_text_template("calibration.txt.j2", __package__, report=self)
+        return render_text_template("calibration.txt.j2", __package__, report=self, has_alpha=HAS_ALPHA)
+
+    def document(self) -> dict[str, object]:
+        """The report for programs."""
+        unsettled = []
+        for (metric, sample_id), labels in self.unsettled.items():
+            unsettled.append({"metric": metric, "id": sample_id, "labels": dict(labels)})
+        metrics = {metric.metric: asdict(metric) for metric in self.metrics}
+        return {"metrics": metrics, "unsettled": unsettled, "conclusion": self.conclusion()}
 
     def conclusion(self) -> str:
         """One sentence: may this judge block, and at which floor?"""
@@ -230,8 +237,9 @@ def _among_people(
         if both.any():
             marks = _marks(table[first, both]), _marks(table[second, both])
             kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(*marks, confidence=confidence, seed=seed)
-    alpha = people_alpha(table, confidence=confidence, seed=seed) if kappas and HAS_ALPHA else None
-    return kappas, alpha
+    if not kappas or not HAS_ALPHA:
+        return kappas, None
+    return kappas, people_alpha(table, confidence=confidence, seed=seed)
 
 
 def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:

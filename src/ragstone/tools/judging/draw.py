@@ -21,7 +21,7 @@ from ragstone.metrics.registry import find_metric
 from ragstone.printable import clean
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
-from ragstone.tools.judging.table import SETTLED, TEXTS, shown_text, write_table
+from ragstone.tools.judging.table import OWN_COLUMNS, SETTLED, TEXTS, shown_text, write_table
 
 By = Literal["random", "unsure"]
 
@@ -106,6 +106,8 @@ def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
     for name in wanted:
         if name not in scores.metrics:
             raise ConfigError(f"the run has no metric '{name}'.", hint=suggestion(name, scores.metrics))
+        if name.lower() in OWN_COLUMNS:
+            raise ConfigError(f"a metric called '{name}' can't be labelled: the table has a column of this name.")
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
     return tuple(wanted) or scored[:1]
 

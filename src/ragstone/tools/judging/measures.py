@@ -97,10 +97,10 @@ def resampled(
     return Measured(value, float(low), float(high))
 
 
-def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Measured:
+def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Measured | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody gave no label.
 
-    Labels of pass or fail are compared as names, others by their distance, to a twentieth. NaN if all are the same.
+    Labels of pass or fail are compared as names, others by their distance, to a twentieth. None if all are the same.
     Raises ImportError without the library.
     """
     import krippendorff
@@ -117,4 +117,5 @@ def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) ->
             return float("nan")
         return float(krippendorff.alpha(table, level_of_measurement=level, value_domain=values))
 
-    return resampled(alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed)
+    measured = resampled(alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed)
+    return measured if np.isfinite(measured.value) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -111,9 +110,8 @@ class Results:
     cost: Ledger
     results: tuple[Result, ...]
 
-    def json(self) -> str:
-        document = {"ragstone_version": __version__, **asdict(self)}
-        return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
+    def document(self) -> dict[str, object]:
+        return {"ragstone_version": __version__, **asdict(self)}
 
     def text(self) -> str:
         return render_text_template("pairs.txt.j2", __package__, found=self)

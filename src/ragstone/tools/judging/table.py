@@ -29,6 +29,9 @@ SETTLED = "settled"
 TEXTS = ("question", "answer", "reference", "contexts")
 """Columns for people, which are not read back."""
 
+OWN_COLUMNS = ("id", "label", "metric", "annotator", "probability", "comment", "disagreement", *TEXTS)
+"""Columns that are no metrics."""
+
 _EXPECTED = "Expected a table of `ragstone label`, or rows with id, label and metric, as CSV or JSON Lines."
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A spreadsheet would calculate a cell that begins like this."""
