@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.decide import decide_gate
@@ -66,8 +67,6 @@ def scores(by_metric: dict[str, Floats], answers: int, *, asked_again: bool, ste
         system=SystemManifest(entrypoint="python:app:answer"),
         metrics=dict.fromkeys(by_metric, "1"),
         answers=answers,
-        confirmed=asked_again,
-        steady=steady,
     )
     metrics = {}
     for name, table in by_metric.items():
@@ -75,7 +74,8 @@ def scores(by_metric: dict[str, Floats], answers: int, *, asked_again: bool, ste
         means = {name: sum(row) / len(row) for name, row in rows.items()}
         metrics[name] = MetricScores(means, answers=rows if table.shape[1] > 1 else {})
     samples = {name: SampleFacts() for name in metrics[METRICS[0]].values}
-    return RunScores("run", metrics, samples, manifest=manifest)
+    confirm = ConfirmFacts(asked_again=asked_again, steady=steady)
+    return RunScores("run", metrics, samples, manifest=manifest, rounds=RoundFacts(confirm=confirm))
 
 
 def decided(before: dict[str, Floats], now: dict[str, Floats], policy: Policy) -> tuple[str, int]:

@@ -72,9 +72,9 @@ def test_a_python_function(tmp_path: Path) -> None:
     assert "is retrieval (95 % interval" in line
     assert "is generation" in line
     assert line.endswith("on 12 samples.")
-    manifest = RunDirectory.open(project / "ragstone-run").manifest
-    assert manifest.oracle is not None
-    assert (manifest.oracle.asked, manifest.oracle.without, manifest.oracle.strangers) == (12, 0, 0)
+    oracle = RunDirectory.open(project / "ragstone-run").rounds.oracle
+    assert oracle is not None
+    assert (oracle.asked, oracle.without, oracle.strangers) == (12, 0, 0)
     half = RunDirectory.open(project / "ragstone-run" / ORACLE).manifest
     assert (half.system.part, half.standing.eligible) == ("generation", False)
 

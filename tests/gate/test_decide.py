@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
@@ -84,10 +86,8 @@ def test_a_first_answer_below_the_floor_is_asked_again_and_recorded_noise_of_the
     low = run({"faithfulness": [0.7] * 12})
     first = only(decide_gate(low, None, floor(0.75)), CheckKind.FLOOR)
     assert (first.status, first.unsettled) == (Status.FAIL, True)
-    steady = manifest().model_copy(update={"steady": True})
-    assert not only(
-        decide_gate(run({"faithfulness": [0.7] * 12}, manifest=steady), None, floor(0.75)), CheckKind.FLOOR
-    ).unsettled
+    steady = replace(low, rounds=RoundFacts(confirm=ConfirmFacts(steady=True)))
+    assert not only(decide_gate(steady, None, floor(0.75)), CheckKind.FLOOR).unsettled
     varied = run({"faithfulness": [[0.5, 1.0]] * 12})
     assert only(decide_gate(low, varied, floor(0.72)), CheckKind.FLOOR).status is Status.INCONCLUSIVE
 
@@ -447,15 +447,10 @@ def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again() ->
 def test_what_was_asked_about_again_is_suspected_for_longer() -> None:
     then = run({"faithfulness": right(20, 40)})
     lost_and_won = [0.55] * 8 + [1.0] * 12 + [0.45] + [0.0] * 19  # no question broke
-    status = [
-        decide_gate(
-            run({"faithfulness": lost_and_won}, manifest=manifest().model_copy(update={"confirmed": again})),
-            then,
-            drop(0.02),
-        ).status
-        for again in (False, True)
-    ]
-    assert status == [Status.PASS, Status.INCONCLUSIVE]
+    now = run({"faithfulness": lost_and_won}, manifest=manifest())
+    again = replace(now, rounds=RoundFacts(confirm=ConfirmFacts(asked_again=True)))
+    assert decide_gate(now, then, drop(0.02)).status is Status.PASS
+    assert decide_gate(again, then, drop(0.02)).status is Status.INCONCLUSIVE
 
 
 def test_scores_that_the_history_rounded_are_no_losses() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from ragstone.evaluation.manifest import Canaries, Manifest, Observed
+from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
 from ragstone.evaluation.rounds.judge_watch import CANARIES
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.findings import Level
 from ragstone.gate.judge_drift import ALPHA, STEADY, moved
@@ -18,16 +19,15 @@ from ragstone.gate.verdict import GateVerdict, Side, Status
 from tests.gate.conftest import build_run, make_manifest
 
 
-def manifest(**more: Any) -> Manifest:
-    return make_manifest().model_copy(update=more)
-
-
 def seen(*models: str, fingerprints: tuple[str, ...] = (), ways: tuple[str, ...] = ("json_schema",)) -> Observed:
     return Observed(models=models, fingerprints=fingerprints, ways=ways)
 
 
-def run(values: list[float], **more: Any) -> Any:
-    return build_run({"faithfulness": values}, manifest=manifest(**more))
+def run(
+    values: list[float], *, observed: Observed | None = None, canaries: Canaries | None = None, **more: Any
+) -> RunScores:
+    built = build_run({"faithfulness": values}, manifest=make_manifest().model_copy(update=more))
+    return replace(built, rounds=RoundFacts(JudgeFacts(observed=observed, canaries=canaries)))
 
 
 AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ragstone.evaluation.manifest import OracleFact
+from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.verdict import MetricShares, OracleShares
@@ -27,7 +27,7 @@ def run(scores: Mapping[str, float], *, groups: Mapping[str, str] | None = None,
 def shares(
     normal: Mapping[str, float], oracle: Mapping[str, float], groups: Mapping[str, str] | None = None
 ) -> MetricShares:
-    fact = OracleFact(asked=len(oracle), without=len(normal) - len(oracle), unanswered=0)
+    fact = OracleFacts(asked=len(oracle), without=len(normal) - len(oracle), unanswered=0)
     (found,) = oracle_shares(run(normal, groups=groups), run(oracle), fact).metrics
     return found
 
@@ -88,13 +88,13 @@ def test_what_qualifies_the_shares_is_said() -> None:
 
 
 def test_answers_that_did_not_change_are_counted() -> None:
-    fact = OracleFact(asked=2, without=0, unanswered=0)
+    fact = OracleFacts(asked=2, without=0, unanswered=0)
     one, other = run({"a": 1.0, "b": 0.0}), run({"a": 1.0, "b": 0.0}, answer="b")
     assert (oracle_shares(one, one, fact).same, oracle_shares(one, other, fact).same) == (2, 0)
 
 
 def test_without_an_oracle_half_there_are_counts_alone() -> None:
-    found = oracle_shares(run({"a": 1.0}), None, OracleFact(asked=1, without=0, unanswered=0, incomplete="it died"))
+    found = oracle_shares(run({"a": 1.0}), None, OracleFacts(asked=1, without=0, unanswered=0, incomplete="it died"))
     assert (found.metrics, found.answered, found.incomplete) == ((), 0, "it died")
 
 

@@ -104,7 +104,7 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed_stored_and_decided_again
     assert any("(1 of at most 5)" in line for line in project.said)
     assert json.loads((project.root / "run" / "report.json").read_text())["run"]["answers"] == asked
     run = project.opened("run")
-    assert (run.manifest.answers, run.manifest.verdict, run.manifest.confirmed) == (asked, "fail", True)
+    assert (run.manifest.answers, run.manifest.verdict, run.scores().confirmed) == (asked, "fail", True)
     answers = [[one.answer for one in record.responses] for record in run.records()]
     assert answers[0] == ["It is 0."] * asked
     assert answers[1] == ["N", "No", "Noo", "Nooo", "Noooo", "Nooooo"][:asked]
@@ -243,11 +243,12 @@ def judged(project: Project) -> Project:
 
 
 def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Project) -> None:
-    manifest = run_of(judged.gate("run", "main", system=System(always_bad(*WORSE)))).manifest
+    run = run_of(judged.gate("run", "main", system=System(always_bad(*WORSE))))
+    manifest = run.manifest
     assert manifest.answers > 2
     assert judged.fake.kinds().count("answer") == N + 6 * (manifest.answers - 1)
     assert manifest.cost.calls == len(judged.fake.chats)
-    assert manifest.observed is not None
+    assert run.rounds.judge.observed is not None
 
 
 @pytest.mark.heavy

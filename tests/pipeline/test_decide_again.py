@@ -15,6 +15,7 @@ import pytest
 
 from ragstone.errors import BaselineError, ConfigError, GoldenSetError, JudgeError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, VERDICT
+from ragstone.evaluation.round_facts import CONFIRM_FACTS, JUDGE_FACTS, ORACLE_FACTS
 from ragstone.gate.verdict import Status
 from tests.cli.project import ragstone
 from tests.pipeline.decided import (
@@ -561,15 +562,8 @@ EXCUSES: tuple[tuple[str, Any], ...] = (
     ("golden.limited", True),
     ("golden.samples", 3),
     ("golden.generated", N),
-    ("steady", False),
-    ("steady", True),
-    ("confirmed", True),
-    ("planted", {"asked": 3, "passed": 0}),
-    ("planted", None),
     ("repeats", 5),
     ("policy_hash", None),
-    ("observed", {"models": ["another"]}),
-    ("canaries", {"asked": 20, "differing": 20, "unanswered": 0, "supported_then": 20, "supported_now": 0}),
     ("system.part", "retrieval"),
     ("system.version", "1.0"),
     ("oracle_of", None),
@@ -582,6 +576,24 @@ EXCUSES: tuple[tuple[str, Any], ...] = (
 
 def with_an_excuse(run: Path, rng: random.Random) -> None:
     set_field(run, *rng.choice(EXCUSES))
+
+
+FACTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (CONFIRM_FACTS, {"steady": False}),
+    (CONFIRM_FACTS, {"steady": True}),
+    (CONFIRM_FACTS, {"asked_again": True}),
+    (JUDGE_FACTS, {"planted": {"asked": 3, "passed": 0}}),
+    (JUDGE_FACTS, {"planted": None}),
+    (JUDGE_FACTS, {"observed": {"models": ["another"]}}),
+    (JUDGE_FACTS, {"canaries": {"asked": 20, "differing": 20, "supported_then": 20}}),
+    (ORACLE_FACTS, {"asked": 3, "without": 0, "unanswered": 0}),
+    (ORACLE_FACTS, {"asked": -1}),
+)
+
+
+def in_the_facts_of_rounds(run: Path, rng: random.Random) -> None:
+    name, facts = rng.choice(FACTS)
+    (run / name).write_text(json.dumps(facts), encoding="utf-8")
 
 
 def in_the_facts_of_the_commit(run: Path, rng: random.Random) -> None:
@@ -695,7 +707,8 @@ def with_files_of_its_own(run: Path, rng: random.Random) -> None:
 
 
 CHANGES: tuple[Change, ...] = (
-    *(in_manifest, with_an_excuse, in_the_facts_of_the_commit, in_scores, in_samples, with_masked_texts, with_drafts),
+    *(in_manifest, with_an_excuse, in_the_facts_of_rounds, in_the_facts_of_the_commit, in_scores, in_samples),
+    *(with_masked_texts, with_drafts),
     *(limited_to_the_best, in_the_order_and_number, with_failures, with_a_passing_report, in_a_bit, of_another_run),
     with_files_of_its_own,
 )

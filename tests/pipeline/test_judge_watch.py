@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone.cli.main import main
-from ragstone.evaluation.manifest import Planted
+from ragstone.evaluation.round_facts import Planted
 from ragstone.evaluation.rounds.judge_watch import CANARIES, choose_canaries
 from ragstone.evaluation.rounds.planted import planted_statement
 from ragstone.gate.verdict import CheckKind, Status
@@ -56,13 +56,13 @@ def support_calls(fake: FakeLlm) -> int:
 
 
 def test_who_answered_and_how_it_was_asked_is_kept_also_from_the_cache(project: Project) -> None:
-    observed = run_of(project.gate("one")).manifest.observed
+    observed = run_of(project.gate("one")).rounds.judge.observed
     assert observed is not None
     assert observed.models == ("gpt-4o-mini-2024-07-18",)
     assert observed.fingerprints == ("fp_1",)
     assert observed.ways == ("json_schema",)
     calls = project.calls
-    assert run_of(project.gate("two", "one")).manifest.observed == observed
+    assert run_of(project.gate("two", "one")).rounds.judge.observed == observed
     assert project.calls == calls
 
 
@@ -82,11 +82,11 @@ def test_a_judge_that_stays_is_asked_the_same_twenty_again_and_cleared(project: 
     calls = support_calls(project.fake)
     found = project.gate("two", "one", judge__canaries=CANARIES, reported_again=True)
     assert support_calls(project.fake) - calls == CANARIES
-    manifest = run_of(found).manifest
-    assert manifest.canaries is not None
-    assert (manifest.canaries.asked, manifest.canaries.differing) == (CANARIES, 0)
+    run = run_of(found)
+    assert run.rounds.judge.canaries is not None
+    assert (run.rounds.judge.canaries.asked, run.rounds.judge.canaries.differing) == (CANARIES, 0)
     assert any("no change in the judge's behaviour: 0 of 20" in note for note in found.verdict.notes)
-    assert manifest.cost.calls == CANARIES, "their cost is the run's"
+    assert run.manifest.cost.calls == CANARIES, "their cost is the run's"
 
 
 @pytest.mark.heavy
@@ -94,9 +94,9 @@ def test_a_judge_that_moved_is_told_at_the_top_of_the_report(project: Project) -
     baseline = run_of(project.gate("one"))
     chosen = [canary.record.sample.id for canary in choose_canaries(baseline.records(), CANARIES)]
     doubting(project.fake, set(chosen[:4]))
-    manifest = run_of(project.gate("two", "one", judge__canaries=CANARIES)).manifest
-    assert manifest.canaries is not None
-    assert manifest.canaries.differing == 4
+    run = run_of(project.gate("two", "one", judge__canaries=CANARIES))
+    assert run.rounds.judge.canaries is not None
+    assert run.rounds.judge.canaries.differing == 4
     assert "The judge's behaviour changed: 4 of 20 verdicts differ" in project.report("two")
     # Scores are of judgements that were kept, and did not change; what was asked again is not kept.
     again = run_of(project.gate("three", "two"))
@@ -117,20 +117,20 @@ def test_another_judge_is_not_asked_about_the_old_ones_verdicts_and_the_offline_
 ) -> None:
     project.gate("one")
     another = project.gate("two", "one", judge="openai:gpt-4o", judge__canaries=CANARIES)
-    assert run_of(another).manifest.canaries is None
+    assert run_of(another).rounds.judge.canaries is None
     project.gate("offline", judge="offline")
-    manifest = run_of(project.gate("again", "offline", judge="offline", judge__canaries=CANARIES)).manifest
-    assert (manifest.canaries, manifest.observed) == (None, None)
+    run = run_of(project.gate("again", "offline", judge="offline", judge__canaries=CANARIES))
+    assert (run.rounds.judge.canaries, run.rounds.judge.observed) == (None, None)
 
 
 def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> None:
     project.gate("one")
     project.fake.fill = lambda _schema, _prompt: {}
     found = project.gate("two", "one", judge__canaries=CANARIES)
-    manifest = run_of(found).manifest
-    assert manifest.state == "finished"
-    assert manifest.canaries is not None
-    assert manifest.canaries.unanswered == CANARIES
+    run = run_of(found)
+    assert run.manifest.state == "finished"
+    assert run.rounds.judge.canaries is not None
+    assert run.rounds.judge.canaries.unanswered == CANARIES
     assert any("of the repeated judgements failed" in note for note in found.verdict.notes)
 
 
@@ -151,7 +151,7 @@ def credulous(fake: FakeLlm, *, until: int = 99) -> None:
 def test_three_planted_wrong_answers_are_part_of_a_run_and_of_no_score(project: Project) -> None:
     found = project.gate("one")
     run = run_of(found)
-    assert run.manifest.planted == Planted(asked=3, passed=0)
+    assert run.rounds.judge.planted == Planted(asked=3, passed=0)
     assert support_calls(project.fake) == SAMPLES + 3
     assert run.manifest.cost.calls == project.calls
     assert len(run.scores().metrics["faithfulness"].values) == SAMPLES
@@ -162,9 +162,9 @@ def test_three_planted_wrong_answers_are_part_of_a_run_and_of_no_score(project: 
 
 def test_they_are_judged_anew_with_each_new_judgement_and_not_without_one(project: Project) -> None:
     project.gate("one")
-    assert run_of(project.gate("two", "one")).manifest.planted is None
+    assert run_of(project.gate("two", "one")).rounds.judge.planted is None
     answer(project, " or so", first=1)
-    assert run_of(project.gate("three", "two")).manifest.planted == Planted(asked=3, passed=0)
+    assert run_of(project.gate("three", "two")).rounds.judge.planted == Planted(asked=3, passed=0)
 
 
 def test_a_judge_that_supports_everything_is_an_error(project: Project) -> None:
@@ -217,7 +217,7 @@ def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: P
     obedient(project.fake)
     with_orders(project, range(SAMPLES))
     found = project.gate("one")
-    planted = run_of(found).manifest.planted
+    planted = run_of(found).rounds.judge.planted
     assert planted is not None
     assert (planted.asked, planted.passed, len(planted.steered)) == (3, 0, 3)
     assert found.verdict.status is Status.INCONCLUSIVE
@@ -239,7 +239,7 @@ def test_orders_where_scores_rose_most_are_noticed_among_many_questions(project:
     obedient(project.fake)
     with_orders(project, {17})
     for number in range(5):  # whatever is drawn at random
-        planted = run_of(project.gate(f"two-{number}", "one")).manifest.planted
+        planted = run_of(project.gate(f"two-{number}", "one")).rounds.judge.planted
         assert planted is not None
         assert planted.steered == ("q17",)
 
@@ -248,7 +248,7 @@ def test_a_judge_that_errs_once_is_not_steered(project: Project) -> None:
     obedient(project.fake, until=1)
     with_orders(project, range(SAMPLES))
     found = project.gate("one")
-    planted = run_of(found).manifest.planted
+    planted = run_of(found).rounds.judge.planted
     assert planted is not None
     assert (planted.passed, planted.steered) == (1, ())
     assert found.verdict.status is Status.PASS
@@ -271,7 +271,7 @@ def test_a_judge_that_lets_one_pass_is_reported_and_one_that_fails_on_them_has_l
     assert any("let 1 of 3 planted wrong answers pass" in warning for warning in found.verdict.warnings)
     project.fake.fill = lambda schema, prompt: {} if PLANTED.search(prompt) else fill_in(schema, prompt)
     found = project.gate("failing")
-    assert run_of(found).manifest.planted == Planted(asked=0, passed=0, unanswered=3)
+    assert run_of(found).rounds.judge.planted == Planted(asked=0, passed=0, unanswered=3)
     assert found.verdict.status is Status.PASS
 
 

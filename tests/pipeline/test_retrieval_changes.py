@@ -115,8 +115,6 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
         "q07)",
     ):
         assert fact in note
-    manifest = json.loads((project.root / "out" / "manifest.json").read_text())
-    assert manifest["retrieval"] == {"fell": 8, "gone": 3, "lower": 5, "rechunked": 0, "other": 0}
     report = json.loads((project.root / "out" / "report.json").read_text())
     assert report["explanation"]["retrieval"]["gone"] == {f"q0{i}": 0.0 for i in range(3)}
     assert report["explanation"]["retrieval"]["lower"] == list(IDS[3:8])

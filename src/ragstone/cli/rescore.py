@@ -62,7 +62,7 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
         f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer.{kept} Written to {shown_name(str(found.run.path))}."
     )
-    if (error := credulous(found.run.manifest)) is not None:
+    if (error := credulous(found.run.manifest.judge, found.run.rounds.judge.planted)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed
     return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

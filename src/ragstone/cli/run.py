@@ -46,7 +46,7 @@ def command(failed: Path | None, **flags: object) -> int:
         say(f"{ORACLE_TITLE}:")
         for line in oracle_lines(oracle_of(ComparedRun.of(run))):
             say(f"- {line}")
-    if (error := credulous(run.manifest)) is not None:
+    if (error := credulous(run.manifest.judge, run.rounds.judge.planted)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed
     return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

@@ -18,23 +18,27 @@ from ragstone.evaluation.directory import (
     HISTORY,
     MANIFEST,
     MAX_MANIFEST_BYTES,
+    RUN_FILES,
     SAMPLES,
     RunDirectory,
 )
 from ragstone.evaluation.lineage import CARRIED, fingerprint_of
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.replay import confirm
+from ragstone.evaluation.round_facts import FACTS_FILES, MAX_FACTS_BYTES
 from ragstone.files import read_regular
 from ragstone.metrics.metric import Metric
 
-_MAX_RECORDS = 512 * 1024 * 1024
-MEMBER_LIMITS = {
+_RUN_LIMITS = {
     MANIFEST: MAX_MANIFEST_BYTES,
-    SAMPLES: _MAX_RECORDS,
+    SAMPLES: 512 * 1024 * 1024,
+    **dict.fromkeys(FACTS_FILES, MAX_FACTS_BYTES),
+}
+MEMBER_LIMITS = {
+    **_RUN_LIMITS,
     CACHE: 512 * 1024 * 1024,
     HISTORY: 64 * 1024 * 1024,
-    f"{CARRIED}/{MANIFEST}": MAX_MANIFEST_BYTES,
-    f"{CARRIED}/{SAMPLES}": _MAX_RECORDS,
+    **{f"{CARRIED}/{name}": limit for name, limit in _RUN_LIMITS.items()},
 }
 """The files to read from a run directory, and their maximum decompressed size."""
 
@@ -60,7 +64,7 @@ def own_run(files: Mapping[str, bytes]) -> EligibleRun | None:
     manifest = manifest_of(files)
     if not manifest.standing.eligible:
         return None
-    return EligibleRun(manifest, {name: files[name] for name in (MANIFEST, SAMPLES, CACHE) if name in files})
+    return EligibleRun(manifest, {name: files[name] for name in (*RUN_FILES, CACHE) if name in files})
 
 
 def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
@@ -73,7 +77,7 @@ def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
         return None
     if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
         raise ArchiveRefused("it carries a different run from the baseline it used")
-    own = {MANIFEST: files[f"{CARRIED}/{MANIFEST}"], SAMPLES: records}
+    own = {name: files[f"{CARRIED}/{name}"] for name in RUN_FILES if f"{CARRIED}/{name}" in files}
     if CACHE in files:
         own[CACHE] = files[CACHE]
     return EligibleRun(inner, own)
@@ -88,9 +92,18 @@ def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[M
     return confirm(RunDirectory.open(directory), custom)
 
 
+def read_members(run: Path, within: Path | None) -> dict[str, bytes]:
+    """The files of the run directory `run` that a comparison needs; all must be in the folder `within`.
+
+    Raises OSError for one that is missing, too large or elsewhere; a run can do without the facts of its rounds.
+    """
+    names = [name for name in RUN_FILES if name not in FACTS_FILES or os.path.lexists(run / name)]
+    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in names}
+
+
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True)
-    for name in (MANIFEST, SAMPLES, CACHE):
+    for name in (*RUN_FILES, CACHE):
         if name in files:
             # Our own names in our own directory: the archive can't choose any path.
             descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -14,6 +14,7 @@ from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.gather import Gathering
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.round_facts import FACTS_FILES, RoundFacts, read_facts
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.serialise import MAX_LINE_BYTES, record_from_line
 from ragstone.files import open_regular, read_regular
@@ -37,6 +38,8 @@ BASE_COMMIT = "base-commit"
 """The folder in a run directory for the run of the base commit, asked in the same job."""
 ORACLE = "oracle"
 """The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
+RUN_FILES = (MANIFEST, SAMPLES, *FACTS_FILES)
+"""What is read of a run that is compared with another; a run can do without the facts of its rounds."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 
@@ -64,6 +67,7 @@ class RunDirectory:
         scores: RunScores | None = None,
         fingerprint: str = "",
         places: _Places | None = None,
+        rounds: RoundFacts | None = None,
     ) -> None:
         self.path = path
         self._file = str(path / SAMPLES)
@@ -71,6 +75,7 @@ class RunDirectory:
         self._scores = scores
         self._fingerprint = fingerprint
         self._places = places
+        self._rounds = rounds
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -126,7 +131,19 @@ class RunDirectory:
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
-        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places, self._rounds)
+
+    def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
+        """These records with other facts of the rounds; cached data is kept."""
+        scores = None if self._scores is None else replace(self._scores, rounds=rounds)
+        return RunDirectory(self.path, self.manifest, scores, self._fingerprint, self._places, rounds)
+
+    @property
+    def rounds(self) -> RoundFacts:
+        """What the rounds added to the run. Raises RunDirectoryError."""
+        if self._rounds is None:
+            self._rounds = read_facts(self.path)
+        return self._rounds
 
     @property
     def fingerprint(self) -> str:
@@ -162,7 +179,7 @@ class RunDirectory:
                 offset += len(line)
         self._check_whole(len(by_sample))
         self._places = _Places(stamp, by_sample)
-        return gathering.scores(self.path)
+        return replace(gathering.scores(self.path), rounds=self.rounds)
 
     def _check_whole(self, found: int) -> None:
         counted = self.manifest.counts.total

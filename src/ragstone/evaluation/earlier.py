@@ -86,5 +86,5 @@ def _with_answers(
             lines.append(f"{record_to_line(replace(record, answers=answers, scores=scores))}\n")
     replace_text(run.path / SAMPLES, "".join(lines))
     answers_now = run.manifest.answers + sum(counts)
-    pooled = update_manifest(run, answers=answers_now, earlier=counts, confirmed=True)
+    pooled = update_manifest(run, answers=answers_now, earlier=counts)
     return RunDirectory(pooled.path, pooled.manifest)

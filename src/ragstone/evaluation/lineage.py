@@ -1,9 +1,9 @@
 """The run that a run was compared with, and how that run is carried inside it.
 
 A run that can't be a baseline keeps the baseline it used in its folder `baseline/`. So the newest run of a branch
-always leads to the latest good one, however many runs are in between, and whatever has expired. Only manifest and
-records are kept: the judgements of a baseline are already in the run's own cache, and a run that can be a baseline
-keeps none, so a run directory contains at most one other run.
+always leads to the latest good one, however many runs are in between, and whatever has expired. Only manifest,
+records and the facts of the rounds are kept: the judgements of a baseline are already in the run's own cache, and a run
+that can be a baseline keeps none, so a run directory contains at most one other run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from ragstone.evaluation.directory import (
     LOCK,
     MANIFEST,
     ORACLE,
+    RUN_FILES,
     SAMPLES,
     SYSTEM_LOG,
     RunDirectory,
 )
 from ragstone.evaluation.manifest import BaselineUsed, Manifest
+from ragstone.evaluation.round_facts import FACTS_FILES
 from ragstone.files import open_regular
 
 CARRIED = "baseline"
@@ -35,7 +37,7 @@ MAX_LINEAGE = 100
 """Maximum number of earlier baselines to remember."""
 
 _CHUNK = 1024 * 1024
-_UNFINISHED = (f".{MANIFEST}.tmp", f".{SAMPLES}.tmp")
+_UNFINISHED = tuple(f".{name}.tmp" for name in RUN_FILES)
 """What a process leaves that is killed while it writes."""
 
 
@@ -96,7 +98,7 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
 def oracle_half(run: RunDirectory) -> RunDirectory | None:
     """The oracle half in the folder of `run`, if it has one and that is its own. Raises RunDirectoryError."""
     folder = run.path / ORACLE
-    if run.manifest.oracle is None or not (folder / MANIFEST).is_file():
+    if run.rounds.oracle is None or not (folder / MANIFEST).is_file():
         return None
     half = RunDirectory.open(folder)
     its_own = half.manifest.oracle_of == run.manifest.created_at and half.manifest.judge == run.manifest.judge
@@ -112,7 +114,9 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
     with disk_errors(target, "can't store the baseline", kind=RunDirectoryError):
         _remove(fresh)
         fresh.mkdir(parents=True)
-        for name in (MANIFEST, SAMPLES):
+        for name in RUN_FILES:
+            if name in FACTS_FILES and not os.path.lexists(baseline.path / name):
+                continue
             with open_regular(baseline.path / name) as source, (fresh / name).open("xb") as out:
                 shutil.copyfileobj(source, out, _CHUNK)
         _remove(target)
@@ -139,7 +143,7 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        for name in (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG, LOCK, *_UNFINISHED):
+        for name in (*RUN_FILES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG, LOCK, *_UNFINISHED):
             (path / name).unlink(missing_ok=True)
         path.rmdir()  # fails if it contains anything else, which must not be removed
 

@@ -16,11 +16,13 @@ SELECTED = "it asked only the questions that were chosen"
 SAME_JOB = "it is the run of a base commit, made for one comparison only"
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a file in a run directory."""
+
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
-class _Summed(_Part):
+class Summed(Part):
     """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
 
     def plus(self, other: Self) -> Self:
@@ -33,47 +35,7 @@ def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
-class Observed(_Summed):
-    """The reported models and request modes in a judge's replies of a run, each once, sorted.
-
-    `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
-    schema. Judgements reused from a baseline count with its observations.
-    """
-
-    models: tuple[str, ...] = ()
-    fingerprints: tuple[str, ...] = ()
-    ways: tuple[str, ...] = ()
-
-
-class Canaries(_Part):
-    """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
-
-    `models` are the models reported by the provider.
-    """
-
-    asked: int = Field(ge=0)
-    differing: int = Field(ge=0)
-    unanswered: int = Field(default=0, ge=0)
-    supported_then: int = Field(default=0, ge=0)
-    supported_now: int = Field(default=0, ge=0)
-    models: tuple[str, ...] = ()
-
-
-class Planted(_Part):
-    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on.
-
-    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples whose contexts make the judge
-    support anything, which it does not otherwise.
-    """
-
-    asked: int = Field(ge=0)
-    passed: int = Field(ge=0)
-    passed_anywhere: int = Field(default=0, ge=0)
-    steered: tuple[str, ...] = ()
-    unanswered: int = Field(default=0, ge=0)
-
-
-class SystemManifest(_Part):
+class SystemManifest(Part):
     """The system under test: its entrypoint, and its commit and version if known.
 
     `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
@@ -88,7 +50,7 @@ class SystemManifest(_Part):
     takes_history: bool | None = None
 
 
-class Invocation(_Part):
+class Invocation(Part):
     """How the run was started, for the commands that reproduce it.
 
     `folder` is the place in the repository to start it from (None: not in a repository), and all other paths are
@@ -109,7 +71,7 @@ class Invocation(_Part):
     from_github: bool = False
 
 
-class GoldenManifest(_Part):
+class GoldenManifest(Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated.
 
     `limited`: a limit or a selection left samples out. `selected`: some were chosen by id or tag. `generated` counts
@@ -124,7 +86,7 @@ class GoldenManifest(_Part):
     generated: int = Field(default=0, ge=0)
 
 
-class Counts(_Part):
+class Counts(Part):
     """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
 
     scored: int = Field(default=0, ge=0)
@@ -136,7 +98,7 @@ class Counts(_Part):
         return self.scored + self.partly_failed + self.system_failed
 
 
-class Cost(_Summed):
+class Cost(Summed):
     """The cost of judging. `usd` is None if the price of a call is unknown."""
 
     calls: int = Field(default=0, ge=0)
@@ -158,7 +120,7 @@ class Cost(_Summed):
         return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
 
 
-class SystemUsage(_Part):
+class SystemUsage(Part):
     """The tokens that the system under test reports: totals over all answers, means and p95 over the first answers.
 
     `answers` were given, `reported` of them with token counts. The costs are None without a price.
@@ -178,36 +140,7 @@ class SystemUsage(_Part):
     cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-class RetrievalFacts(_Part):
-    """The number of samples whose retrieval fell since the baseline, by what became of their evidence.
-
-    Its text is `gone` from the contexts, ranks `lower`, or is still returned in other chunks or under other ids
-    (`rechunked`); for `other`, it is where it was, or not known.
-    """
-
-    fell: int = Field(ge=0)
-    gone: int = Field(ge=0)
-    lower: int = Field(ge=0)
-    rechunked: int = Field(ge=0)
-    other: int = Field(ge=0)
-
-
-class OracleFact(_Part):
-    """The oracle half of a run, whose records are in its folder `oracle/`: `asked` samples were to be asked again.
-
-    Not asked again were the samples `without` reference contexts, and those that the system had not answered before
-    (`unanswered`). `strangers` are the answers that came with other contexts than they were given. `incomplete` is why
-    the half has not reached its end.
-    """
-
-    asked: int = Field(ge=0)
-    without: int = Field(ge=0)
-    unanswered: int = Field(ge=0)
-    strangers: int = Field(default=0, ge=0)
-    incomplete: str | None = None
-
-
-class BaselineUsed(_Part):
+class BaselineUsed(Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
 
     `artifact_run_id` and `artifact` say in which artifact of which run it was.
@@ -225,7 +158,7 @@ GOLDEN_SET = "golden set"
 """Stands for the metric where an edit of the golden set is accepted; its size is a share of the baseline's samples."""
 
 
-class AcceptedDrop(_Part):
+class AcceptedDrop(Part):
     """An accepted drop in force in a run: its id in accepted.toml, and its size."""
 
     id: str
@@ -234,7 +167,7 @@ class AcceptedDrop(_Part):
     drop: float = Field(ge=0, le=1)
 
 
-class BaselineFact(_Part):
+class BaselineFact(Part):
     """Whether later runs can be compared with this one, and what it was itself compared with.
 
     `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are the drops in force in this run;
@@ -249,7 +182,7 @@ class BaselineFact(_Part):
     spent: tuple[str, ...] = ()
 
 
-class Manifest(_Part):
+class Manifest(Part):
     schema_version: Literal[2] = 2
     ragstone_version: str
     state: Literal["running", "finished", "stopped"]
@@ -263,13 +196,6 @@ class Manifest(_Part):
     earlier: tuple[PositiveInt, ...] = Field(
         default=(), description="how many of the answers are of each earlier run of the same files, the newest first"
     )
-    confirmed: bool = Field(
-        default=False, description="whether it was asked again because of a doubt, or has answers of earlier runs"
-    )
-    steady: bool = Field(default=False, description="whether it gave the same answers when it was asked again")
-    observed: Observed | None = None
-    canaries: Canaries | None = None
-    planted: Planted | None = None
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
@@ -279,11 +205,9 @@ class Manifest(_Part):
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
-    retrieval: RetrievalFacts | None = None
     same_job: bool = Field(
         default=False, description="the run of a base commit, asked in the same job as the run compared with it"
     )
-    oracle: OracleFact | None = Field(default=None, description="null: the run has no oracle half")
     oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
     invocation: Invocation | None = None
 

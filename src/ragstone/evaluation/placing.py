@@ -12,9 +12,9 @@ from ragstone.evaluation.directory import (
     BASE_COMMIT,
     CACHE,
     HISTORY,
-    MANIFEST,
     ORACLE,
     PAGE,
+    RUN_FILES,
     SAMPLES,
     SPENT,
     VERDICT,
@@ -26,7 +26,7 @@ from ragstone.evaluation.writer import refuse_foreign
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the database."""
 
-_PARTS = (MANIFEST, SAMPLES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)
+_PARTS = (*RUN_FILES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

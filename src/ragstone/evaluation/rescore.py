@@ -186,7 +186,7 @@ async def _with_half(run: RunDirectory, half: RunDirectory, this: Round, work: _
     else:
         drop_carried(run.path, ORACLE)
     await run_round(replace(this, begin=begin), replace(context.quiet(), progress=context.progress))
-    fact = work.runs[0].manifest.oracle
+    fact = work.runs[0].rounds.oracle
     return with_half(run, fact) if fact is not None else run
 
 

@@ -12,6 +12,7 @@ from ragstone.evaluation.answer_kinds import AnswerKind
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.rewording import Rewording
+from ragstone.evaluation.round_facts import RoundFacts
 from ragstone.formatting import counted, score
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
@@ -151,7 +152,7 @@ _Part = TypeVar("_Part", MetricScores, SystemFacts)
 @dataclass(frozen=True, slots=True, repr=False)
 class RunScores:
     """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
-    `remarks` are sentences on how a score file was read.
+    `remarks` are sentences on how a score file was read, `rounds` what the rounds of a run added to it.
 
     ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and raises ConfigError if the run does
     not have that metric.
@@ -163,6 +164,7 @@ class RunScores:
     system: SystemFacts = field(default_factory=SystemFacts)
     manifest: Manifest | None = None
     remarks: tuple[str, ...] = ()
+    rounds: RoundFacts = field(default_factory=RoundFacts)
 
     def __getitem__(self, metric: str) -> MetricScores:
         if metric not in self.metrics:
@@ -191,7 +193,12 @@ class RunScores:
     @property
     def steady(self) -> bool:
         """Whether the system is known to say the same when it is asked again."""
-        return self.manifest is not None and self.manifest.steady
+        return self.rounds.confirm.steady
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the system was asked again because of a doubt, or there are answers of earlier runs."""
+        return self.rounds.confirm.asked_again or (self.manifest is not None and bool(self.manifest.earlier))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)

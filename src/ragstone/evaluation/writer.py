@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,7 @@ from ragstone.evaluation.directory import (
 from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
 from ragstone.evaluation.record import RecordLine, SampleRecord
+from ragstone.evaluation.round_facts import JudgeFacts, RoundFacts, read_facts, write_facts
 from ragstone.evaluation.scoring import sample_state
 from ragstone.evaluation.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_line
 from ragstone.evaluation.usage import UsageCount
@@ -66,6 +68,7 @@ class RunWriter:
             _put_aside(path)
             for name in (ASIDE, SPENT):
                 (path / name).unlink(missing_ok=True)
+            write_facts(path, RoundFacts())
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
         return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
@@ -81,7 +84,7 @@ class RunWriter:
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
         earlier = read_manifest(path)
-        if earlier.confirmed:
+        if earlier.earlier or read_facts(path).confirm.asked_again:
             raise RunDirectoryError(
                 "there is nothing to resume: this run is finished, and its verdict was confirmed with more answers.",
                 where=str(path),
@@ -130,9 +133,10 @@ class RunWriter:
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
             offsets, counts, cost = _finished_part(path, keep, usage)
-        planted = earlier.planted if earlier.judge == manifest.judge else None
-        told = {"wall_s": earlier.wall_s, "created_at": earlier.created_at, "planted": planted}
-        kept = manifest.model_copy(update={"counts": counts, "cost": cost, **told})
+        planted = read_facts(path).judge.planted if earlier.judge == manifest.judge else None
+        write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
+        times = {"wall_s": earlier.wall_s, "created_at": earlier.created_at}
+        kept = manifest.model_copy(update={"counts": counts, "cost": cost, **times})
         write_manifest(path, kept)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
@@ -198,6 +202,13 @@ def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
     manifest = run.manifest.model_copy(update=changes)
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
+
+
+def update_rounds(run: RunDirectory, **changes: object) -> RunDirectory:
+    """`run` with the facts of these rounds changed, which are written."""
+    rounds = replace(run.rounds, **changes)  # type: ignore[arg-type]
+    write_facts(run.path, rounds)
+    return run.with_rounds(rounds)
 
 
 def refuse_foreign(path: Path) -> None:

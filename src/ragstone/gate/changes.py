@@ -103,18 +103,18 @@ def changes_since(
     changes = (
         Changed("golden set", ", ".join(golden.counts)),
         Changed("corpus", str(corpus), *corpus.lost),
-        Changed("judge", _judge(current, baseline, manifest)),
+        Changed("judge", _judge(current, baseline)),
         Changed("policy", _policy(manifest, baseline_manifest)),
         Changed("code", _code(manifest, baseline_manifest)),
     )
     return tuple(change for change in changes if change.how)
 
 
-def _judge(current: RunScores, baseline: RunScores, manifest: Manifest) -> str:
+def _judge(current: RunScores, baseline: RunScores) -> str:
     difference = judge_difference(current, baseline)
     if difference is not None:
         return difference.removeprefix("the judge changed ")
-    return "its verdicts on the same texts" if moved(manifest.canaries) else ""
+    return "its verdicts on the same texts" if moved(current.rounds.judge.canaries) else ""
 
 
 def _policy(manifest: Manifest, baseline_manifest: Manifest) -> str:

@@ -332,7 +332,7 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     judge = current.manifest.judge
     baseline_judge = baseline.manifest.judge
     if judge == baseline_judge:
-        return observed_difference(current.manifest, baseline.manifest)
+        return observed_difference(current, baseline)
     if judge.label() != baseline_judge.label():
         return f"the judge changed from {baseline_judge.label()} to {judge.label()}"
     if judge.version != baseline_judge.version:

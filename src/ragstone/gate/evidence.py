@@ -99,7 +99,7 @@ class Evidence:
     @property
     def confirmed(self) -> bool:
         """Whether the system was asked again before the run is decided."""
-        return self.current.manifest is not None and self.current.manifest.confirmed
+        return self.current.confirmed
 
     @property
     def offline(self) -> bool:

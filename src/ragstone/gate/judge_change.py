@@ -25,9 +25,7 @@ def to_rejudge(current: RunScores, baseline: RunScores, rules: Sequence[Rule], p
     if policy.gate.on_judge_change != "rejudge":
         return {}
     # A model that was replaced behind its name has the same identity, so its judgements can't be told apart.
-    moved = None
-    if current.manifest is not None and baseline.manifest is not None:
-        moved = observed_difference(current.manifest, baseline.manifest)
+    moved = observed_difference(current, baseline)
     return {name: why for name, why in scored_otherwise(current, baseline, rules).items() if why != moved}
 
 

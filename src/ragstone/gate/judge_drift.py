@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.manifest import Canaries, Observed
+from ragstone.evaluation.round_facts import Canaries, Observed
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import interval_words, percent
 from ragstone.gate.evidence import Evidence
@@ -28,7 +28,7 @@ def moved(canaries: Canaries | None) -> bool:
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
-    canaries = _canaries(evidence.current)
+    canaries = evidence.current.rounds.judge.canaries
     models = _observed(evidence.current).models
     if canaries is None:
         return
@@ -68,7 +68,7 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
 
 def canary_notes(evidence: Evidence) -> Iterator[str]:
     """The result of repeated judgements if it is no reason for a warning."""
-    canaries = _canaries(evidence.current)
+    canaries = evidence.current.rounds.judge.canaries
     if canaries is not None and not moved(canaries):
         if canaries.asked:
             yield f"Repeated judgements show no change in the judge's behaviour: {_differing(canaries)}."
@@ -78,7 +78,7 @@ def canary_notes(evidence: Evidence) -> Iterator[str]:
 
 def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
     """`attribution`, unless the judge changed: then neither half of the system is blamed."""
-    if attribution is None or not moved(_canaries(current)):
+    if attribution is None or not moved(current.rounds.judge.canaries):
         return attribution
     why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
     return Attribution(Side.UNCLEAR, why)
@@ -107,14 +107,6 @@ def _differing(canaries: Canaries) -> str:
     )
 
 
-def _canaries(run: RunScores) -> Canaries | None:
-    if run.manifest is None:
-        return None
-    return run.manifest.canaries
-
-
 def _observed(run: RunScores) -> Observed:
     """Who replied as the judge; empty if it is not known."""
-    if run.manifest is None:
-        return Observed()
-    return run.manifest.observed or Observed()
+    return run.rounds.judge.observed or Observed()

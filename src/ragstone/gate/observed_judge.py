@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.scores import RunScores
 
 
-def observed_difference(current: Manifest, baseline: Manifest) -> str | None:
+def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
     """How judges of the same name differed in two runs, as a clause; None if they did not, or it is unknown."""
-    observed = current.observed
-    baseline_observed = baseline.observed
-    if observed is None or baseline_observed is None:
+    observed = current.rounds.judge.observed
+    baseline_observed = baseline.rounds.judge.observed
+    if current.manifest is None or observed is None or baseline_observed is None:
         return None
     new_models = new_names(observed.models, baseline_observed.models)
     if baseline_observed.models and new_models:
-        name = current.judge.model
+        name = current.manifest.judge.model
         return (
             f"the judge '{name}' replied as {quoted(new_models)} now and as {quoted(baseline_observed.models)} before"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragstone.evaluation.manifest import OracleFact
+from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Interval, MetricShares, OracleShares
@@ -17,7 +17,7 @@ from ragstone.stats.intervals import mean_interval
 
 
 def oracle_shares(
-    normal: RunScores, oracle: RunScores | None, fact: OracleFact, *, confidence: float = 0.95
+    normal: RunScores, oracle: RunScores | None, fact: OracleFacts, *, confidence: float = 0.95
 ) -> OracleShares:
     """The shares of each metric, over the samples with a score in both halves, with intervals at `confidence` each.
 

@@ -196,7 +196,7 @@ def is_steady(pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collec
     run = pairing.current
     if any(_varies(check.change.then) for check in drops if check.change is not None):
         return False
-    if run.manifest is not None and (run.manifest.steady or _repeats_itself(run)):
+    if run.steady or _repeats_itself(run):
         return True
     return is_recorded(run) and have_same_answers(pairing, unchanged)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, write_members
-from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.archive_members import read_members, write_members
+from ragstone.evaluation.directory import MANIFEST, RunDirectory
 from ragstone.evaluation.lineage import CARRIED
 from ragstone.evaluation.replay import confirm
-from ragstone.files import read_regular
 from ragstone.github.api.client import ApiErrorKind, GitHubApiError
 from ragstone.github.api.reviewed import why_unreviewed
 from ragstone.github.api.trusted_runs import workflow_id
@@ -134,9 +133,9 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
     named = str(settings.gate.baseline)
     source = settings.path(named)
     try:
-        write_members(_members(source, settings.within), target)
+        write_members(read_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
-            write_members(_members(source / CARRIED, settings.within), target / CARRIED)
+            write_members(read_members(source / CARRIED, settings.within), target / CARRIED)
         return confirm(open_baseline(target))
     except OSError as error:
         raise BaselineError(
@@ -146,7 +145,3 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
         ) from None
     except RunDirectoryError as error:
         raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
-
-
-def _members(run: Path, within: Path | None) -> dict[str, bytes]:
-    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in (MANIFEST, SAMPLES)}

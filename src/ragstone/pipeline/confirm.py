@@ -10,11 +10,12 @@ from pathlib import Path
 from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.evaluation.directory import SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.files import writing_to
-from ragstone.evaluation.manifest import Cost, Observed
+from ragstone.evaluation.manifest import Cost
+from ragstone.evaluation.round_facts import ConfirmFacts, Observed
 from ragstone.evaluation.rounds.confirm import ask_once_more
 from ragstone.evaluation.rounds.needs import Need
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.writer import write_manifest
+from ragstone.evaluation.writer import update_rounds, write_manifest
 from ragstone.formatting import counted, some
 from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.findings import Finding, Level
@@ -71,7 +72,7 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
 
 def _steady(run: RunDirectory, decide: Decide) -> Confirmed:
     """`run`, whose system says the same when it is asked again: each of its answers is a fact."""
-    steady = run.with_manifest(run.manifest.model_copy(update={"steady": True}))
+    steady = update_rounds(run, confirm=run.rounds.confirm.model_copy(update={"steady": True}))
     verdict = decide(steady)
     write_manifest(run.path, steady.manifest.model_copy(update={"verdict": verdict.status.value}))
     note = "Asked again, the system gave the same answers: each of them is a fact."
@@ -115,7 +116,7 @@ async def _rounds(
         session.context.say(f"asking each question again to confirm the verdict ({number} of at most {most})")
         run = await ask_once_more(run, session, folder / str(number))
         cost, wall_s = cost.plus(run.manifest.cost), wall_s + run.manifest.wall_s
-        run = run.with_manifest(run.manifest.model_copy(update={"confirmed": True}))
+        run = run.with_rounds(replace(run.rounds, confirm=ConfirmFacts(asked_again=True)))
         verdict = decide(run)
         if not doubts(verdict, policy.alpha, confirmed=True) or settled(verdict, policy.alpha) or _all_alike(run):
             break
@@ -140,27 +141,30 @@ def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: f
     manifest = then.model_copy(
         update={
             "answers": now.answers,
-            "confirmed": True,
             "counts": now.counts,
             "cost": then.cost.plus(now.cost),
             "usage": now.usage,
             "wall_s": then.wall_s + now.wall_s,
-            "observed": _both(then.observed, now.observed),
         }
     )
     write_manifest(path, manifest)
+    judge = found.run.rounds.judge
+    observed = _both(judge.observed, run.rounds.judge.observed)
+    adopted = update_rounds(
+        RunDirectory(path, manifest),
+        judge=judge.model_copy(update={"observed": observed}),
+        confirm=ConfirmFacts(asked_again=True),
+    )
     more = counted(now.answers - then.answers, "more answer")
     asked = f"{more} to each of {counted(then.golden.samples, 'sample')}"
     if verdict.status is Status.FAIL:
-        return Confirmed(
-            RunDirectory(path, manifest), replace(verdict, reason=f"{verdict.reason} Confirmed with {asked}.")
-        )
+        return Confirmed(adopted, replace(verdict, reason=f"{verdict.reason} Confirmed with {asked}."))
     names = some([check.name for check in doubts(found.verdict, alpha)], 3)
     failed = found.verdict.status is Status.FAIL
     before = f"The first answers failed {names}" if failed else f"The first answers raised a suspicion about {names}"
     after = "it is still inconclusive" if verdict.status is Status.INCONCLUSIVE else "no failure is confirmed"
     note = f"{before}; with {asked}, {after}."
-    return Confirmed(RunDirectory(path, manifest), verdict.with_findings(_finding(note)))
+    return Confirmed(adopted, verdict.with_findings(_finding(note)))
 
 
 def _both(first: Observed | None, second: Observed | None) -> Observed | None:

@@ -249,11 +249,11 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
     Raises RunDirectoryError.
     """
     run = current.run
-    if run is None or run.manifest.oracle is None:
+    if run is None or run.rounds.oracle is None:
         return None
     half = oracle_half(run)
     scores = None if half is None else half.scores()
-    return oracle_shares(current.scores, scores, run.manifest.oracle, confidence=confidence)
+    return oracle_shares(current.scores, scores, run.rounds.oracle, confidence=confidence)
 
 
 def oracle_findings(current: ComparedRun, confidence: float) -> tuple[Finding, ...]:

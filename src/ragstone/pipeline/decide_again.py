@@ -20,8 +20,9 @@ from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifes
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.replay import recomputable, same_score, unverified
+from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
 from ragstone.evaluation.scoring import sample_scores, scored_answer
-from ragstone.evaluation.writer import RunWriter
+from ragstone.evaluation.writer import RunWriter, update_rounds
 from ragstone.formatting import counted, some
 from ragstone.gate.accepted import accepted_in
 from ragstone.gate.findings import ACCEPT
@@ -153,10 +154,6 @@ def _neutral(manifest: Manifest, metrics: Sequence[Metric], golden: GoldenManife
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=manifest.repeats,
         answers=manifest.answers,
-        confirmed=manifest.confirmed or manifest.answers > 1,
-        steady=manifest.steady,
-        observed=manifest.observed,
-        planted=manifest.planted,
         policy_hash=policy_hash(terms.policy),
         price=terms.price,
     )
@@ -178,12 +175,20 @@ def _recomputed(
             sample = sample_of(record)
             if sample is None:
                 continue
-            copy = _scored_again(record, sample, metrics, manifest.answers, str(run.path))
-            if not _same_scores(record.scores, copy.scores):
+            again = _scored_again(record, sample, metrics, manifest.answers, str(run.path))
+            if not _same_scores(record.scores, again.scores):
                 rescored.append(sample.id)
-            writer.append(copy)
+            writer.append(again)
             order.append(sample.id)
-        return writer.finish(order, wall_s=run.manifest.wall_s), rescored
+        copy = writer.finish(order, wall_s=run.manifest.wall_s)
+    seen = run.rounds
+    asked_again = seen.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
+    copy = update_rounds(
+        copy,
+        judge=JudgeFacts(observed=seen.judge.observed, planted=seen.judge.planted),
+        confirm=ConfirmFacts(asked_again=asked_again, steady=seen.confirm.steady),
+    )
+    return copy, rescored
 
 
 def _scored_again(

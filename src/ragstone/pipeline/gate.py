@@ -14,7 +14,7 @@ from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
-from ragstone.evaluation.manifest import SELECTED, RetrievalFacts
+from ragstone.evaluation.manifest import SELECTED
 from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.evaluation.rounds.context import RunContext
@@ -317,9 +317,7 @@ def write(
         role, past = replace(role, refusal=SELECTED), None
     fact = baseline_fact(verdict, role, baseline, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
-    manifest = run.manifest.model_copy(
-        update={"verdict": verdict.status.value, "baseline": fact, "retrieval": _retrieval_facts(verdict)}
-    )
+    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
     document = run_document(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
@@ -348,16 +346,3 @@ def _report(run: RunDirectory, document: Document, name: Format, templates: Temp
     path = run.path / REPORT_FILES[name]
     replace_text(path, render(document, name, templates=templates, page=read_page(run) if name == "html" else ()))
     return path
-
-
-def _retrieval_facts(verdict: GateVerdict) -> RetrievalFacts | None:
-    found = verdict.explanation.retrieval
-    if found is None:
-        return None
-    return RetrievalFacts(
-        fell=found.fell,
-        gone=len(found.gone),
-        lower=len(found.lower),
-        rechunked=len(found.rechunked),
-        other=len(found.other),
-    )

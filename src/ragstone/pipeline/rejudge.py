@@ -245,12 +245,14 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
         name: replace(then.samples[name], parts=now.samples[name].parts, answerable=now.samples[name].answerable)
         for name in relabelled
     }
-    manifest = then.manifest
+    manifest, rounds = then.manifest, then.rounds
+    if plan.moved:
+        judge = rounds.judge.model_copy(update={"observed": now.rounds.judge.observed})
+        rounds = replace(rounds, judge=judge)
     if plan.moved and manifest is not None and now.manifest is not None:
         manifest = manifest.model_copy(
             update={
                 "judge": now.manifest.judge,
-                "observed": now.manifest.observed,
                 "repeats": now.manifest.repeats,
                 "metrics": {name: one.version for name, one in metrics.items() if one.version is not None},
             }
@@ -259,6 +261,7 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
         then,
         metrics=metrics,
         manifest=manifest,
+        rounds=rounds,
         samples={**then.samples, **samples} if samples else then.samples,
         system=_with_judged_facts(then.system, again.system, again.samples.keys()),
     )

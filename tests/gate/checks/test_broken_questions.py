@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.manifest import SystemManifest
+from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.confirm import doubts, settled
@@ -21,10 +22,11 @@ RULES: dict[str, Any] = {"metrics": {"context_recall": {"max_drop": 0.02}}, "gat
 
 def run(scores: list[Any], *, steady: bool = False, answers: list[str] | None = None, **more: Any) -> RunScores:
     """A run with these scores; with `answers`, those were recorded, from the same contexts."""
-    manifest = make_manifest().model_copy(update={"steady": steady})
+    manifest = make_manifest()
     if answers is not None:
         manifest = manifest.model_copy(update={"system": SystemManifest(entrypoint="file:answers.jsonl")})
     built = build_run({"context_recall": scores}, manifest=manifest, **more)
+    built = replace(built, rounds=RoundFacts(confirm=ConfirmFacts(steady=steady)))
     if answers is None:
         return built
     given: dict[str, tuple[str, ...]] = {f"s{index}": (answer,) for index, answer in enumerate(answers)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.decide import decide_gate
@@ -48,7 +49,8 @@ def test_a_failure_of_first_answers_is_asked_again_before_the_run_fails() -> Non
     assert verdict.status is Status.FAIL
     assert doubts(verdict, 0.05) == (check,)
     assert not settled(verdict, 0.05)
-    steady, _ = decided(run([0.0, *[1.0] * 20], steady=True), ["s0"])
+    now = replace(run([0.0, *[1.0] * 20]), rounds=RoundFacts(confirm=ConfirmFacts(steady=True)))
+    steady, _ = decided(now, ["s0"])
     assert settled(steady, 0.05)
 
 

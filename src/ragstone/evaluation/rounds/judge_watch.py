@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.manifest import Canaries, Cost, Observed
+from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.round_facts import Canaries, Observed
 from ragstone.evaluation.rounds.planted import choose_hosts, judge_planted, mean_scores
-from ragstone.evaluation.writer import update_manifest
+from ragstone.evaluation.rounds.round import add_cost
+from ragstone.evaluation.writer import update_rounds
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sightings
 
@@ -34,15 +36,15 @@ async def watch_judge(
     what was observed for it also applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
-    if planted and run.manifest.planted is None and run.manifest.cost.calls:
+    if planted and run.rounds.judge.planted is None and run.manifest.cost.calls:
         draw = random.SystemRandom()
         before = {} if baseline is None else mean_scores(baseline)
         hosts = run.find(choose_hosts(run.records(), before, planted, draw))
         count, cost = await judge_planted(judge, tuple(hosts.values()), planted, draw)
-        run = update_manifest(run, planted=count, cost=run.manifest.cost.plus(Cost.of(cost)))
+        run = update_rounds(add_cost(run, Cost.of(cost)), judge=run.rounds.judge.model_copy(update={"planted": count}))
     if sightings is None:
         return run
-    earlier = baseline.manifest.observed if baseline is not None and inherits else None
+    earlier = baseline.rounds.judge.observed if baseline is not None and inherits else None
     used_earlier = earlier if run.manifest.cost.cached_calls else None
     observed = Observed(
         models=tuple(sightings.models), fingerprints=tuple(sightings.fingerprints), ways=tuple(sightings.ways)
@@ -50,8 +52,9 @@ async def watch_judge(
     update: dict[str, object] = {"observed": observed if observed != Observed() else None}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
         found, ledger = await _ask(judge, sightings, baseline, canaries)
-        update |= {"canaries": found, "cost": run.manifest.cost.plus(Cost.of(ledger))}
-    return update_manifest(run, **update)
+        update |= {"canaries": found}
+        run = add_cost(run, Cost.of(ledger))
+    return update_rounds(run, judge=run.rounds.judge.model_copy(update=update))
 
 
 async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int) -> tuple[Canaries | None, Ledger]:

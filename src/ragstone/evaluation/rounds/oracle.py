@@ -12,11 +12,12 @@ from dataclasses import replace
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory
 from ragstone.evaluation.lineage import drop_carried
-from ragstone.evaluation.manifest import Cost, OracleFact
+from ragstone.evaluation.manifest import Cost
+from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.round import add_cost, run_round
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.writer import update_manifest
+from ragstone.evaluation.writer import update_manifest, update_rounds
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
@@ -50,7 +51,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     evaluated = [sample for sample in golden if sample.id in scores.samples]
     given = [sample for sample in evaluated if sample.reference_contexts]
     asked = [sample for sample in given if sample.id not in scores.system.failures]
-    fact = OracleFact(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
+    fact = OracleFacts(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
     if not asked:
         return with_half(run, fact)
     context.say(f"asking {counted(len(asked), 'sample')} again with the reference contexts (oracle)")
@@ -100,11 +101,10 @@ def asked_again(golden: GoldenSet) -> GoldenSet:
     return GoldenSet(tuple(sample for sample in golden if sample.reference_contexts), golden.mappings, golden.limited)
 
 
-def with_half(run: RunDirectory, fact: OracleFact) -> RunDirectory:
+def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:
     """`run` with the oracle half in its folder, if there is one, described by `fact`; its cost is that of both."""
     half = _claimed(run)
-    found = run.with_manifest(run.manifest.model_copy(update={"oracle": fact}))
-    return add_cost(found, Cost() if half is None else half.manifest.cost)
+    return add_cost(update_rounds(run, oracle=fact), Cost() if half is None else half.manifest.cost)
 
 
 def _claimed(run: RunDirectory) -> RunDirectory | None:

@@ -13,11 +13,11 @@ from statistics import fmean
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.manifest import Manifest, Planted
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.round_facts import Planted
 from ragstone.formatting import counted
 from ragstone.judge.judgements import Statement, SupportTable, Verdict
-from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger
+from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context
 
@@ -156,18 +156,17 @@ def _judged(record: SampleRecord) -> bool:
     return first is not None and isinstance(first.support, SupportTable) and bool(record.response.contexts)
 
 
-def credulous(manifest: Manifest | None) -> JudgeError | None:
+def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:
     """The error of a run whose judge let every planted answer pass."""
-    found = None if manifest is None else manifest.planted
-    if manifest is None or found is None or found.unanswered or not 0 < found.asked == found.passed_anywhere:
+    if planted is None or planted.unanswered or not 0 < planted.asked == planted.passed_anywhere:
         return None
     return JudgeError(
-        f"{manifest.judge.label()} finds support for everything: {lenient(found)}, although the "
+        f"{judge.label()} finds support for everything: {lenient(planted)}, although the "
         "contexts say nothing of the kind. Its scores can't be trusted.",
         hint="Use another judge, or check what answers at judge.base_url.",
     )
 
 
-def lenient(found: Planted) -> str:
+def lenient(planted: Planted) -> str:
     """How many of the planted answers the judge let pass, as a clause."""
-    return f"it let {found.passed} of {counted(found.asked, 'planted wrong answer')} pass"
+    return f"it let {planted.passed} of {counted(planted.asked, 'planted wrong answer')} pass"

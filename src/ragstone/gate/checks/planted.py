@@ -23,7 +23,8 @@ class PlantedAnswers(Checker):
     heading = "Planted wrong answers"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        error = credulous(evidence.current.manifest)
+        current = evidence.current
+        error = None if current.manifest is None else credulous(current.manifest.judge, current.rounds.judge.planted)
         steered = _steered(evidence)
         if error is not None:
             yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
@@ -36,16 +37,15 @@ class PlantedAnswers(Checker):
 
 
 def _steered(evidence: Evidence) -> tuple[str, ...]:
-    manifest = evidence.current.manifest
-    if manifest is None or manifest.planted is None:
+    planted = evidence.current.rounds.judge.planted
+    if planted is None:
         return ()
-    return manifest.planted.steered
+    return planted.steered
 
 
 def planted_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that the judge let some of the planted answers pass."""
-    manifest = evidence.current.manifest
-    planted = None if manifest is None else manifest.planted
+    planted = evidence.current.rounds.judge.planted
     if planted is None or planted.passed == 0:
         return
     if planted.passed < planted.asked + planted.unanswered:

@@ -1,0 +1,136 @@
+"""What the rounds of a run add to it: each writes one small file beside the manifest, and none writes another's."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, Field
+
+from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
+from ragstone.evaluation.files import replace_text, writing_to
+from ragstone.evaluation.manifest import Part, Summed
+from ragstone.files import read_regular
+
+JUDGE_FACTS = "judge.json"
+CONFIRM_FACTS = "confirm.json"
+ORACLE_FACTS = "oracle.json"
+FACTS_FILES = (JUDGE_FACTS, CONFIRM_FACTS, ORACLE_FACTS)
+MAX_FACTS_BYTES = 4 * 1024 * 1024
+
+_Facts = TypeVar("_Facts", bound=BaseModel)
+
+
+class Observed(Summed):
+    """The reported models and request modes in a judge's replies of a run, each once, sorted.
+
+    `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
+    schema. Judgements reused from a baseline count with its observations.
+    """
+
+    models: tuple[str, ...] = ()
+    fingerprints: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+
+
+class Canaries(Part):
+    """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
+
+    `models` are the models reported by the provider.
+    """
+
+    asked: int = Field(ge=0)
+    differing: int = Field(ge=0)
+    unanswered: int = Field(default=0, ge=0)
+    supported_then: int = Field(default=0, ge=0)
+    supported_now: int = Field(default=0, ge=0)
+    models: tuple[str, ...] = ()
+
+
+class Planted(Part):
+    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on.
+
+    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples whose contexts make the judge
+    support anything, which it does not otherwise.
+    """
+
+    asked: int = Field(ge=0)
+    passed: int = Field(ge=0)
+    passed_anywhere: int = Field(default=0, ge=0)
+    steered: tuple[str, ...] = ()
+    unanswered: int = Field(default=0, ge=0)
+
+
+class JudgeFacts(Part):
+    """What was seen of the judge while it judged the run. None: nothing, or it was not looked at."""
+
+    observed: Observed | None = None
+    canaries: Canaries | None = None
+    planted: Planted | None = None
+
+
+class ConfirmFacts(Part):
+    """`asked_again`: whether the system was asked again because of a doubt. `steady`: whether it then said the same."""
+
+    asked_again: bool = False
+    steady: bool = False
+
+
+class OracleFacts(Part):
+    """The oracle half of a run, whose records are in its folder `oracle/`: `asked` samples were to be asked again.
+
+    Not asked again were the samples `without` reference contexts, and those that the system had not answered before
+    (`unanswered`). `strangers` are the answers that came with other contexts than they were given. `incomplete` is why
+    the half has not reached its end.
+    """
+
+    asked: int = Field(ge=0)
+    without: int = Field(ge=0)
+    unanswered: int = Field(ge=0)
+    strangers: int = Field(default=0, ge=0)
+    incomplete: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts:
+    """The facts of all rounds of a run. `oracle` is None if it has no oracle half."""
+
+    judge: JudgeFacts = field(default_factory=JudgeFacts)
+    confirm: ConfirmFacts = field(default_factory=ConfirmFacts)
+    oracle: OracleFacts | None = None
+
+
+def read_facts(run: Path) -> RoundFacts:
+    """The facts in the run directory `run`; a round that wrote none has none. Raises RunDirectoryError."""
+    return RoundFacts(
+        judge=_read(run / JUDGE_FACTS, JudgeFacts) or JudgeFacts(),
+        confirm=_read(run / CONFIRM_FACTS, ConfirmFacts) or ConfirmFacts(),
+        oracle=_read(run / ORACLE_FACTS, OracleFacts),
+    )
+
+
+def write_facts(run: Path, facts: RoundFacts) -> None:
+    """Write `facts` in place of those in the run directory `run`. Raises RunDirectoryError."""
+    _write(run / JUDGE_FACTS, None if facts.judge == JudgeFacts() else facts.judge)
+    _write(run / CONFIRM_FACTS, None if facts.confirm == ConfirmFacts() else facts.confirm)
+    _write(run / ORACLE_FACTS, facts.oracle)
+
+
+def _read(file: Path, kind: type[_Facts]) -> _Facts | None:
+    if not os.path.lexists(file):
+        return None
+    with disk_errors(file, kind=RunDirectoryError):
+        body = read_regular(file, limit=MAX_FACTS_BYTES)
+    hint = "Run the evaluation again with this version of Ragstone."
+    with parse_errors(file, "not a file of this version", kind=RunDirectoryError, hint=hint):
+        return kind.model_validate_json(body)
+
+
+def _write(file: Path, facts: BaseModel | None) -> None:
+    if facts is None:
+        with writing_to(file):
+            file.unlink(missing_ok=True)
+    else:
+        replace_text(file, facts.model_dump_json(indent=2) + "\n")
