@@ -265,7 +265,7 @@ def test_runs_with_different_numbers_of_answers_are_not_scored_together(tmp_path
     other = evaluated(tmp_path / "b", InTurn(), judge(samples(6)), n=6, answers=1)
     lines = (other.path / SAMPLES).read_text().splitlines(keepends=True)
     (tmp_path / "rest.jsonl").write_text("".join(lines[4:]))
-    with pytest.raises(ConfigError, match=r"has 3 answers to its question, but .*rest\.jsonl:1 has 1"):
+    with pytest.raises(ConfigError, match=r"rest\.jsonl:1: has 1 answer to its question, but .*:1 has 3"):
         rescored(tmp_path, first.path, tmp_path / "rest.jsonl")
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.records_file import RecordsFile
 from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
@@ -184,11 +185,12 @@ def test_a_finished_run_that_was_cut_short_is_refused(tmp_path: Path) -> None:
 def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(tmp_path: Path) -> None:
     run = finished_run(tmp_path / "run", GOLDEN)
     (run.path / SAMPLES).write_bytes(b"{}\n" * MAX_SAMPLES)
-    assert deque(run.lines(), maxlen=1).pop() == (MAX_SAMPLES, b"{}\n")
+    records = RecordsFile(run.path / SAMPLES, whole=True)
+    assert deque(records.lines(), maxlen=1).pop() == (MAX_SAMPLES, b"{}\n")
     with (run.path / SAMPLES).open("ab") as stream:
         stream.write(b"{}\n")
     with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:100001: the run has more than 100,000 samples"):
-        deque(run.lines(), maxlen=0)
+        deque(records.lines(), maxlen=0)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 # ruff: noqa: F811 - a fixture is imported and then named as an argument
 from __future__ import annotations
 
-import asyncio
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from click.testing import CliRunner, Result
 from ragstone.cli.rescore import command
 from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
 from ragstone.evaluation.directory import ASIDE, RunDirectory
-from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.stored import AnswerCollector
 from ragstone.evaluation.writer import write_manifest
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context
+from ragstone.system.worker.returns import Fields
 from tests.judge.conftest import FakeLlm
 from tests.pipeline.conftest import fake  # noqa: F401 - a fixture
 from tests.pipeline.project import Project, run_of
@@ -244,12 +245,11 @@ def test_more_stored_answers_than_a_golden_set_can_have_are_refused(
     monkeypatch.setattr("ragstone.evaluation.stored.MAX_SAMPLES", 2)
     for name in ("a.jsonl", "b.jsonl"):
         project.write(name, [{"question": f"{name} {number}?", "answer": "Yes."} for number in range(2)])
-    stored = StoredAnswers()
-    stored.read(project.root / "a.jsonl")
-    with pytest.raises(ConfigError, match="more than 2 stored answers") as caught:
-        stored.read(project.root / "b.jsonl")
+    with closing(AnswerCollector(project.root / "collected")) as collector:
+        collector.add_path(project.root / "a.jsonl", {}, Fields())
+        with pytest.raises(ConfigError, match="more than 2 stored answers") as caught:
+            collector.add_path(project.root / "b.jsonl", {}, Fields())
     assert caught.value.where == f"{project.root / 'b.jsonl'}:1"
-    asyncio.run(stored.close())
 
 
 def invoke(*arguments: str) -> Result:

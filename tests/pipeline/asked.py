@@ -15,7 +15,7 @@ from ragstone.evaluation.rescore import Rescored
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.stored import Interactions
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
@@ -50,7 +50,7 @@ async def gate(
 
 
 async def rescore(
-    sources: Sequence[Path] | StoredAnswers,
+    sources: Sequence[Path | Interactions],
     settings: Settings,
     context: RunContext,
     *,

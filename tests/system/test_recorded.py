@@ -7,6 +7,7 @@ import csv
 import json
 import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.stored import AnswerCollector
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, Sample, Turn
@@ -24,6 +25,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import Context, Response, SystemFailureKind
+from ragstone.system.worker.returns import Fields
 from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]
@@ -339,8 +341,9 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(
         assert response.answer == answer
         assert sample.reference == (None if columns[3] == "answer" else reference)
         assert [one.text for one in response.contexts] == contexts
-    stored = StoredAnswers()
-    stored.read(path)
+    with closing(AnswerCollector(room.folder / "collected")) as collector:
+        collector.add_path(path, {}, Fields())
+        stored = collector.stored()
     for sample, (_, contexts, answer, _) in zip(stored.golden, ROWS, strict=True):
         again = stored.response(sample.id)
         assert (again.answer, [one.text for one in again.contexts]) == (answer, contexts)

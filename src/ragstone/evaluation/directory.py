@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.gather import Gathering
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.records_file import Lookup, RecordsFile
 from ragstone.evaluation.round_facts import FACTS_FILES, RoundFacts, read_facts
 from ragstone.evaluation.scores import RunScores
-from ragstone.evaluation.serialise import MAX_LINE_BYTES, record_from_line
-from ragstone.files import open_regular, read_regular
-from ragstone.golden.sample import MAX_SAMPLES
+from ragstone.files import read_regular
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -45,16 +43,6 @@ FINGERPRINT_DIGITS = 16
 
 
 Check = Callable[[SampleRecord], None]
-Lookup = Callable[[str], SampleRecord | None]
-"""The record of a sample by its id; None if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where the record of each sample is in samples.jsonl, as the file was then: its line, from 1, and its offset."""
-
-    stamp: tuple[int, int]
-    by_sample: Mapping[str, tuple[int, int]]
 
 
 class RunDirectory:
@@ -66,15 +54,14 @@ class RunDirectory:
         manifest: Manifest,
         scores: RunScores | None = None,
         fingerprint: str = "",
-        places: _Places | None = None,
+        records: RecordsFile | None = None,
         rounds: RoundFacts | None = None,
     ) -> None:
         self.path = path
-        self._file = str(path / SAMPLES)
         self.manifest = manifest
         self._scores = scores
         self._fingerprint = fingerprint
-        self._places = places
+        self._records = records or RecordsFile(path / SAMPLES, whole=manifest.state == "finished")
         self._rounds = rounds
 
     @classmethod
@@ -83,60 +70,40 @@ class RunDirectory:
         return cls(path, read_manifest(path))
 
     def records(self) -> Iterator[SampleRecord]:
-        """Every record, one at a time. Raises RunDirectoryError with the line of a bad one."""
-        for number, line in self.lines():
-            yield record_from_line(line, f"{self._file}:{number}")
+        """Every record, one at a time. Raises RunDirectoryError with the line of a bad one.
+
+        A last line that was being written when the run was killed is left out.
+        """
+        return iter(self._records)
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
         wanted = dict.fromkeys(ids)
+        records: dict[str, SampleRecord] = {}
         if not wanted:
-            return {}
+            return records
         with self.lookup() as record_of:
-            found = {sample_id: record_of(sample_id) for sample_id in wanted}
-        return {sample_id: record for sample_id, record in found.items() if record is not None}
+            for sample_id in wanted:
+                record = record_of(sample_id)
+                if record is not None:
+                    records[sample_id] = record
+        return records
 
-    @contextmanager
-    def lookup(self) -> Iterator[Lookup]:
+    def lookup(self) -> AbstractContextManager[Lookup]:
         """Look up any number of records by id; samples.jsonl is opened once, and no record is kept.
 
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
-        with self._stream() as stream:
-            if self._places is None or self._places.stamp != _stamp(stream):
-                self._places = self._located(stream)
-            places = self._places
-
-            def record_of(sample_id: str) -> SampleRecord | None:
-                if sample_id not in places.by_sample:
-                    return None
-                number, offset = places.by_sample[sample_id]
-                stream.seek(offset)
-                where = f"{self._file}:{number}"
-                record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
-                if record.sample.id != sample_id:
-                    raise RunDirectoryError("the file was changed while it was read.", where=where)
-                return record
-
-            yield record_of
-
-    def _located(self, stream: BinaryIO) -> _Places:
-        by_sample: dict[str, tuple[int, int]] = {}
-        offset = 0
-        for number, line in self._lines_of(stream):
-            sample_id = record_from_line(line, f"{self._file}:{number}").sample.id
-            by_sample.setdefault(sample_id, (number, offset))
-            offset += len(line)
-        return _Places(_stamp(stream), by_sample)
+        return self._records.lookup()
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, manifest=manifest)
-        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._places, self._rounds)
+        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._records, self._rounds)
 
     def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
         """These records with other facts of the rounds; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, rounds=rounds)
-        return RunDirectory(self.path, self.manifest, scores, self._fingerprint, self._places, rounds)
+        return RunDirectory(self.path, self.manifest, scores, self._fingerprint, self._records, rounds)
 
     @property
     def rounds(self) -> RoundFacts:
@@ -164,66 +131,22 @@ class RunDirectory:
 
     def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
         gathering = Gathering(self.manifest)
-        by_sample: dict[str, tuple[int, int]] = {}
-        offset = 0
-        with self._stream() as stream:
-            stamp = _stamp(stream)
-            for number, line in self._lines_of(stream):
-                digest(line)
-                where = f"{self._file}:{number}"
-                record = record_from_line(line, where)
-                gathering.add(record, where)
-                if check is not None:
-                    check(record)
-                by_sample[record.sample.id] = (number, offset)
-                offset += len(line)
-        self._check_whole(len(by_sample))
-        self._places = _Places(stamp, by_sample)
-        return replace(gathering.scores(self.path), rounds=self.rounds)
+        for record, where in self._records.read_once(digest):
+            gathering.add(record, where)
+            if check is not None:
+                check(record)
+        scores = replace(gathering.scores(self.path), rounds=self.rounds)
+        self._check_whole(len(scores.samples))
+        return scores
 
     def _check_whole(self, found: int) -> None:
         counted = self.manifest.counts.total
         if self.manifest.state == "finished" and found != counted:
             raise RunDirectoryError(
                 f"the manifest counts {counted} samples, but the file has {found}.",
-                where=self._file,
+                where=str(self.path / SAMPLES),
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
-
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Every line of samples.jsonl with its number, from 1. Raises RunDirectoryError.
-
-        A last line that was being written when the run was killed is left out.
-        """
-        with self._stream() as stream:
-            yield from self._lines_of(stream)
-
-    def _stream(self) -> BinaryIO:
-        path = self.path / SAMPLES
-        with disk_errors(path, kind=RunDirectoryError):
-            return open_regular(path)
-
-    def _lines_of(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        number = 0
-        while line := stream.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if len(line) > MAX_LINE_BYTES:
-                raise RunDirectoryError("a line longer than 64 MiB.", where=f"{self._file}:{number}")
-            if number > MAX_SAMPLES:
-                raise RunDirectoryError(
-                    f"the run has more than {MAX_SAMPLES:,} samples.",
-                    where=f"{self._file}:{number}",
-                    hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
-                )
-            if not line.endswith(b"\n") and self.manifest.state != "finished":
-                return  # the record that was being written when the run was killed
-            yield number, line
-
-
-def _stamp(stream: BinaryIO) -> tuple[int, int]:
-    """What changes when an open file does."""
-    found = os.fstat(stream.fileno())
-    return found.st_size, found.st_mtime_ns
 
 
 def read_manifest(path: Path) -> Manifest:

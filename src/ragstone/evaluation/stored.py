@@ -1,25 +1,25 @@
-"""Stored answers: the samples and responses of runs and recorded interactions, to be scored again.
+"""Stored answers: samples and what a system answered them, to be judged again, or for the first time.
 
-A set of stored answers is a golden set and a `System` that plays the responses back, so it is evaluated like any other.
-Responses stay in their files: what is kept in memory is the samples, and where the response of each begins.
+They are in a file of records, such as that of a run. Recorded interactions are written as records first, without
+scores. Records stay in their file: what is kept in memory is the samples, and where the record of each begins.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
-from ragstone.errors import ConfigError, disk_errors
+from ragstone.errors import ConfigError, RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import ASIDE, MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.files import open_new, writing_to
-from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.serialise import record_from_line
-from ragstone.files import open_regular
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.records_file import Lookup, RecordsFile
+from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.formatting import counted
 from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.columns import ColumnPlan, plan_columns
@@ -28,10 +28,8 @@ from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.system.given import Wrapped
-from ragstone.system.json_records import record_at
-from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
-from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.response import Response, System
 from ragstone.system.worker.returns import Fields
 
 _ANSWER_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak})
@@ -39,177 +37,55 @@ _CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].s
 _RESPONSE_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"], "latency_s", "error", "usage"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a response is, or several: file, first byte, size, line for messages; `digest` of what it says."""
-
-    file: BinaryIO
-    start: int
-    size: int
-    where: str
-    digest: bytes
-    used: frozenset[str] | None = None
-    """The columns of an interaction that are not extra; None for a line of a run."""
-    answers: int = 1
-
-
 class StoredAnswers:
-    """A `System` that plays stored responses back, and `samples`, the questions that they answer.
+    """A `System` that plays the answers in a file of records back, and the samples that they answer.
 
-    `entrypoint` is the name of the source in the manifest. Always `close` it.
+    `answers` is how many each sample has, `entrypoint` the name of their source in a manifest. Always `close` it.
     """
 
     concurrency = 16
     can_be_asked_again = False
 
-    def __init__(self, entrypoint: str = "") -> None:
+    def __init__(
+        self,
+        records: AbstractContextManager[Lookup],
+        samples: dict[str, Sample],
+        *,
+        answers: int,
+        mappings: Iterable[ColumnMapping],
+        entrypoint: str = "",
+    ) -> None:
         self.entrypoint = entrypoint
-        self._samples: dict[str, Sample] = {}
-        self._places: dict[str, _Place] = {}
-        self._given: dict[str, Response] = {}
-        self._asked: dict[str, int] = {}
-        self._mappings: list[ColumnMapping] = []
-        self._fields = Fields()
+        self.answers = answers
+        self._samples = samples
+        self._mappings = tuple(mappings)
+        self._asked: Counter[str] = Counter()
         self._open = ExitStack()
+        self._record_of = self._open.enter_context(records)
 
     @classmethod
     def of(cls, run: RunDirectory) -> StoredAnswers:
         """The answers of `run`. Raises RunDirectoryError."""
-        stored = cls(run.manifest.system.entrypoint)
-        stored.read_run(run)
-        return stored
-
-    @classmethod
-    def given(cls, name: str, answers: Iterable[tuple[Sample, Response]]) -> StoredAnswers:
-        """Answers that are in memory, each of another id; `name` is that of their source in the manifest."""
-        stored = cls()
-        stored._mappings.append(ColumnMapping(name, "interactions", {}))
-        for sample, response in answers:
-            stored._samples[sample.id] = sample
-            stored._given[sample.id] = response
-        return stored
+        samples = {record.sample.id: record.sample for record in run.records()}
+        manifest = run.manifest
+        return cls(
+            run.lookup(),
+            samples,
+            answers=manifest.answers,
+            mappings=_mappings_of(run),
+            entrypoint=manifest.system.entrypoint,
+        )
 
     def __len__(self) -> int:
         return len(self._samples)
 
     def __contains__(self, sample_id: str) -> bool:
-        return sample_id in self._places or sample_id in self._given
+        return sample_id in self._samples
 
     @property
     def golden(self) -> GoldenSet:
         """The samples, in the order in which they were read."""
-        return GoldenSet(tuple(self._samples.values()), tuple(self._mappings))
-
-    @property
-    def answers(self) -> int:
-        """How many answers each sample has. Raises ConfigError if some have more than others."""
-        counts = {place.answers for place in self._places.values()}
-        if len(counts) > 1:
-            fewest, most = (
-                next(one for one in self._places.values() if one.answers == n) for n in (min(counts), max(counts))
-            )
-            raise ConfigError(
-                f"has {counted(most.answers, 'answer')} to its question, but {fewest.where} has {fewest.answers}.",
-                where=most.where,
-                hint="Score runs with different --answers one at a time, each with its own --out.",
-            )
-        return max(counts, default=1)
-
-    def read(
-        self,
-        path: Path,
-        *,
-        columns: Mapping[str, str] | None = None,
-        fields: Fields | None = None,
-    ) -> RunDirectory | None:
-        """Add the answers in `path`: a run directory, its samples.jsonl, or a file of recorded interactions.
-
-        Returns the run. `columns` maps fields of a sample to the columns of interactions, `fields` are those of their
-        answers. Raises ConfigError if there is nothing, or if an id is already taken by a different answer, and
-        GoldenSetError or SystemUnderTestError with the line of a broken interaction.
-        """
-        folder = path.parent if path.name == SAMPLES and (path.parent / MANIFEST).is_file() else path
-        if folder.is_dir():
-            run = RunDirectory.open(folder)
-            self.read_run(run)
-            return run
-        self._fields = fields or self._fields
-        with disk_errors(path, hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions."):
-            self._read_interactions(SourceFile(path, str(path)), columns or {})
-        return None
-
-    def read_run(self, run: RunDirectory, *, only_new: bool = False) -> None:
-        """Add the answers of `run`; `only_new`: only to samples that have none yet. Raises ConfigError."""
-        self._read_lines(run.lines(), run.path / SAMPLES, only_new=only_new)
-        self._mappings += [ColumnMapping(file, "run", {}) for file in run.manifest.golden.files]
-
-    def read_aside(self, directory: Path) -> None:
-        """Add the answers that were set aside in `directory`, if any (`set_aside`)."""
-        path = directory / ASIDE
-        if path.is_file():
-            self._read_lines(_lines_of(path), path, only_new=True)
-
-    def _read_lines(self, lines: Iterator[tuple[int, bytes]], path: Path, *, only_new: bool) -> None:
-        file = self._open.enter_context(open_regular(path))
-        start = 0
-        for number, line in lines:
-            where = f"{path}:{number}"
-            record = record_from_line(line, where)
-            if not (only_new and record.sample.id in self):
-                self._add_record(record, file, start, len(line), where)
-            start += len(line)
-
-    def _read_interactions(self, source: SourceFile, columns: Mapping[str, str]) -> None:
-        profile = profile_rows(source, _rows(source), columns.values())
-        if not profile.rows:
-            raise source.error("contains no interactions.", hint='Expected {"question": "…", "answer": "…"} per line.')
-        reader: SampleReader | None = None
-        used: frozenset[str] = frozenset()
-        file, found = open_records(source)
-        self._open.callback(file.close)
-        for record, start, size, line in found:
-            where = source.at(line)
-            if is_run_record(record):
-                self._add_record(record_from_line(json.dumps(record), where), file, start, size, where)
-                continue
-            if reader is None:
-                plan = _without_responses(plan_columns(source, profile, columns))
-                reader = SampleReader(source, plan)
-                taken = (*(name for paths in plan.fields.values() for name in paths), *self._fields.paths())
-                used = _RESPONSE_COLUMNS | {name.partition(".")[0] for name in taken}
-                names = {name: paths[0] for name, paths in plan.fields.items()}
-                self._mappings.append(ColumnMapping(source.name, "interactions", names))
-            sample = reader.sample(Row(record, line))
-            body = json.dumps(record, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-            digest = hashlib.sha256(body).digest()
-            if sample.id == derived_id(sample.question, sample.reference, sample.reference_contexts, sample.history):
-                # The same question may be asked many times: what tells two interactions apart is all that they say.
-                sample = replace(sample, id=f"i-{digest.hex()[:16]}")
-            self._add(sample, _Place(file, start, size, where, digest, used))
-
-    def _add_record(self, record: SampleRecord, file: BinaryIO, start: int, size: int, where: str) -> None:
-        said = repr((record.sample.content_hash(), record.responses)).encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(said).digest()
-        self._add(record.sample, _Place(file, start, size, where, digest, answers=len(record.answers)))
-
-    def _add(self, sample: Sample, place: _Place) -> None:
-        known = self._places.get(sample.id)
-        if known is None:
-            if len(self._samples) == MAX_SAMPLES:
-                raise ConfigError(
-                    f"there are more than {MAX_SAMPLES:,} stored answers to score.",
-                    where=place.where,
-                    hint="Score the files one at a time, or split them, each with its own --out.",
-                )
-            self._samples[sample.id] = sample
-            self._places[sample.id] = place
-        elif known.digest != place.digest:
-            raise ConfigError(
-                f"the id '{sample.id}' is already used by another answer, at {known.where}.",
-                where=place.where,
-                hint="Give each interaction its own id, or none. Score runs of the same golden set one at a time, each "
-                "with its own --out.",
-            )
+        return GoldenSet(tuple(self._samples.values()), self._mappings)
 
     def join(self, golden: GoldenSet) -> int:
         """Replace the samples by those of `golden` with the same id, or else the same question; returns how many.
@@ -218,31 +94,29 @@ class StoredAnswers:
         """
         by_id = {sample.id: sample for sample in golden}
         by_question = {" ".join(sample.question.split()): sample for sample in golden}
-        found: dict[str, Sample] = {}
+        matches: dict[str, Sample] = {}
         for sample_id, sample in self._samples.items():
             match = by_id.get(sample_id) or by_question.get(" ".join(sample.question.split()))
             if match is not None:
-                found[sample_id] = match
-        answers: dict[str, int] = {}
-        for match in found.values():
-            answers[match.id] = answers.get(match.id, 0) + 1
-        for sample_id, match in found.items():
-            group = match.group or (match.id if answers[match.id] > 1 else self._samples[sample_id].group)
-            self._samples[sample_id] = replace(match, id=sample_id, group=group)
-        return len(found)
+                matches[sample_id] = match
+        answers = Counter(match.id for match in matches.values())
+        for sample_id, match in matches.items():
+            own_group = match.id if answers[match.id] > 1 else self._samples[sample_id].group
+            self._samples[sample_id] = replace(match, id=sample_id, group=match.group or own_group)
+        return len(matches)
 
     def response(self, sample_id: str, number: int = 0) -> Response:
-        """The stored response to the sample `sample_id`: the one with this `number`, from 0. Raises KeyError."""
-        if sample_id in self._given:
-            return self._given[sample_id]
-        place = self._places[sample_id]
-        record = record_at(place.file, place.start, place.size)
+        """The stored response to the sample `sample_id`: the one with this `number`, from 0.
+
+        Raises KeyError for a sample that has none, and RunDirectoryError if the file can't be read, or was changed.
+        """
+        record = self._record_of(sample_id)
         if record is None:
-            return failed(sample_id, SystemFailureKind.MISSING, f"{place.where}: the file was changed.")
-        found = recorded_response(sample_id, record, place.where, place=number, fields=self._fields)
-        if place.used is None:
-            return found
-        return replace(found, extra={name: value for name, value in record.items() if name not in place.used})
+            raise KeyError(sample_id)
+        if len(record.answers) != self.answers:
+            have = counted(len(record.answers), "answer")
+            raise RunDirectoryError(f"sample '{sample_id}' has {have}, but the others have {self.answers}.")
+        return record.answers[number].response
 
     def to(self, sample: Sample) -> Response | None:
         """The first stored response to `sample`, if it has the same question here."""
@@ -255,10 +129,9 @@ class StoredAnswers:
 
     async def ask(self, sample: Sample) -> Response:
         """The stored response; of several, the next one each time."""
-        asked = self._asked.get(sample.id, 0)
-        self._asked[sample.id] = asked + 1
-        place = self._places.get(sample.id)
-        return self.response(sample.id, 0 if place is None else asked % place.answers)
+        number = self._asked[sample.id] % self.answers
+        self._asked[sample.id] += 1
+        return self.response(sample.id, number)
 
     async def close(self) -> None:
         self._open.close()
@@ -287,45 +160,182 @@ class AnswersFirst(Wrapped):
         await self._system.close()
 
 
-def set_aside(run: RunDirectory) -> None:
-    """Copy the records of `run` to `ASIDE`, so that their answers survive while the run is rewritten.
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    """Answers that are in memory, each to a sample of another id. `name` is that of their source in the manifest."""
 
-    Answers that an earlier attempt set aside, and that the run does not have again, are kept.
+    name: str
+    answers: Iterable[tuple[Sample, Response]]
+
+
+class AnswerCollector:
+    """Collects the answers of runs and recorded interactions in a new file of records at `path`.
+
+    It appears there when `stored` is called, whole. Always `close` it.
     """
-    path, temporary = run.path / ASIDE, run.path / f".{ASIDE}.tmp"
-    with writing_to(path):
-        with open_new(temporary) as out:
-            known = set()
-            for number, line in run.lines():
-                known.add(record_from_line(line, f"{run.path / SAMPLES}:{number}").sample.id)
-                out.write(line)
-            if path.is_file():
-                for number, line in _lines_of(path):
-                    if record_from_line(line, f"{path}:{number}").sample.id not in known:
-                        out.write(line)
-        temporary.replace(path)
+
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+        self._path = path
+        self._redact = redact
+        self._samples: dict[str, Sample] = {}
+        self._answers = 1
+        self._origins: dict[str, tuple[bytes, str]] = {}
+        """By sample id: the digest of sample and answers, and the place that they are from."""
+        self._mappings: list[ColumnMapping] = []
+        self._temporary = path.with_name(f".{path.name}.tmp")
+        with writing_to(path):
+            self._file = open_new(self._temporary)
+
+    def stored(self) -> StoredAnswers:
+        """What was collected. Raises RunDirectoryError if it can't be written."""
+        with writing_to(self._path):
+            self._file.close()
+            self._temporary.replace(self._path)
+        records = RecordsFile(self._path, whole=True)
+        return StoredAnswers(records.lookup(), self._samples, answers=self._answers, mappings=self._mappings)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def close(self) -> None:
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def add_path(self, path: Path, columns: Mapping[str, str], fields: Fields) -> RunDirectory | None:
+        """Add the answers in `path`: a run directory, its samples.jsonl, or a file of recorded interactions.
+
+        Returns the run. `columns` maps fields of a sample to the columns of interactions, `fields` are those of their
+        answers. Raises ConfigError if there is nothing, or if an id is already taken by a different answer, and
+        GoldenSetError or SystemUnderTestError with the line of a broken interaction.
+        """
+        folder = path.parent if path.name == SAMPLES and (path.parent / MANIFEST).is_file() else path
+        if folder.is_dir():
+            run = RunDirectory.open(folder)
+            self.add_run(run)
+            return run
+        with disk_errors(path, hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions."):
+            self._add_file(SourceFile(path, str(path)), columns, fields)
+        return None
+
+    def add_interactions(self, interactions: Interactions) -> None:
+        """Add answers that are in memory."""
+        self._mappings.append(ColumnMapping(interactions.name, "interactions", {}))
+        for sample, response in interactions.answers:
+            self._add(sample, (response,), interactions.name)
+
+    def add_run(self, run: RunDirectory, *, only_new: bool = False) -> None:
+        """Add the answers of `run`; `only_new`: only to samples that have none yet. Raises ConfigError."""
+        self._add_records(RecordsFile(run.path / SAMPLES, whole=run.manifest.state == "finished"), only_new=only_new)
+        self._mappings += _mappings_of(run)
+
+    def add_aside(self, directory: Path) -> None:
+        """Add the answers to other samples that an attempt which was stopped has left in `directory`, if any."""
+        path = directory / ASIDE
+        if path.is_file():
+            self._add_records(RecordsFile(path, whole=False), only_new=True)
+
+    def _add_records(self, records: RecordsFile, *, only_new: bool) -> None:
+        for number, record in enumerate(records, start=1):
+            if not (only_new and record.sample.id in self._origins):
+                self._add(record.sample, record.responses, records.where(number))
+
+    def _add_file(self, source: SourceFile, columns: Mapping[str, str], fields: Fields) -> None:
+        profile = profile_rows(source, _rows(source), columns.values())
+        if not profile.rows:
+            raise source.error("contains no interactions.", hint='Expected {"question": "…", "answer": "…"} per line.')
+        reader: _InteractionReader | None = None
+        for row in _rows(source):
+            where = source.at(row.line)
+            if is_run_record(row.values):
+                record = record_from_line(json.dumps(row.values), where)
+                self._add(record.sample, record.responses, where)
+                continue
+            if reader is None:
+                reader = _InteractionReader(source, plan_columns(source, profile, columns), fields)
+                self._mappings.append(reader.mapping)
+            sample, response = reader.read(row)
+            self._add(sample, (response,), where)
+
+    def _add(self, sample: Sample, responses: tuple[Response, ...], where: str) -> None:
+        record = SampleRecord(sample, tuple(map(Answer, responses)), {})
+        line = self._redact(record_to_line(record)).encode("utf-8", "replace") + b"\n"
+        digest = hashlib.sha256(line).digest()
+        if sample.id in self._origins:
+            known_digest, known_where = self._origins[sample.id]
+            if known_digest == digest:
+                return
+            raise ConfigError(
+                f"the id '{sample.id}' is already used by another answer, at {known_where}.",
+                where=where,
+                hint="Give each interaction its own id, or none. Score runs of the same golden set one at a time, each "
+                "with its own --out.",
+            )
+        self._refuse_more(len(responses), where)
+        self._origins[sample.id] = digest, where
+        self._samples[sample.id] = sample
+        with writing_to(self._path):
+            self._file.write(line)
+
+    def _refuse_more(self, answers: int, where: str) -> None:
+        if len(self._origins) == MAX_SAMPLES:
+            raise ConfigError(
+                f"there are more than {MAX_SAMPLES:,} stored answers to score.",
+                where=where,
+                hint="Score the files one at a time, or split them, each with its own --out.",
+            )
+        if self._origins and answers != self._answers:
+            _, first_where = next(iter(self._origins.values()))
+            raise ConfigError(
+                f"has {counted(answers, 'answer')} to its question, but {first_where} has {self._answers}.",
+                where=where,
+                hint="Score runs with different --answers one at a time, each with its own --out.",
+            )
+        self._answers = answers
+
+
+class _InteractionReader:
+    """Reads rows of one file of recorded interactions."""
+
+    def __init__(self, source: SourceFile, plan: ColumnPlan, fields: Fields) -> None:
+        plan = _without_responses(plan)
+        self._source = source
+        self._fields = fields
+        self._reader = SampleReader(source, plan)
+        paths = [path for paths in plan.fields.values() for path in paths] + list(fields.paths())
+        self._used = _RESPONSE_COLUMNS | {path.partition(".")[0] for path in paths}
+        self.mapping = ColumnMapping(
+            source.name, "interactions", {name: paths[0] for name, paths in plan.fields.items()}
+        )
+
+    def read(self, row: Row) -> tuple[Sample, Response]:
+        """The sample and the response in `row`; the columns that are neither's are extra data of the response."""
+        sample = self._reader.sample(row)
+        if sample.id == derived_id(sample.question, sample.reference, sample.reference_contexts, sample.history):
+            # The same question may be asked many times: what tells two interactions apart is all that they say.
+            body = json.dumps(row.values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+            sample = replace(sample, id=f"i-{hashlib.sha256(body).hexdigest()[:16]}")
+        response = recorded_response(sample.id, row.values, self._source.at(row.line), fields=self._fields)
+        extra = {name: value for name, value in row.values.items() if name not in self._used}
+        return sample, replace(response, extra=extra)
+
+
+def _mappings_of(run: RunDirectory) -> list[ColumnMapping]:
+    return [ColumnMapping(file, "run", {}) for file in run.manifest.golden.files]
 
 
 def _rows(source: SourceFile) -> Iterator[Row]:
-    file, found = open_records(source)
+    file, records = open_records(source)
     with file:
-        for record, _, _, line in found:
+        for record, _, _, line in records:
             yield Row(record, line)
-
-
-def _lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    with open_regular(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.endswith(b"\n"):
-                yield number, line
 
 
 def _without_responses(plan: ColumnPlan) -> ColumnPlan:
     """`plan` without fields read from the columns of the answer: those are what is judged, never a reference."""
     answers = {"reference": _ANSWER_COLUMNS, "reference_contexts": _CONTEXT_COLUMNS}
-    kept = {
-        name: paths
-        for name, paths in plan.fields.items()
-        if not any(normal(path) in answers.get(name, ()) for path in paths)
-    }
-    return replace(plan, fields=kept)
+    fields = {}
+    for name, paths in plan.fields.items():
+        own = answers.get(name, frozenset())
+        if not any(normal(path) in own for path in paths):
+            fields[name] = paths
+    return replace(plan, fields=fields)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
-from ragstone.evaluation.directory import Lookup, RunDirectory
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
 from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import RunScores, means, without_drafts
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers

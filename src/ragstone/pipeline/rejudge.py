@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Cost
-from ragstone.evaluation.rescore import stored_cost
+from ragstone.evaluation.rounds.judge_stored import judge_stored, judging_cost
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import RunPlan, Session
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
@@ -120,11 +119,10 @@ async def rejudge(
     stored = plan.stored
     try:
         golden = plan.golden
-        again = session.round(golden, stored, plan.metrics, folder, answers=baseline.run.manifest.answers)
         # An answer that is the same in both runs was judged a moment ago, and is in the cache.
         same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
         different = GoldenSet(tuple(sample for sample in golden if sample.id not in same))
-        cost = stored_cost(replace(again, samples=different), session.plan.judge.settings, stored)
+        cost = judging_cost(stored, different, plan.metrics, session.plan)
         needed = f" To judge {counted(len(golden), 'answer')} takes {cost.sentence()}."
         if (obstacle := _obstacle(cost, run.manifest.cost, session)) is not None:
             return _unguarded(baseline, plan, obstacle, needed)
@@ -133,7 +131,8 @@ async def rejudge(
             f"{cost.sentence()}."
         )
         try:
-            found = await run_round(again, replace(context, system_log=None))
+            private = replace(context, system_log=None)
+            found = await judge_stored(stored, session, plan.metrics, folder, samples=golden, context=private)
         except (JudgeError, TimeLimitReached) as error:
             return _unguarded(baseline, plan, error.message, needed)
     finally:

@@ -22,9 +22,8 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
 
     Raises JudgeError, SystemUnderTestError, TimeLimitReached.
     """
-    plan, stored, own = session.plan, StoredAnswers(), run.manifest.own_answers
+    plan, stored, own = session.plan, StoredAnswers.of(run), run.manifest.own_answers
     metrics = plan.selected_metrics()
-    stored.read_run(run)
     try:
         again = session.round(
             plan.golden,

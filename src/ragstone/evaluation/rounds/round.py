@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.project_metrics import Measures, ProjectMetrics, ungraded
 from ragstone.evaluation.scoring import needed_judgements
-from ragstone.evaluation.stored import AnswersFirst, StoredAnswers, set_aside
+from ragstone.evaluation.stored import AnswerCollector, AnswersFirst
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
@@ -186,9 +186,10 @@ def _with_its_answers(this: Round, run: RunDirectory) -> Round:
     added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
     if not added and not (run.path / ASIDE).is_file():
         return replace(this, metrics=metrics)
-    set_aside(run)
-    stored = StoredAnswers()
-    stored.read_aside(run.path)
+    with closing(AnswerCollector(run.path / ASIDE)) as collector:
+        collector.add_run(run)
+        collector.add_aside(run.path)
+        stored = collector.stored()
     return replace(this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples))
 
 

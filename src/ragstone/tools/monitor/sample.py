@@ -9,7 +9,7 @@ from pathlib import Path
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rescore import rescore
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.stored import Interactions
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import Settings
@@ -25,9 +25,9 @@ async def judge_sample(window: Window, settings: Settings, context: RunContext, 
     """
     if not window.responses:
         return None
-    answers = StoredAnswers.given(f"interactions of {window.period.name}", stored_answers(window))
+    answers = Interactions(f"interactions of {window.period.name}", stored_answers(window))
     plan = run_plan(settings.having("run.out", str(out)), context, golden=GoldenSet(()), command=None)
-    rescored = await rescore(answers, replace(plan, answers=1), context)
+    rescored = await rescore([answers], replace(plan, answers=1), context)
     return rescored.run
 
 
