@@ -70,11 +70,11 @@ def refuse_nested(path: Path, out: Path) -> None:
         )
 
 
-def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
+def baseline_beside(path: Path, out: Path, *, resume: bool, writes: bool = True) -> NamedBaseline:
     """The baseline in `path` for a run that is about to be written to `out`.
 
-    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written. Raises
-    BaselineError if there is none, ConfigError if one is inside the other.
+    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written, if the
+    run `writes`. Raises BaselineError if there is none, ConfigError if one is inside the other.
     """
     refuse_nested(path, out)
     baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
@@ -92,4 +92,5 @@ def baseline_beside(path: Path, out: Path, *, resume: bool) -> NamedBaseline:
                 hint="Use another --baseline, or start over without --resume.",
             )
         return NamedBaseline(carried, is_kept=True)
-    return NamedBaseline(carry(run, out), is_kept=True, stands_in=not is_itself)
+    kept = carry(run, out) if writes else run
+    return NamedBaseline(kept, is_kept=True, stands_in=not is_itself)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.needs import refuse_conflicts
-from ragstone.evaluation.rounds.oracle import asked_again, divided, refuse_oracle
+from ragstone.evaluation.rounds.oracle import divided
 from ragstone.evaluation.rounds.project_metrics import Measures, ungraded
-from ragstone.evaluation.rounds.round import Round, refuse_without_given
-from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.rehearsal import Rehearsed, rehearsals, rehearse
+from ragstone.evaluation.rounds.round import refuse_without_given
+from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.formatting import counted, most_common, some
-from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
@@ -26,29 +24,20 @@ from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.judge.names import split_name
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.custom import FunctionMetric, RubricMetric
 from ragstone.metrics.metric import BaseMetric, Metric
-from ragstone.pipeline.baseline import NamedRun, open_baseline, refuse_nested
-from ragstone.pipeline.decide import ComparedRun, Terms, model_name_warnings, policy_for
-from ragstone.pipeline.gate import GateRequest
+from ragstone.pipeline.baseline import NamedRun
+from ragstone.pipeline.decide import ComparedRun, decide, model_name_warnings
+from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossible
 from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
-from ragstone.system.given import refuse_without_contexts
-from ragstone.system.response import (
-    GENERATION,
-    NO_TEXTS,
-    Response,
-    System,
-    SystemFailureKind,
-    takes_contexts,
-    takes_history,
-)
+from ragstone.system.response import NO_TEXTS, Response, System, takes_contexts, takes_history
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
@@ -70,16 +59,15 @@ class MetricSize:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The setup of a run, and the response to one question."""
+    """The setup of a run, and the answer to one question."""
 
     golden: GoldenSet
     policy: Policy
-    metrics: tuple[Metric, ...]
     judge: JudgeIdentity
-    entrypoint: str
-    asked: Sample
-    response: Response
+    first: Rehearsed
+    """The question of the first round."""
     estimate: CostEstimate
+    """What judging all rounds costs."""
     baseline: str | None
     resolution: str | None
     agreement: str
@@ -90,13 +78,15 @@ class CheckResult:
     warnings: tuple[str, ...] = ()
     part: str | None = None
     """Which half of the system is evaluated; None for the whole."""
-    asks: bool = True
-    """Whether the system is asked; False for recorded answers."""
-    takes_history: bool | None = None
     takes_contexts: bool | None = None
-    """Whether the entrypoint takes earlier turns, and contexts that it is given; None if that can't be known."""
+    """Whether the entrypoint takes contexts that it is given; None if that can't be known."""
     divided: tuple[str, ...] | None = None
     """The metrics that an oracle half divides; None without one."""
+
+    @property
+    def takes_history(self) -> bool | None:
+        """Whether the entrypoint takes earlier turns; None if that can't be known."""
+        return takes_history(self.first.system)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -109,97 +99,97 @@ class CheckResult:
 
 
 async def check(request: GateRequest, context: RunContext) -> CheckResult:
-    """Raise the error that a run would raise, or describe the run. Makes no judge call.
+    """Raise the error that `gate` would raise, or describe the run: the same steps, with one question a round.
 
-    The gate is rehearsed with the best scores that a run could have: what it can't decide then, it never can.
+    Makes no judge call and writes nothing. The gate is rehearsed with the best scores that a run could have: what it
+    can't decide then, it never can.
     """
-    refuse_conflicts(request.parts())
+    refuse_impossible(request)
     plan = request.run
-    golden, part, told = plan.golden, plan.system.settings.part, plan.system.settings.takes_contexts
-    policy, undrawn = policy_for(request.policy, golden)
+    refuse_foreign(plan.out)
     metrics = plan.selected_metrics()
-    refuse_without_given(golden, part)
-    if plan.oracle:
-        refuse_oracle(golden, metrics)
-    _refuse_places(request)
-    baseline, compared = None, None
-    if isinstance(request.baseline, NamedRun):
-        baseline = request.baseline.name
-        compared = ComparedRun.baseline(open_baseline(request.baseline.path))
-    before = compared.scores if compared is not None else None
-    judge = plan.judge.build(golden, None, context)
-    versions = 1 if request.base is None else 2
-    try:
-        system = plan.system.build(context)
-        first = next((sample for sample in golden if sample.history), None) or _first(golden, part)
-        response = await _ask(system, first)
-        estimate = _cost(plan, golden, metrics, versions)
-        if plan.oracle:
-            estimate = estimate.plus(await _try_oracle(system, metrics, plan, context))
-        await _call_functions(plan.metrics.measures(metrics, context), judge, first, response)
-        if request.base is not None:
-            baseline = await _ask_base(request, first)
-        unrecorded = await _unrecorded(plan.system.build(context), golden)
-        described = Round(
-            golden,
-            system,
-            judge,
-            metrics,
-            plan.metrics,
-            plan.out,
-            answers=plan.answers,
-            repeats=plan.repeats,
-            policy_hash=policy_hash(policy),
-        )
-        manifest = described.describe(context)
-        terms = Terms.of(policy, compared, context.now().date(), required=compared is not None, seed=plan.seed)
-        best = perfect_run(golden, metrics, manifest, response)
-        return CheckResult(
-            golden=golden,
-            policy=policy,
-            metrics=metrics,
-            judge=judge.identity,
-            entrypoint=system.entrypoint,
-            asked=first,
-            response=response,
-            estimate=estimate,
-            baseline=baseline,
-            sizes=tuple(_size(metric, judge, plan, response, versions) for metric in metrics),
-            rehearsal=decide_gate(
-                best, best if versions == 2 else before, terms.in_force, baseline_required=terms.baseline_required
-            ),
-            rules=tuple(_in_force(policy, best)),
-            part=part,
-            asks=system.can_be_asked_again,
-            takes_history=takes_history(system),
-            takes_contexts=takes_contexts(system) if told is None else told,
-            divided=tuple(one.info.name for one in divided(metrics)) if plan.oracle else None,
-            warnings=(
-                *undrawn,
-                *(f"{mapping.file}: {note}." for mapping in golden.mappings for note in mapping.notes),
-                *remarks(response, metrics, part),
-                *_unknown_ids(response, golden),
-                *_default_rules(policy, judge.identity),
-                *unrecorded,
-                *(
-                    line
-                    for lines in model_name_warnings(*split_name(plan.judge.settings.name), context.now().date())
-                    for line in lines
-                ),
-            ),
-            agreement=agreement_with_people(
-                judge.identity, policy.calibration, [metric.info.name for metric in metrics]
-            ),
-            resolution=_resolution(policy, before, metrics, sum(1 for _ in golden.counting()), judge.identity),
-        )
-    finally:
-        await judge.close()
+    refuse_without_given(plan.golden, plan.system.settings.part)
+    with ExitStack() as stack:
+        inputs = read(request, context, stack, writes=False)
+        session = Session(replace(plan, cached=False, resume=False), context)
+        try:
+            rehearsed = [await rehearse(one, plan) for one in rehearsals(plan, inputs.base, context)]
+            first = rehearsed[0]
+            await _call_functions(plan.metrics.measures(metrics, context), session.judge, first)
+            unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
+            return _described(inputs, session, rehearsed, unrecorded)
+        finally:
+            await session.close()
 
 
-def _cost(plan: RunPlan, golden: GoldenSet, metrics: Sequence[Metric], versions: int = 1) -> CostEstimate:
-    """What judging costs, if the system is asked in so many `versions`."""
-    answers = versions * plan.answers
-    return estimate_cost(plan.judge.settings, golden, metrics, repeats=plan.repeats, answers=answers)
+def _described(
+    inputs: GateInputs, session: Session, rehearsed: Sequence[Rehearsed], unrecorded: Sequence[str]
+) -> CheckResult:
+    plan, policy = session.plan, inputs.terms.policy
+    golden, part, metrics = plan.golden, plan.system.settings.part, plan.selected_metrics()
+    first = rehearsed[0]
+    round_ = session.round(golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy))
+    best = perfect_run(golden, metrics, round_.describe(session.context), first.response)
+    estimate = first.cost
+    for other in rehearsed[1:]:
+        estimate = estimate.plus(other.cost)
+    names = [metric.info.name for metric in metrics]
+    takes = plan.system.settings.takes_contexts
+    return CheckResult(
+        golden=golden,
+        policy=policy,
+        judge=session.judge.identity,
+        first=first,
+        estimate=estimate,
+        baseline=_baseline_name(inputs, rehearsed),
+        sizes=tuple(_size(metric, session, first.response, asked=_versions(inputs)) for metric in metrics),
+        rehearsal=_decided(inputs, best),
+        rules=tuple(_in_force(policy, best)),
+        part=part,
+        takes_contexts=takes_contexts(first.system) if takes is None else takes,
+        divided=tuple(metric.info.name for metric in divided(metrics)) if plan.oracle else None,
+        warnings=(*_warnings(inputs, session, first), *unrecorded, *_name_warnings(session)),
+        agreement=agreement_with_people(session.judge.identity, policy.calibration, names),
+        resolution=_resolution(inputs, names, session.judge.identity),
+    )
+
+
+def _decided(inputs: GateInputs, best: RunScores) -> GateVerdict:
+    """The verdict on the perfect run `best`; the base commit's would be as good."""
+    current = ComparedRun(best)
+    baseline = inputs.terms.baseline if inputs.base is None else current
+    return decide(current, replace(inputs.terms, baseline=baseline, baseline_required=inputs.baseline is not None))
+
+
+def _baseline_name(inputs: GateInputs, rehearsed: Sequence[Rehearsed]) -> str | None:
+    if inputs.base is not None:
+        beside = rehearsed[1]
+        contexts = counted(len(beside.response.contexts), "context")
+        return f"{inputs.base.name}, asked in the same job: answered '{beside.sample.id}' with {contexts}"
+    named = inputs.request.baseline
+    return named.name if isinstance(named, NamedRun) else None
+
+
+def _versions(inputs: GateInputs) -> int:
+    """How many versions of the system are asked."""
+    return 1 if inputs.base is None else 2
+
+
+def _warnings(inputs: GateInputs, session: Session, first: Rehearsed) -> Iterator[str]:
+    plan = session.plan
+    yield from inputs.warnings
+    for mapping in plan.golden.mappings:
+        for note in mapping.notes:
+            yield f"{mapping.file}: {note}."
+    yield from remarks(first.response, plan.selected_metrics(), plan.system.settings.part)
+    yield from _unknown_ids(first.response, plan.golden)
+    yield from _default_rules(inputs.terms.policy, session.judge.identity)
+
+
+def _name_warnings(session: Session) -> Iterator[str]:
+    provider, model = split_name(session.plan.judge.settings.name)
+    for lines in model_name_warnings(provider, model, session.context.now().date()):
+        yield from lines
 
 
 def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
@@ -210,9 +200,11 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
             yield rule
 
 
-def _size(metric: Metric, judge: Judge, plan: RunPlan, response: Response, versions: int) -> MetricSize:
+def _size(metric: Metric, session: Session, response: Response, *, asked: int) -> MetricSize:
+    """The size of `metric`, whose answers come from so many versions of the system."""
+    plan, judge = session.plan, session.judge
     name, golden = metric.info.name, plan.golden
-    excuses = [found.reason for sample in golden if (found := metric.excuse(sample)) is not None]
+    excuses = [excuse.reason for sample in golden if (excuse := metric.excuse(sample)) is not None]
     kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
     needs = ", ".join(str(kind).replace("_", " ") for kind in kinds) or "no judge"
     if isinstance(metric, FunctionMetric):
@@ -223,30 +215,10 @@ def _size(metric: Metric, judge: Judge, plan: RunPlan, response: Response, versi
         excuses = [NO_MODEL.format(judge.identity.label())] * len(golden)
     if response.without_texts and isinstance(metric, BaseMetric) and metric.reads_texts:
         excuses = [NO_TEXTS] * len(golden)
-    excuse = most_common(excuses) if excuses else None
-    return MetricSize(name, len(golden) - len(excuses), needs, _cost(plan, golden, [metric], versions), excuse)
-
-
-def _first(golden: GoldenSet, part: str | None) -> Sample:
-    """The first sample; for generation alone, the first with contexts to give."""
-    given = (sample for sample in golden if sample.reference_contexts)
-    return (next(given, None) if part == GENERATION else None) or next(iter(golden))
-
-
-async def _try_oracle(system: System, metrics: Sequence[Metric], plan: RunPlan, context: RunContext) -> CostEstimate:
-    """What judging an oracle half costs; `system`, which was started, takes contexts, and answers one question so."""
-    refuse_without_contexts(system, plan.system.settings.takes_contexts, "--oracle")
-    given = asked_again(plan.golden)
-    await _ask(plan.system.of_part("generation").build(context), next(iter(given)))
-    return _cost(plan, given, divided(metrics))
-
-
-def _refuse_places(request: GateRequest) -> None:
-    """Raise the error of a run that can't write its directory, or use it and the baseline together."""
-    out = request.run.out
-    refuse_foreign(out)
-    if isinstance(request.baseline, NamedRun):
-        refuse_nested(request.baseline.path, out)
+    answers = asked * plan.answers
+    cost = estimate_cost(plan.judge.settings, golden, [metric], repeats=plan.repeats, answers=answers)
+    why = most_common(excuses) if excuses else None
+    return MetricSize(name, len(golden) - len(excuses), needs, cost, why)
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
@@ -305,28 +277,9 @@ def _is_json(text: str) -> bool:
         return False
 
 
-async def _ask(system: System, sample: Sample) -> Response:
-    """The answer of `system`, which is started and closed. Raises SystemUnderTestError if there is none."""
-    try:
-        await system.start()
-        response = await system.ask(sample)
-    finally:
-        await system.close()
-    if response.failure is not None:
-        raise SystemUnderTestError(
-            f"the entrypoint failed on the first question ({sample.id}): "
-            f"{response.failure.kind}: {response.failure.message}"
-            + (f"\n{response.failure.detail}" if response.failure.detail else ""),
-            where=system.entrypoint,
-            hint="Fix the system, or raise timeout_s in [system] if it needs longer."
-            if response.failure.kind is SystemFailureKind.TIMEOUT
-            else "Fix the system; it is asked like this for each sample.",
-        )
-    return response
-
-
-async def _call_functions(measures: Measures, judge: Judge, sample: Sample, response: Response) -> None:
+async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) -> None:
     """Call the functions of custom metrics once. Raises SystemUnderTestError for one that fails."""
+    sample, response = first.sample, first.response
     try:
         await measures.start()
         for name in measures.functions:
@@ -342,29 +295,15 @@ async def _call_functions(measures: Measures, judge: Judge, sample: Sample, resp
         await measures.close()
 
 
-async def _ask_base(request: GateRequest, sample: Sample) -> str:
-    """The base commit in words, after asking its system too."""
-    with ExitStack() as stack:
-        base = request.base
-        assert base is not None  # noqa: S101 - for the type checker
-        base = base if isinstance(base, BaseSystem) else stack.enter_context(base())
-        try:
-            response = await _ask(base.make(), sample)
-        except SystemUnderTestError as error:
-            raise at_base(error, base) from None
-        contexts = counted(len(response.contexts), "context")
-        return f"{base.name}, asked in the same job: answered '{sample.id}' with {contexts}"
-
-
-def _resolution(
-    policy: Policy, before: RunScores | None, metrics: tuple[Metric, ...], samples: int, judge: JudgeIdentity
-) -> str | None:
+def _resolution(inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity) -> str | None:
     """The drop that this number of samples detects, using the baseline's scores or else typical variances."""
+    policy, baseline = inputs.terms.policy, inputs.terms.baseline
+    samples = sum(1 for _ in inputs.request.run.golden.counting())
     if policy.gate.decision != "evidence" or not samples:
         return None
+    before = None if baseline is None else baseline.scores
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
-    measured = {metric.info.name for metric in metrics}
-    rules = tuple(rule for rule in as_judged(rules, policy, offline=judge.offline) if rule.metric in measured)
-    found = sights(rules, policy, before, samples=samples)
-    sentences = (resolution(found), needed_questions(samples))
+    judged_rules = as_judged(rules, policy, offline=judge.offline)
+    measured = tuple(rule for rule in judged_rules if rule.metric in metrics)
+    sentences = (resolution(sights(measured, policy, before, samples=samples)), needed_questions(samples))
     return " ".join(sentence for sentence in sentences if sentence) or None

@@ -155,10 +155,7 @@ async def gate(
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     plan = request.run
-    refuse_conflicts(request.parts())
-    _refuse_confirming(request.policy)
-    if plan.oracle:
-        refuse_oracle(plan.golden, plan.selected_metrics())
+    refuse_impossible(request)
     with ExitStack() as stack:
         stack.enter_context(run_lock(plan.out))
         private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-")))
@@ -169,8 +166,12 @@ async def gate(
         return write(inputs, evaluated, decided, context, formats)
 
 
-def _refuse_confirming(policy: Policy) -> None:
-    """Raise ConfigError if the policy confirms in a way that the run can't be decided."""
+def refuse_impossible(request: GateRequest) -> None:
+    """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or have nothing to tell."""
+    refuse_conflicts(request.parts())
+    plan, policy = request.run, request.policy
+    if plan.oracle:
+        refuse_oracle(plan.golden, plan.selected_metrics())
     if policy.gate.asks_to_confirm and policy.gate.decision != "evidence":
         raise ConfigError(
             f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
@@ -182,14 +183,15 @@ def _refuse_confirming(policy: Policy) -> None:
 # -- read --------------------------------------------------------------------------------------------------------------
 
 
-def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInputs:
-    """What the run is compared with. The run directory is locked: a baseline in it is moved to its own folder.
+def read(request: GateRequest, context: RunContext, stack: ExitStack, *, writes: bool = True) -> GateInputs:
+    """What the run is compared with. The run directory is locked: a baseline in it is moved to its own folder,
+    if the run `writes`.
 
     A base commit stays checked out until `stack` ends. Raises BaselineError, ConfigError.
     """
     plan, baseline, role, notes = request.run, request.baseline, request.role, request.notes
     if isinstance(baseline, NamedRun):
-        found = baseline_beside(baseline.path, plan.out, resume=plan.resume)
+        found = baseline_beside(baseline.path, plan.out, resume=plan.resume, writes=writes)
         role = replace(role, carries=found.is_kept)
         if found.stands_in:
             notes = (*notes, _STANDS_IN.format(baseline.name))

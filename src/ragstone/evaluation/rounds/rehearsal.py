@@ -1,0 +1,96 @@
+"""A dry run of the rounds of a run: each asks its system one question, as it would ask them all, and judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ragstone.errors import SystemUnderTestError
+from ragstone.evaluation.rounds import needs
+from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
+from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.oracle import asked_again, divided
+from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.metrics.metric import Metric
+from ragstone.system.given import refuse_without_contexts
+from ragstone.system.response import Response, System, SystemFailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """One question of a round: which samples it asks of which system (not yet started), for which metrics.
+
+    `accepts` is called with the system when it has answered, and `blames` words its error.
+    """
+
+    system: System
+    samples: GoldenSet
+    metrics: Sequence[Metric]
+    accepts: Callable[[System], None] = lambda _system: None
+    blames: Callable[[SystemUnderTestError], SystemUnderTestError] = lambda error: error
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The question and its answer, the system, closed again, and what judging the round costs at most."""
+
+    system: System
+    sample: Sample
+    response: Response
+    cost: CostEstimate
+
+
+def rehearsals(plan: RunPlan, base: BaseSystem | None, context: RunContext) -> Iterator[Rehearsal]:
+    """What each round of `plan` asks, the first one first. Raises ConfigError."""
+    metrics = plan.selected_metrics()
+    accepts: Callable[[System], None] = lambda _system: None  # noqa: E731
+    if plan.oracle:
+        declared = plan.system.settings.takes_contexts
+        accepts = partial(refuse_without_contexts, declared=declared, why=needs.ORACLE.name)
+    yield Rehearsal(plan.system.build(context), plan.golden, metrics, accepts)
+    if base is not None:
+        yield Rehearsal(base.make(), plan.golden, metrics, blames=partial(at_base, base=base))
+    if plan.oracle:
+        generation = plan.system.of_part("generation")
+        yield Rehearsal(generation.build(context), asked_again(plan.golden), divided(metrics))
+
+
+async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
+    """Ask the system one question, of a conversation if there is one. Raises SystemUnderTestError without an answer."""
+    samples = list(this.samples)
+    # Where contexts are given, a sample without any shows nothing.
+    with_contexts = [sample for sample in samples if sample.reference_contexts]
+    if plan.system.settings.part == "generation" and with_contexts:
+        samples = with_contexts
+    conversations = [sample for sample in this.samples if sample.history]
+    sample = (conversations or samples)[0]
+    try:
+        response = await _answer(this.system, sample)
+        this.accepts(this.system)
+    except SystemUnderTestError as error:
+        raise this.blames(error) from None
+    cost = estimate_cost(plan.judge.settings, this.samples, this.metrics, repeats=plan.repeats, answers=plan.answers)
+    return Rehearsed(this.system, sample, response, cost)
+
+
+async def _answer(system: System, sample: Sample) -> Response:
+    try:
+        await system.start()
+        response = await system.ask(sample)
+    finally:
+        await system.close()
+    failure = response.failure
+    if failure is None:
+        return response
+    hint = "Fix the system; it is asked like this for each sample."
+    if failure.kind is SystemFailureKind.TIMEOUT:
+        hint = "Fix the system, or raise timeout_s in [system] if it needs longer."
+    detail = f"\n{failure.detail}" if failure.detail else ""
+    raise SystemUnderTestError(
+        f"the entrypoint failed on the first question ({sample.id}): {failure.kind}: {failure.message}{detail}",
+        where=system.entrypoint,
+        hint=hint,
+    )
