@@ -67,7 +67,6 @@ class WorkerMessage(_Wire):
 
 
 class Ready(_Wire):
-    python: str
     rss_bytes: int | None = None
     accepts: list[str] = []
 

@@ -256,7 +256,6 @@ def main() -> NoReturn:
     except BaseException as error:
         link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
         os._exit(1)
-    version = ".".join(str(number) for number in sys.version_info[:3])
-    link.send({"ready": {"python": version, "rss_bytes": _own_rss_bytes(), "accepts": service.accepts}})
+    link.send({"ready": {"rss_bytes": _own_rss_bytes(), "accepts": service.accepts}})
     service.serve()
     sys.exit(0)

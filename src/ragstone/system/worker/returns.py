@@ -486,22 +486,23 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
         return value[path]
     if "[" in path:
         path = re.sub(r"\[(\d*)\]", lambda match: f".{match[1] or '*'}", path).lstrip(".")
-    head, _, tail = path.partition(".")
-    if isinstance(value, (list, tuple)) and head == "*":
+    name, _, tail = path.partition(".")
+    if isinstance(value, (list, tuple)) and name == "*":
         return [at_path(item, tail) if tail else item for item in value]
-    inner = _child(value, head)
-    if inner is _ABSENT:
+    child = _child(value, name)
+    if child is _ABSENT:
         return absent
-    return at_path(inner, tail, absent) if tail else inner
+    return at_path(child, tail, absent) if tail else child
 
 
 def _child(value: object, name: str) -> object:
     """The value under one part of a path, _ABSENT if there is none."""
     if isinstance(value, Mapping):
-        return value[name] if name in value else _ABSENT  # noqa: SIM401
+        return value.get(name, _ABSENT)
     if isinstance(value, (list, tuple)) and name.isdecimal():
-        return value[int(name)] if int(name) < len(value) else _ABSENT
-    child = None if name.startswith("_") or isinstance(value, (str, bytes)) else get(value, name)
+        items = value[int(name) :]
+        return items[0] if items else _ABSENT
+    child = None if name.startswith("_") else get(value, name)
     return _ABSENT if child is None or inspect.ismethod(child) else child
 
 
