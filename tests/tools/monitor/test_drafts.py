@@ -44,7 +44,7 @@ def test_bad_feedback_and_low_scores_become_drafts_with_provenance_and_without_t
     assert "1 bad feedback, 1 low faithfulness" in text
 
 
-def test_personal_data_is_replaced_and_the_draft_says_so(tmp_path: Path) -> None:
+def test_personal_data_is_replaced(tmp_path: Path) -> None:
     chat = [
         {"role": "user", "content": "I am anna@example.com."},
         {"role": "assistant", "content": "Hello!"},
@@ -55,7 +55,6 @@ def test_personal_data_is_replaced_and_the_draft_says_so(tmp_path: Path) -> None
     (draft,) = drafts_in(tmp_path)
     assert draft.question == "Send order 4711-0815 to [phone], ***"
     assert draft.history == (Turn("user", "I am [email]."), Turn("assistant", "Hello!"))
-    assert (draft.provenance or "").endswith("; replaced: 1 e-mail address, 1 phone number")
 
 
 def test_a_second_job_adds_nothing_and_what_was_reviewed_stays_byte_for_byte(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples, invalid_sample
 from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.monitor.interactions import Interaction
-from ragstone.tools.monitor.personal import replacements, strip
+from ragstone.tools.monitor.personal import strip
 from ragstone.tools.monitor.window import Window, is_bad
 
 MAX_DRAFTS = 10
@@ -104,24 +104,14 @@ def bad_answers(
 
 
 def _draft(interaction: Interaction, reasons: Sequence[str], window: str, redact: Callable[[str], str]) -> Sample:
-    replaced = Counter[str]()
-
-    def clean(text: str) -> str:
-        stripped = strip(redact(text))
-        replaced.update(stripped.counts)
-        return stripped.text
-
-    question = clean(interaction.question or "")
-    history = tuple(replace(turn, text=clean(turn.text)) for turn in interaction.history)
-    kinds = [replacements(kind, count) for kind, count in sorted(replaced.items())]
-    origin = f"ragstone monitor {__version__}, window {window}, interaction {interaction.key}"
+    history = tuple(replace(turn, text=strip(redact(turn.text))) for turn in interaction.history)
     return Sample(
         id=f"production-{interaction.key[:12]}",
-        question=question,
+        question=strip(redact(interaction.question or "")),
         history=history,
         tags=("production", *reasons),
         review=Review("draft"),
-        provenance=f"{origin}; replaced: {', '.join(kinds)}" if kinds else origin,
+        provenance=f"ragstone monitor {__version__}, window {window}, interaction {interaction.key}",
     )
 
 

@@ -4,61 +4,37 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ragstone.files import read_table
-from ragstone.formatting import counted
 
 _RULES = read_table("personal.toml", __package__)
 _PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}
 _MIN_WHOLE = 10
 _CUE_WIDTH = 48
 
-KINDS: Mapping[str, str] = _RULES["kinds"]
-"""What a placeholder stands for, in the order in which the rules are used."""
 
-
-@dataclass(frozen=True, slots=True)
-class Stripped:
-    """A text with placeholders, and how many replacements were made, by the name of the placeholder."""
-
-    text: str
-    counts: Counter[str]
-
-
-def strip(text: str) -> Stripped:
-    """Replace personal data in `text`.
+def strip(text: str) -> str:
+    """`text` with personal data replaced.
 
     Addresses are found by their form, IBANs and card numbers also by their check digits, phone numbers by how they are
     grouped and by the words before them.
     """
-    counts: Counter[str] = Counter()
-
-    def put(kind: str) -> str:
-        counts[kind] += 1
-        return f"[{kind}]"
-
-    text = _PATTERN["email"].sub(lambda _: put("email"), text)
-    text = _PATTERN["iban"].sub(lambda found: _iban(found, put), text)
-    text = _PATTERN["digit_run"].sub(lambda found: _cards(found.group(), put), text)
-    text = _PATTERN["phone_cue"].sub(
-        lambda found: found.group()[: found.start("number") - found.start()] + put("phone"), text
-    )
-    text = _PATTERN["phone"].sub(lambda found: put("phone") if _is_phone(found) else found.group(), text)
+    text = _PATTERN["email"].sub("[email]", text)
+    text = _PATTERN["iban"].sub(_iban, text)
+    text = _PATTERN["digit_run"].sub(_cards, text)
+    text = _PATTERN["phone_cue"].sub(_after_cue, text)
+    text = _PATTERN["phone"].sub(lambda found: "[phone]" if _is_phone(found) else found.group(), text)
     for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
-        text = pattern.sub(lambda found: put("ip") if _is_address(found) else found.group(), text)
-    return Stripped(text, counts)
+        text = pattern.sub(lambda found: "[ip]" if _is_address(found) else found.group(), text)
+    return text
 
 
-def replacements(name: str, count: int) -> str:
-    """How many were replaced by one placeholder, such as "2 phone numbers"."""
-    kind = KINDS[name]
-    return counted(count, kind, f"{kind}{'es' if kind.endswith('s') else 's'}")
+def _after_cue(found: re.Match[str]) -> str:
+    """The words before a phone number, which is replaced."""
+    return found.group()[: found.start("number") - found.start()] + "[phone]"
 
 
-def _iban(found: re.Match[str], put: Callable[[str], str]) -> str:
+def _iban(found: re.Match[str]) -> str:
     """The text with the IBAN that it begins with replaced; what follows may be words."""
     text = found.group()
     for end in range(len(text), 14, -1):
@@ -69,12 +45,13 @@ def _iban(found: re.Match[str], put: Callable[[str], str]) -> str:
             15 <= len(compact) <= 34
             and int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])) % 97 == 1
         ):
-            return put("iban") + text[end:]
+            return "[iban]" + text[end:]
     return text
 
 
-def _cards(text: str, put: Callable[[str], str]) -> str:
+def _cards(found: re.Match[str]) -> str:
     """A run of digits and separators, with the card numbers in it replaced; other numbers may stand beside them."""
+    text = found.group()
     places = [at for at, sign in enumerate(text) if sign.isdigit()]
     digits = "".join(str(int(text[at])) for at in places)
     kept, done, first = [], 0, 0
@@ -85,7 +62,7 @@ def _cards(text: str, put: Callable[[str], str]) -> str:
             ends = last + 1 == len(digits) or places[last + 1] - places[last] > 1
             number = digits[first : last + 1]
             if ends and _PATTERN["card"].fullmatch(number) and _luhn(number):
-                kept += [text[done : places[first]], put("card")]
+                kept += [text[done : places[first]], "[card]"]
                 done, first = places[last] + 1, last
                 break
         first += 1

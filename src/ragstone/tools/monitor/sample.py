@@ -34,6 +34,6 @@ async def judge_sample(window: Window, settings: Settings, context: RunContext, 
 def stored_answers(window: Window) -> Iterator[tuple[Sample, Response]]:
     """The sample of `window`, without personal data that a rule finds."""
     for key, response in window.responses.items():
-        sample = Sample(key, strip(window.interactions[key].question or "").text)
-        contexts = tuple(replace(context, text=strip(context.text).text) for context in response.contexts)
-        yield sample, replace(response, answer=strip(response.answer).text, contexts=contexts)
+        sample = Sample(key, strip(window.interactions[key].question or ""))
+        contexts = tuple(replace(context, text=strip(context.text)) for context in response.contexts)
+        yield sample, replace(response, answer=strip(response.answer), contexts=contexts)
