@@ -12,7 +12,6 @@ from ragstone.cli.context import run_context, run_to_end
 from ragstone.cli.options import (
     CONFIG,
     OUTPUT,
-    POLICY,
     SCORING,
     option,
     output_format,
@@ -42,7 +41,7 @@ _FORMATS = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}
 @option("--history", value="FILE", help="The history  [default: [run] history in ragstone.toml, else in --out]")
 @option("--out", value="DIR", default=Path("ragstone-monitored"), help="Folder for the runs of the judged samples.")
 @option("--drafts", value="FILE", help="Add bad answers, as drafts of golden samples, to this JSON Lines file.")
-@with_options((CONFIG, POLICY), SCORING)
+@with_options((CONFIG, setting("thresholds")), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those that need no reference]")
 @output_format("text", "md", "json", what="Report format.")
 @OUTPUT

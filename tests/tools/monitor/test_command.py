@@ -49,6 +49,21 @@ def test_the_policy_and_the_history_of_the_project_are_used(project: Path) -> No
     assert not (project / "ragstone-monitored").exists()
 
 
+def test_columns_are_mapped_by_the_policy_that_is_named(project: Path) -> None:
+    records = [{"at": "2026-10-01T10:00:00Z", "body": {"q": "How long?"}, "stars": stars} for stars in (1, 2, 4, 5)]
+    (project / "log.jsonl").write_text(json.dumps(records), encoding="utf-8")
+    columns = '{ timestamp = "at", question = "body.q", feedback = "stars" }'
+    (project / "other.toml").write_text(f"[monitor]\ncolumns = {columns}\ngood_feedback = 4\n", encoding="utf-8")
+    done = monitor(project, "--until", "2026-10-02", "--thresholds", "other.toml", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["window"]["figures"]
+    assert figures == {
+        "questions": {"value": 4.0, "n": 0},
+        "errors": {"value": 0.0, "n": 4},
+        "bad_feedback": {"value": 0.5, "n": 4},
+    }
+
+
 def test_an_earlier_window_can_be_had(project: Path) -> None:
     done = monitor(project, "--until", "2026-10-02", "--format", "json")
     assert done.returncode == 0, done.stderr
