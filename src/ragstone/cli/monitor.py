@@ -26,10 +26,8 @@ from ragstone.judge.providers import find_provider
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.notify import NOTIFY, notify
 from ragstone.tools.monitor.monitor import MonitorPlan, monitor
-from ragstone.tools.monitor.report import headline, monitor_json, monitor_markdown, monitor_text
+from ragstone.tools.monitor.report import headline, monitor_markdown, monitor_text
 from ragstone.tools.monitor.window import period_before
-
-_FORMATS = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}
 
 
 @click.command(name="monitor")
@@ -43,7 +41,7 @@ _FORMATS = {"text": monitor_text, "md": monitor_markdown, "json": monitor_json}
 @option("--drafts", value="FILE", help="Add bad answers, as drafts of golden samples, to this JSON Lines file.")
 @with_options((CONFIG, setting("thresholds")), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those that need no reference]")
-@output_format("text", "md", "json", what="Report format.")
+@output_format("text", "md", what="Report format.")
 @OUTPUT
 def command(
     logs: tuple[str, ...],
@@ -83,7 +81,7 @@ def command(
                 "rules find."
             )
         monitored = run_to_end(monitor(plan, settings, context))
-        text = context.redact(_FORMATS[form](monitored))
+        text = context.redact((monitor_text if form == "text" else monitor_markdown)(monitored))
         address = os.environ.get(NOTIFY, "").strip()
         if address and monitored.verdict.exit_code:
             problem = notify(address, context.redact(headline(monitored)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
 from ragstone.tools.monitor.findings import MIN_WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
-from ragstone.tools.monitor.report import monitor_json, monitor_markdown, monitor_text
+from ragstone.tools.monitor.report import monitor_markdown, monitor_text
 from tests.tools.monitor.production import ANSWER, SOURCE, WRONG, logged, values, watch, write
 
 JUDGED: dict[str, Any] = {"monitor": {"sample": 20}}
@@ -148,9 +147,9 @@ def test_nothing_is_compared_across_judges_and_lengths(tmp_path: Path) -> None:
     text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
     key = read_history(tmp_path / "history.jsonl").windows[0].judge_key
     (tmp_path / "history.jsonl").write_text(text.replace(key, "0" * 16), encoding="utf-8")
-    before = json.loads(monitor_json(watch(tmp_path, log, day=2, policy=JUDGED)))["before"]
-    assert before["questions"] == 40
-    assert before["faithfulness"] is None
+    before = watch(tmp_path, log, day=2, policy=JUDGED).before
+    assert before["questions"] == [40]
+    assert before["faithfulness"] == []
     assert watch(tmp_path, log, day=3, since="12h").before["questions"] == []
 
 
@@ -163,13 +162,11 @@ def test_a_window_without_a_question_is_a_warning(tmp_path: Path) -> None:
 def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: Path) -> None:
     log = write(tmp_path / "a|b.jsonl", day_of(0, 60, wrong=0.5, error="Timeout", latency_ms=100))
     monitored = watch(tmp_path, log, policy=JUDGED)
-    text, markdown, document = monitor_text(monitored), monitor_markdown(monitored), json.loads(monitor_json(monitored))
+    text, markdown = monitor_text(monitored), monitor_markdown(monitored)
     assert text.startswith("❌ 2026-10-01: errors: 100 % of 60 answers, and at most 2 % is allowed.\nALERT: errors")
     assert markdown.startswith("## ❌ 2026-10-01")
     assert "- **ALERT**: errors" in markdown
     assert "| Faithfulness |" in markdown
-    assert document["findings"][0]["about"] == "errors"
-    assert document["window"]["figures"]["errors"] == {"value": 1.0, "n": 60}
-    for report in (text, markdown, json.dumps(document)):
+    for report in (text, markdown):
         assert "shoes" not in report.lower()
         assert "bananas" not in report.lower()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ragstone._version import __version__
@@ -27,18 +27,7 @@ from ragstone.tools.monitor.window import Window, is_bad
 MAX_DRAFTS = 10
 """For each reason, per window."""
 
-
-@dataclass(frozen=True, slots=True)
-class Drafts:
-    """What became of the bad answers of a window: how many drafts were `written` to `file`, and for which reasons.
-
-    `left_out` are nearly the same as a sample or another draft, or no valid sample.
-    """
-
-    file: str
-    written: int
-    reasons: Mapping[str, int]
-    left_out: int
+LEFT_OUT = "bad answers left out, nearly the same as a sample or another draft, or no valid sample"
 
 
 def read_samples(file: Path, settings: Settings) -> Sequence[Sample]:
@@ -64,9 +53,10 @@ def add_drafts(
     scores: RunScores | None,
     policy: Policy,
     redact: Callable[[str], str],
-) -> Drafts:
+) -> Counter[str]:
     """Add the bad answers of `window` to `file`, unless they repeat one of `samples`: what is in it stays as it is.
 
+    Returns what became of how many.
     There is no reference: the answer was bad, so the right one is for the reviewer to write.
     """
     ids = {sample.id for sample in samples}
@@ -77,8 +67,7 @@ def add_drafts(
     new = [draft for place, draft in enumerate(valid) if place not in repeated]
     if new:
         _append(file, new)
-    reasons = Counter(tag for draft in new for tag in draft.tags[1:])
-    return Drafts(str(file), len(new), dict(reasons.most_common()), len(drafts) - len(new))
+    return Counter({f"drafts added to {file}": len(new), LEFT_OUT: len(drafts) - len(new)})
 
 
 def bad_answers(

@@ -199,10 +199,11 @@ def _changed(quantity: Quantity, error_rate: float) -> Iterator[Check]:
 
 def _verdict(findings: Sequence[Finding]) -> GateVerdict:
     """The verdict over `findings`, which are all that is not as it should be."""
-    for level, status in ((Level.FAILURE, Status.FAIL), (Level.ERROR, Status.ERROR)):
-        texts = [finding.text for finding in findings if finding.level is level]
-        if texts:
-            more = f" And {counted(len(texts) - 1, 'more alert')}." if len(texts) > 1 else ""
-            return GateVerdict(status, f"{texts[0]}{more}", tuple(findings))
+    failures = [finding for finding in findings if finding.level is Level.FAILURE]
+    blocking = failures or [finding for finding in findings if finding.level is Level.ERROR]
+    if blocking:
+        more = f" And {counted(len(blocking) - 1, 'more alert')}." if len(blocking) > 1 else ""
+        status = Status.FAIL if failures else Status.ERROR
+        return GateVerdict(status, f"{blocking[0].text}{more}", tuple(findings))
     warnings = sum(finding.level is Level.WARNING for finding in findings)
     return GateVerdict(Status.PASS, f"no alert, {counted(warnings, 'warning')}.", tuple(findings))

@@ -44,9 +44,7 @@ class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
 
 
 def _label(value: object) -> str:
-    """A short text on one line, of a list the first one."""
-    if isinstance(value, list) and value:
-        value = value[0]
+    """A short text on one line."""
     text = str(value).encode("utf-8", "replace").decode("utf-8")
     return " ".join(text.split())[:_MAX_LABEL]
 

@@ -16,7 +16,7 @@ from ragstone.history.file import read_history, write_history
 from ragstone.history.lines import FigurePart, RunLine, WindowPart
 from ragstone.pipeline.history import damage, line_of, trimmed
 from ragstone.settings.settings import Settings
-from ragstone.tools.monitor.drafts import Drafts, add_drafts, read_samples
+from ragstone.tools.monitor.drafts import add_drafts, read_samples
 from ragstone.tools.monitor.findings import judge_window, values_before
 from ragstone.tools.monitor.logs import log_files
 from ragstone.tools.monitor.sample import judge_sample
@@ -43,7 +43,7 @@ class MonitorPlan:
 class Monitored:
     """A window, by its line of the history, the verdict on it, and the values that it is compared with, by figure.
 
-    `counts` says how often what was read of the logs.
+    `counts` says how often what was read of the logs, and drafted.
     """
 
     name: str
@@ -53,7 +53,6 @@ class Monitored:
     counts: Mapping[str, int]
     notes: Sequence[str]
     run: RunDirectory | None = None
-    drafts: Drafts | None = None
 
 
 async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) -> Monitored:
@@ -74,11 +73,10 @@ async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) ->
     failed = {check.metric: None for check in verdict.checks if check.status is Status.FAIL}
     alerted = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
     line = line.model_copy(update={"verdict": verdict.status.value, "window": alerted})
-    drafts = None
     if plan.drafts is not None and samples is not None:
-        drafts = add_drafts(plan.drafts, samples, window, scores, policy, context.redact)
+        counts += add_drafts(plan.drafts, samples, window, scores, policy, context.redact)
     write_history(plan.history, trimmed(history.with_run(line, None), policy))
-    return Monitored(plan.period.name, line, verdict, before, counts, tuple(damage(history)), run, drafts)
+    return Monitored(plan.period.name, line, verdict, before, counts, tuple(damage(history)), run)
 
 
 def _line(window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy) -> RunLine:

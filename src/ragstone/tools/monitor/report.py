@@ -1,15 +1,13 @@
-"""What was found in a window, as text, Markdown and JSON. No text of an interaction is in it."""
+"""What was found in a window, as text and Markdown. No text of an interaction is in it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
 from ragstone.gate.findings import Finding, Level
-from ragstone.report.escape import encodable, markdown_inline
+from ragstone.report.escape import markdown_inline
 from ragstone.report.templates import render_text_template
 from ragstone.tools.monitor.findings import WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
@@ -27,17 +25,8 @@ def headline(monitored: Monitored) -> str:
     return f"{_ICONS[monitored.line.verdict]} {monitored.name}: {monitored.verdict.reason}"
 
 
-def monitor_text(monitored: Monitored) -> str:
-    """For a terminal or a log."""
-    return _rendered(monitored, "monitor.txt.j2")
-
-
-def monitor_markdown(monitored: Monitored) -> str:
-    """For a job summary or an issue."""
-    return _rendered(monitored, "monitor.md.j2")
-
-
-def _rendered(monitored: Monitored, template: str) -> str:
+def monitor_text(monitored: Monitored, template: str = "monitor.txt.j2") -> str:
+    """For a terminal or a log, or by another template of this package."""
     text = render_text_template(
         template,
         __package__,
@@ -53,6 +42,11 @@ def _rendered(monitored: Monitored, template: str) -> str:
     return f"{text}\n"
 
 
+def monitor_markdown(monitored: Monitored) -> str:
+    """For a job summary or an issue."""
+    return monitor_text(monitored, "monitor.md.j2")
+
+
 def _findings(monitored: Monitored) -> list[Finding]:
     """The findings, the most important first."""
     order = list(_MARKS)
@@ -63,18 +57,3 @@ def _rows(monitored: Monitored) -> Iterator[Row]:
     for name, part in monitored.line.figures.items():
         before = monitored.before[name][-WINDOWS:]
         yield name, part.value, float(np.mean(before)) if before else None
-
-
-def monitor_json(monitored: Monitored) -> str:
-    findings = [{"level": one.level.value, "about": one.where, "text": one.text} for one in _findings(monitored)]
-    body = {
-        "schema_version": 1,
-        **monitored.line.model_dump(mode="json", include={"time", "verdict", "judge", "window"}),
-        "reason": monitored.verdict.reason,
-        "findings": findings,
-        "before": {name: mean for name, _, mean in _rows(monitored)},
-        "read": monitored.counts,
-        "drafts": monitored.drafts and asdict(monitored.drafts),
-        "run": monitored.run and str(monitored.run.path),
-    }
-    return json.dumps(encodable(body), ensure_ascii=False, indent=2, allow_nan=False) + "\n"

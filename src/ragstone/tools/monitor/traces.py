@@ -40,18 +40,13 @@ class _Attribute(_Part):
     value: dict[str, Any] = Field(default_factory=dict)
 
 
-class _Status(_Part):
-    code: int | str = 0
-    message: str = ""
-
-
 class _Span(_Part):
     trace: str = Field(alias="traceId")
     id: str = Field(alias="spanId")
     parent: str = Field(default="", alias="parentSpanId")
     start: _Nanoseconds = Field(alias="startTimeUnixNano")
     end: _Nanoseconds = Field(alias="endTimeUnixNano")
-    status: _Status = _Status()
+    status: dict[str, Any] = Field(default_factory=dict)
     pairs: tuple[_Attribute, ...] = Field(default=(), alias="attributes")
 
     @property
@@ -105,7 +100,6 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     root = next((span for span in spans if span.parent not in ids), spans[0])
     attributes = [root.attributes, *(span.attributes for span in spans if span is not root)]
     newest_first = [attributes[0], *attributes[:0:-1]]
-    is_failure = root.status.code in (2, "STATUS_CODE_ERROR")
     record = {
         "id": root.trace,
         "timestamp": root.start / 1e9,
@@ -114,7 +108,7 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
         "latency_s": (root.end - root.start) / 1e9,
         "user_id": _first(attributes, "user.id", "enduser.id"),
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
-        "error": is_failure and (root.status.message or True),
+        "error": root.status.get("code") in (2, "STATUS_CODE_ERROR"),
     }
     retrievers = [values for values in attributes if _kind(values) == "RETRIEVER" or _GENAI_DOCUMENTS in values]
     if retrievers:

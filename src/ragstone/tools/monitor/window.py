@@ -16,7 +16,7 @@ import numpy as np
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_table
-from ragstone.formatting import percent, score, seconds, whole
+from ragstone.formatting import percent, score, seconds
 from ragstone.gate.policy_table import MonitorRules
 from ragstone.history.lines import FigurePart
 from ragstone.metrics.registry import metric_title
@@ -168,7 +168,6 @@ SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = Mappi
 )
 """The shares of interactions: whether one counts, or None if it is none of those that the share is of."""
 
-COUNTS = ("questions", "users", "sessions")
 LATENCIES = ("latency_mean", "latency_p95")
 TITLES: Mapping[str, str] = MappingProxyType(read_table("fields.toml", __package__)["figures"])
 """What reports call the figures."""
@@ -179,13 +178,18 @@ def figure_title(name: str) -> str:
     return TITLES[name] if name in TITLES else metric_title(name)
 
 
+_WORDS: Mapping[str, Callable[[float | None], str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("questions", "users", "sessions"), lambda value: score(value, 0)),
+        **dict.fromkeys(LATENCIES, seconds),
+        **dict.fromkeys(SHARES, percent),
+    }
+)
+
+
 def show_figure(name: str, value: float | None) -> str:
     """The value of a figure, or else of a metric, in its unit."""
-    if name in COUNTS and value is not None:
-        return whole(value)
-    if name in LATENCIES:
-        return seconds(value)
-    return percent(value) if name in SHARES else score(value)
+    return _WORDS.get(name, score)(value)
 
 
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
