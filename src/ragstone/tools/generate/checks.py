@@ -46,8 +46,8 @@ def located(drafted: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ..
     """
     evidence: dict[tuple[int, str], None] = {}
     for number, quote in drafted.quotes:
-        others = [place for place in range(len(texts)) if place != number]
-        place = find_quote(quote, texts, skip=others) or find_quote(quote, texts)
+        elsewhere = [place for place in range(len(texts)) if place != number]
+        place = find_quote(quote, texts, skip=elsewhere) or find_quote(quote, texts)
         if place is None:
             raise Refused("the evidence is not in the document")
         evidence[place] = None

@@ -192,9 +192,9 @@ class _Generation:
                 continue
             sound.append(draft)
             questions.append(draft.drafted.question)
-        known = [sample.question for sample in self._existing]
-        known += [draft.sample.question for draft in self._accepted if draft.sample is not None]
-        for place, (original, is_exact) in repeats(questions, known).items():
+        earlier = [sample.question for sample in self._existing]
+        earlier += [draft.sample.question for draft in self._accepted if draft.sample is not None]
+        for place, (original, is_exact) in repeats(questions, earlier).items():
             whose = "the golden set" if original < len(self._existing) else "this run"
             sound[place].refusal = f"{'' if is_exact else 'nearly '}the same question is in {whose}"
 

@@ -53,20 +53,20 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
             unseen -= weight[gram]
             candidates.update(index[gram])
             index[gram].append(position)
-        for other in sorted(candidates):
-            shared = math.fsum(weight[gram] for gram in own_grams & grams[other])
-            similarity = shared / (total + totals[other] - shared)
-            if similarity >= least and numbers[other] == numbers[position]:
-                pairs.append(Pair(other, position, min(1.0, similarity)))
+        for candidate in sorted(candidates):
+            shared = math.fsum(weight[gram] for gram in own_grams & grams[candidate])
+            similarity = shared / (total + totals[candidate] - shared)
+            if similarity >= least and numbers[candidate] == numbers[position]:
+                pairs.append(Pair(candidate, position, min(1.0, similarity)))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
-def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, bool]]:
-    """Which of `texts` say the same, or nearly, as one of `known`, or as an earlier one that repeats none itself.
+def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, tuple[int, bool]]:
+    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before it that repeats none itself.
 
-    By position: the first of `[*known, *texts]` that it repeats, and whether it does so word for word.
+    By position: the first of `[*earlier, *texts]` that it repeats, and whether it does so word for word.
     """
-    every = [*known, *texts]
+    every = [*earlier, *texts]
     near: dict[int, set[int]] = defaultdict(set)
     for pair in similar_pairs(every):
         near[pair.second].add(pair.first)
@@ -78,8 +78,8 @@ def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, 
         same = near[position] & originals
         if words in first_with:
             same.add(first_with[words])
-        if same and position >= len(known):
-            repeated[position - len(known)] = (min(same), words in first_with)
+        if same and position >= len(earlier):
+            repeated[position - len(earlier)] = (min(same), words in first_with)
         else:
             originals.add(position)
             first_with.setdefault(words, position)
@@ -89,7 +89,7 @@ def repeats(texts: Sequence[str], known: Sequence[str]) -> dict[int, tuple[int, 
 def _weighed(texts: Sequence[str]) -> tuple[list[frozenset[str]], dict[str, float]]:
     """The trigrams of each text, and the weight of each trigram."""
     grams = [_trigrams(text) for text in texts]
-    counts = Counter(gram for found in grams for gram in found)
+    counts = Counter(gram for text_grams in grams for gram in text_grams)
     return grams, {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
 
 

@@ -54,14 +54,14 @@ def passages_of(documents: Sequence[Document]) -> list[Passage]:
     Passages with hardly any text, and those that repeat an earlier one word for word, are left out.
     """
     passages: list[Passage] = []
-    seen: set[str] = set()
+    contents: set[str] = set()
     for document in documents:
         number = 0
         for text in _divided(document.text):
             words = words_of(text)
-            if sum(map(str.isalnum, text)) < MIN_LETTERS or words in seen:
+            if sum(map(str.isalnum, text)) < MIN_LETTERS or words in contents:
                 continue
-            seen.add(words)
+            contents.add(words)
             number += 1
             passages.append(Passage(document.id, number, text))
     return passages
@@ -186,10 +186,10 @@ def _folded(text: str) -> tuple[str, list[int]]:
     places: list[int] = []
     for at, sign in enumerate(text):
         plain = unicodedata.normalize("NFKC", sign.translate(_PLAIN)).translate(_PLAIN) if not sign.isascii() else sign
-        for one in plain.translate(_PLAIN) if sign == "`" else plain:
-            space = one.isspace()
+        for character in plain.translate(_PLAIN) if sign == "`" else plain:
+            space = character.isspace()
             if space and signs and signs[-1] == " ":
                 continue
-            signs.append(" " if space else one)
+            signs.append(" " if space else character)
             places.append(at)
     return "".join(signs), places
