@@ -214,7 +214,7 @@ def _acceptable_edits(blocking: Sequence[Check], ending: Collection[Status]) -> 
 def _acceptable_losses(blocking: Sequence[Check], ending: Collection[Status]) -> list[Check]:
     """The losses that end the run; none where it ends whatever is accepted."""
     losses = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
-    questions_fail = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in blocking)
+    questions_fail = any(check.kind is CheckKind.QUESTIONS and check.failed for check in blocking)
     mean_ends = any(check.kind in CHANGES and check.metric is None for check in losses)
     if questions_fail or mean_ends:
         # These are accepted as the drops that they are made of.
@@ -228,7 +228,7 @@ def _acceptable_losses(blocking: Sequence[Check], ending: Collection[Status]) ->
 
 def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
     """A sentence per drop that is not offered because the run is below that floor (or above that ceiling) too."""
-    failed = [check for check in checks if check.status is Status.FAIL and check.blocks]
+    failed = [check for check in checks if check.failed and check.blocks]
     levels = {check.place: check.kind for check in failed if check.kind in LEVELS}
     for check in failed:
         level = levels.get(check.place)
@@ -264,7 +264,7 @@ def offer_for(check: Check, decision: str) -> Offer | None:
 
 def _loss(check: Check, decision: str) -> float:
     """How much is to be accepted for a check; 0 if nothing can be."""
-    if check.status is Status.PASS or check.estimate is None:
+    if check.passed or check.estimate is None:
         return 0.0
     if check.kind is CheckKind.GOLDEN_SET:
         return check.estimate

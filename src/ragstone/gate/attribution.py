@@ -73,7 +73,7 @@ def _failed(checks: Iterable[Check]) -> Iterator[Check]:
     """The failed floors and drops of built-in metrics, apart from those that only words show."""
     for check in checks:
         is_bound = check.kind in LEVELS | CHANGES and check.metric is not None and not check.by_words
-        if is_bound and check.status is Status.FAIL and find_metric(check.metric or "") is not None:
+        if is_bound and check.failed and find_metric(check.metric or "") is not None:
             yield check
 
 

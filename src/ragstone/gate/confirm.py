@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragstone.gate.verdict import CHANGES, Action, Check, GateVerdict, Status
+from ragstone.gate.verdict import CHANGES, Check, GateVerdict, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def look_at(confirmed: bool) -> Look:
 def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tuple[Check, ...]:
     """The blocking checks that more answers could decide: drops at the policy's error rate, and what is unsettled."""
     look = look_at(confirmed)
-    blocking = (check for check in verdict.checks if check.action is Action.BLOCK)
+    blocking = (check for check in verdict.checks if check.blocks)
     return tuple(check for check in blocking if check.unsettled or is_doubt(check, alpha, look))
 
 
@@ -54,7 +54,7 @@ def is_doubt(check: Check, alpha: float, look: Look) -> bool:
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:
     """Whether no more answers are needed: a drop is clear, or the run fails or is an error for another reason."""
-    return any(_is_final(check, alpha) for check in verdict.checks if check.action is Action.BLOCK)
+    return any(_is_final(check, alpha) for check in verdict.checks if check.blocks)
 
 
 def _is_final(check: Check, alpha: float) -> bool:

@@ -98,7 +98,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         for sample_id, change in changes.items()
         if sample_id in worse or change.evidence_lost
     }
-    surely_broke = any(check.kind is CheckKind.QUESTIONS and check.status is Status.FAIL for check in evidence.decided)
+    surely_broke = any(check.kind is CheckKind.QUESTIONS and check.failed for check in evidence.decided)
     diagnosis = diagnosis_of(
         causes,
         confidence=evidence.policy.gate.confidence,
@@ -130,7 +130,7 @@ def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparab
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
     """Add to a failed check of a metric which half of the system it points at."""
     is_of_scores = check.kind in LEVELS | CHANGES and not check.by_words
-    if attribution is None or not is_of_scores or check.status is not Status.FAIL:
+    if attribution is None or not is_of_scores or not check.failed:
         return check
     half = _HALVES.get(attribution.side, attribution.side)
     return replace(check, reason=f"{check.reason} This points at {half}.")
@@ -142,16 +142,16 @@ _HALVES = {Side.BOTH: "retrieval and generation", Side.UNCLEAR: "neither retriev
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its reason."""
     status, reason = _of_blocking(checks, policy)
-    warnings = [check for check in checks if check.action is Action.WARN and check.status is not Status.PASS]
+    warnings = [check for check in checks if check.action is Action.WARN and not check.passed]
     if warnings:
         reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
     return status, reason
 
 
 def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
-    blocking = [check for check in checks if check.action is Action.BLOCK]
+    blocking = [check for check in checks if check.blocks]
     errors = [check for check in blocking if check.status is Status.ERROR]
-    failed = [check for check in blocking if check.status is Status.FAIL]
+    failed = [check for check in blocking if check.failed]
     undecided = [check for check in blocking if check.status is Status.INCONCLUSIVE]
     unanswered = [check for check in failed if check.kind in SYSTEM]
     is_starved = any(check.kind in COMPARING for check in errors)

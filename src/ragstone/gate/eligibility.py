@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragstone.formatting import some
-from ragstone.gate.verdict import CHANGES, Action, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import CHANGES, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
@@ -13,8 +13,8 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     not settled: a loss would become the baseline. One that is otherwise inconclusive can: nothing is shown against it.
     So can one that only lacked a baseline, or there would never be a first.
     """
-    blocking = [check for check in verdict.checks if check.action is Action.BLOCK]
-    failed = [check.name for check in blocking if check.status is Status.FAIL]
+    blocking = [check for check in verdict.checks if check.blocks]
+    failed = [check.name for check in blocking if check.failed]
     if failed:
         return False, f"it failed ({some(failed)})"
     losses = CHANGES | {CheckKind.DRIFT}

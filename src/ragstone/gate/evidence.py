@@ -11,7 +11,7 @@ from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Action, Check, Explanation, Status
+from ragstone.gate.verdict import Check, Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Evidence:
     @property
     def fails(self) -> bool:
         """Whether a blocking check failed."""
-        return any(check.status is Status.FAIL and check.action is Action.BLOCK for check in self.decided)
+        return any(check.failed and check.blocks for check in self.decided)
 
     @property
     def finished(self) -> bool:

@@ -147,7 +147,7 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
     if not verdict.is_compared:
         return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
     lead = "Nothing is shown to be worse."
-    if any(check.status is Status.FAIL and check.kind in _LOSSES for check in verdict.checks):
+    if any(check.failed and check.kind in _LOSSES for check in verdict.checks):
         lead = "Nothing that blocks is shown to be worse."
     counts = counted(samples, "question")
     changes = _changes(verdict)
@@ -160,7 +160,7 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
 
 def _warned(verdict: GateVerdict) -> str:
     """The checks that only warn and did not pass, as the end of a paragraph."""
-    warnings = [check for check in verdict.checks if not check.blocks and check.status is not Status.PASS]
+    warnings = [check for check in verdict.checks if not check.blocks and not check.passed]
     by_words = [check for check in warnings if check.by_words]
     by_facts = len(warnings) - len(by_words)
     text = ""

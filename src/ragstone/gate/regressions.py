@@ -11,7 +11,7 @@ from ragstone.gate.comparability import Pairing
 from ragstone.gate.direction import Direction
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Regression, Status
+from ragstone.gate.verdict import Regression
 
 MAX_SAMPLES = 1000
 """Samples that a verdict names with their losses; the rest is counted."""
@@ -74,7 +74,7 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
 
 def _failed_metrics(evidence: Evidence) -> set[str]:
     """The metrics of failed checks, apart from those that only words show."""
-    failed = [check for check in evidence.decided if check.status is Status.FAIL and not check.by_words]
+    failed = [check for check in evidence.decided if check.failed and not check.by_words]
     return {check.metric for check in failed if check.metric}
 
 

@@ -140,6 +140,14 @@ class Check:
         return self.metric, self.slice
 
     @property
+    def passed(self) -> bool:
+        return self.status is Status.PASS
+
+    @property
+    def failed(self) -> bool:
+        return self.status is Status.FAIL
+
+    @property
     def blocks(self) -> bool:
         """Whether it blocks if it does not pass."""
         return self.action is Action.BLOCK

@@ -87,9 +87,9 @@ def measure_drift(
         part = watch.decided_loss(check, below.get((check.metric or "", check.slice)))
         if part is not None:
             below[part.metric, part.slice] = part
-    lasting = [check for check, _ in followed if check.status is not Status.PASS]
-    recovered = [check.reason for check, _ in followed if check.status is Status.PASS]
-    added = [check for check in new.checks if not lasting or check.status is not Status.PASS]
+    lasting = [check for check, _ in followed if not check.passed]
+    recovered = [check.reason for check, _ in followed if check.passed]
+    added = [check for check in new.checks if not lasting or not check.passed]
     return Drift((*lasting, *added), new.warnings, (*recovered, *new.notes), tuple(below.values()))
 
 
@@ -203,7 +203,7 @@ class _Watch:
         is_bad = check.kind in CHANGES and check.status in (Status.FAIL, Status.INCONCLUSIVE)
         if not is_bad or self.policy.gate.decision == "point":
             return None  # plain means judge each run by itself
-        shown = check.status is Status.FAIL
+        shown = check.failed
         if part is not None:  # it is not over, whatever else shows that it is
             return part.model_copy(update={"shown": shown or part.shown, "until": None})
         rule = next((rule for rule in self.rules if rule.metric == check.metric), None)

@@ -177,16 +177,14 @@ def _stored_scores(
 ) -> dict[str, list[float]]:
     """The scores of samples in the runs, the oldest first, under the ids of today. `hashes` are those of the samples'
     contents, by id, and `names` the ids that they had before they were renamed."""
-    samples = list(hashes)
     codes = [sample_code(sample_id, content_hash) for sample_id, content_hash in hashes.items()]
     scores = scores_of(looks, codes, metric)
-    renamed = [index for index, sample_id in enumerate(samples) if sample_id in names]
-    if renamed:
-        codes = [sample_code(names[samples[index]], hashes[samples[index]]) for index in renamed]
-        under_old_names = scores_of(looks, codes, metric)
-        scores[:, renamed] = np.where(np.isfinite(scores[:, renamed]), scores[:, renamed], under_old_names)
+    baseline_ids = [names.get(sample_id, sample_id) for sample_id in hashes]
+    if baseline_ids != list(hashes):
+        baseline_codes = list(map(sample_code, baseline_ids, hashes.values()))
+        scores = np.where(np.isfinite(scores), scores, scores_of(looks, baseline_codes, metric))
     stored = {}
-    for sample_id, column in zip(samples, scores.T, strict=True):
+    for sample_id, column in zip(hashes, scores.T, strict=True):
         stored[sample_id] = column[np.isfinite(column)].tolist()
     return stored
 
@@ -255,12 +253,16 @@ def needed_runs(history: History, days: int) -> frozenset[str]:
     looks = looks_before(history, newest)
     releases = [index for index, look in enumerate(looks) if look.line.release is not None]
     since_release = looks[releases[-1] :] if releases else ()
+    max_age = timedelta(days=days)
     needed = list(looks[-LOOKED_BACK:])
     for metric in newest.metrics:
         past = past_of(looks, newest, metric)
         sound = [past.looks[index] for index in past.sound]
-        recent = [look for look in sound if look.line.time >= newest.time - timedelta(days=days)]
-        needed += [*past.level(main=True), *past.level(main=False), *recent[:BEFORE], *since_release[:BEFORE]]
+        recent = [look for look in sound if newest.time - look.line.time <= max_age]
+        needed += past.level(main=True)
+        needed += past.level(main=False)
+        needed += recent[:BEFORE]
+        needed += since_release[:BEFORE]
     return frozenset({newest.run, *(look.line.run for look in needed)})
 
 

@@ -163,11 +163,7 @@ def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
             continue
         name = check.name
         if check.kind == CheckKind.COVERAGE:
-            name = (
-                "coverage"
-                if check.status is Status.PASS
-                else f"{status_word(check)} {check.slice} {check.short_reason}"
-            )
+            name = "coverage" if check.passed else f"{status_word(check)} {check.slice} {check.short_reason}"
         groups.setdefault(name, []).append(check)
     merged = map(_merged, groups.values())
     return sorted(merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE))

@@ -141,9 +141,9 @@ def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
     """
     if check is None:
         return "not gated"
-    if check.status is Status.PASS:
+    if check.passed:
         return _state_of_passing_change(change)
-    if check.status is Status.FAIL:
+    if check.failed:
         state = _BEYOND.get(CheckKind(check.kind), "failed")
     elif check.status is Status.ERROR:
         state = "error"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragstone.formatting import counted
 from ragstone.gate.findings import Level
-from ragstone.gate.verdict import Action, CheckKind, Side, Status
+from ragstone.gate.verdict import CheckKind, Side, Status
 from ragstone.report.escape import clip
 from ragstone.report.filters import (
     PHRASES,
@@ -267,7 +267,7 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     below_level: list[str] = []
     texts: list[str] = []
     for check in other_checks(report.checks):
-        if check.status is Status.PASS or check.action is not Action.BLOCK:
+        if check.passed or not check.blocks:
             continue
         if points_at_retrieval and check.name.startswith(("system.fruitless", "system.misranked")):
             continue

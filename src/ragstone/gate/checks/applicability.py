@@ -108,7 +108,7 @@ def _without_contexts(evidence: Evidence) -> Iterator[Check]:
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
     """Warnings that name the metrics that applied to hardly any answer, but for what line one says."""
-    bad = (check.reason for check in evidence.decided if check.blocks and check.status is not Status.PASS)
+    bad = (check.reason for check in evidence.decided if check.blocks and not check.passed)
     line_one = next(bad, "")
     titles: dict[str, list[str]] = {}
     for applied in _applicability(evidence):

@@ -92,7 +92,7 @@ class NothingDecided(Coverage):
 
 
 def _is_covered(check: Check) -> bool:
-    return check.kind is CheckKind.COVERAGE and check.status is Status.PASS
+    return check.kind is CheckKind.COVERAGE and check.passed
 
 
 def _has_scores(run: RunScores) -> bool:

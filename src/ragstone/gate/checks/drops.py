@@ -100,14 +100,10 @@ class Drops(Checker):
         of_rules = checks[: len(drops)]
         of_tags = checks[len(drops) : len(drops) + len(tagged)]
         of_mean = checks[len(drops) + len(tagged) :]
-        failed = {
-            check.metric
-            for check in of_rules
-            if check.status is Status.FAIL and check.slice is None and not check.by_words
-        }
+        failed = {check.metric for check in of_rules if check.failed and check.slice is None and not check.by_words}
         if failed or self._action is Action.WARN:
             of_mean = []
-        if any(check.status is Status.FAIL for check in of_mean):
+        if any(check.failed for check in of_mean):
             of_rules = [_as_part_of_mean(check) for check in of_rules]
         yield from of_rules
         for check in (*of_mean, *of_tags):
@@ -144,7 +140,7 @@ def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
     """Whether a drop that no rule names is reported: what doesn't pass, or could be decided by more answers."""
     if check.by_words:
         return False
-    if check.status is not Status.PASS:
+    if not check.passed:
         return True
     return is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
 
@@ -181,7 +177,7 @@ def _members_of_tags(evidence: Evidence) -> dict[str, set[str]]:
 
 def _as_part_of_mean(check: Check) -> Check:
     """`check` where the mean of the metrics is shown to fall: if it is beyond its limit, it may be why."""
-    if check.status is not Status.PASS or not check.is_beyond or check.slice is not None:
+    if not check.passed or not check.is_beyond or check.slice is not None:
         return check
     reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
@@ -284,14 +280,14 @@ def _without_word_losses(
     checks: Sequence[Check], drops: Sequence[BoundCheck], rules: int, evidence: Evidence
 ) -> list[Check]:
     """`checks` of `drops`, of which those only warn that pass without the losses that only words show."""
-    if all(check.status is Status.PASS for check in checks):
+    if all(check.passed for check in checks):
         return list(checks)
     by_facts = without_word_losses(drops, evidence)
     if all(facts is drop for facts, drop in zip(by_facts, drops, strict=True)):
         return list(checks)
     decided = []
     for check, of_facts in zip(checks, _checks(by_facts, rules, evidence), strict=True):
-        if check.status is Status.PASS or of_facts.status is check.status:
+        if check.passed or of_facts.status is check.status:
             decided.append(check)
         elif of_facts.status is Status.PASS:
             reason = f"{check.reason} {words_reason(check.metric)}"
@@ -351,7 +347,7 @@ def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
     """Whether it is a part of more broken questions than pass: then it is no pass either."""
     if not drop.is_beyond or drop.broken_questions < MIN_BROKEN - 1:
         return False
-    return any(check.kind is CheckKind.QUESTIONS and check.status is not Status.PASS for check in evidence.decided)
+    return any(check.kind is CheckKind.QUESTIONS and not check.passed for check in evidence.decided)
 
 
 def _reason(drop: Drop, status: Status) -> str:

@@ -109,7 +109,7 @@ def _assured(floor: BoundCheck, mean: Estimate, source: str = "") -> Check:
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
     """`check`, which only warns if it passes without the losses that only the words of the offline judge show."""
-    if check.status is Status.PASS or not check.blocks or labels_of(floor, evidence) is not None:
+    if check.passed or not check.blocks or labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
     if by_facts is floor or _floor(by_facts, evidence).status is not Status.PASS:

@@ -38,7 +38,7 @@ def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status
     verdicts: dict[tuple[str, str | None], Status] = {}
     for check in _floors_and_drops(at_worst):
         status = status_of.get(check.name, Status.PASS)
-        if check.status is Status.PASS or status is Status.FAIL or status is check.status:
+        if check.passed or status is Status.FAIL or status is check.status:
             continue  # no worse than with the scores that there are
         place = check.metric or "", check.slice
         if verdicts.get(place) is not Status.FAIL:

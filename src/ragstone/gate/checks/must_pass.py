@@ -73,7 +73,7 @@ class MustPass(Checker):
             yield _check(evidence, Result(status, f"{passed:,} of {counted(total, 'sample')}"), reason, passed)
 
     def result(self, check: Check) -> str:
-        if check.status is Status.PASS:
+        if check.passed:
             return (check.short_reason or "").rstrip(".")
         return "failed"
 
