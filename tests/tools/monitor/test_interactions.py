@@ -67,7 +67,7 @@ def test_columns_of_any_shape_are_mapped() -> None:
 
 def test_names_in_another_spelling_are_known() -> None:
     one = read(createdAt=T, userInput="q", actualOutput="a", conversationId=1, durationMs="250")
-    assert (one.question, one.answer, one.session_id, one.latency_s) == ("q", "a", "1", 0.25)
+    assert (one.question, one.answer, one.session_id, one.latency) == ("q", "a", "1", 0.25)
 
 
 def test_a_chat_gives_its_last_question_and_the_turns_before_it() -> None:

@@ -8,11 +8,12 @@ is further off than is allowed. `bench/monitoring.py` simulates it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent
@@ -60,21 +61,6 @@ class Allowed:
     change_action: Action = Action.BLOCK
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A figure or a metric of a window, what is allowed of it, and its values in the windows before."""
-
-    name: str
-    part: FigurePart
-    allowed: Allowed
-    before: Sequence[float]
-
-    def check(self, kind: CheckKind, status: Status, action: Action, text: str) -> Check:
-        reason = f"{TITLES.get(self.name, self.name)}: {text} is allowed."
-        value, n = self.part.value, self.part.n
-        return Check(f"{self.name}.{kind}", kind, status, action, reason, self.name, estimate=value, n=n)
-
-
 def judge_window(
     line: RunLine, scores: RunScores | None, before: Mapping[str, Sequence[float]], policy: Policy
 ) -> GateVerdict:
@@ -82,17 +68,15 @@ def judge_window(
 
     `before` has the values of its figures in the windows that it is compared with (`values_before`).
     """
-    rules = _allowed(scores, policy)
-    quantities = [
-        Quantity(name, part, rules[name], before[name]) for name, part in line.figures.items() if name in rules
-    ]
-    limits = sum(quantity.allowed.limit is not None for quantity in quantities)
-    compared = sum(len(quantity.before) >= MIN_WINDOWS for quantity in quantities)
+    rules = {name: rule for name, rule in _allowed(scores, policy).items() if name in line.figures}
+    limits = sum(rule.limit is not None for rule in rules.values())
+    compared = sum(len(before[name]) >= MIN_WINDOWS for name in rules)
     error_rate = FALSE_ALARMS * (line.window_length / _YEAR) / max(1, limits + compared)
     findings = []
-    for quantity in quantities:
-        checks = [*_beyond_limit(quantity, scores, error_rate), *_changed(quantity, error_rate)]
-        findings += [check.finding for check in checks]
+    for name, rule in rules.items():
+        values = _values(name, line.figures[name], scores)
+        checks = (_beyond_limit(name, rule, values, error_rate), _changed(name, rule, line, before, error_rate))
+        findings += [check.finding for check in checks if check is not None]
     least = policy.gate.min_coverage
     if scores is not None and line.coverage < least:
         text = f"only {percent(line.coverage)} of the sample could be scored, and at least {percent(least)} must be."
@@ -148,53 +132,60 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     return allowed
 
 
-def _beyond_limit(quantity: Quantity, scores: RunScores | None, error_rate: float) -> Iterator[Check]:
+def _values(name: str, part: FigurePart, scores: RunScores | None) -> NDArray[np.float64]:
+    """The values (n,) of single answers: 1 for those that a share counts, else 0; or the scores of a metric."""
+    if scores is not None and name in scores.metrics:
+        return np.array(list(scores.metrics[name].values.values()))
+    hits = round(part.value * part.n) if name in SHARES else 0
+    return np.repeat([1.0, 0.0], [hits, part.n - hits])
+
+
+def _beyond_limit(name: str, rule: Allowed, values: NDArray[np.float64], error_rate: float) -> Check | None:
     """A failure if the mean is shown to be beyond the limit; a warning if it is beyond it, or notable."""
-    name, allowed, value, n = quantity.name, quantity.allowed, quantity.part.value, quantity.part.n
-    if allowed.limit is None:
-        return
-    notable = allowed.limit
-    if name in SHARES:
-        hits = round(value * n)
-        values = np.repeat([1.0, 0.0], [hits, n - hits])
-        notable = min(notable, NOTABLE_SHARE)
-    else:
-        values = np.array(list(scores.scores_of(name).values.values() if scores is not None else ()))
+    if rule.limit is None:
+        return None
     interval = mean_interval(values, confidence=1.0 - 2.0 * error_rate)
-    if allowed.rise_is_worse:
+    notable = min(rule.limit, NOTABLE_SHARE) if name in SHARES else rule.limit
+    kind, side = CheckKind.FLOOR, "at least"
+    is_shown, is_notable = interval.high < rule.limit, interval.estimate < notable
+    if rule.rise_is_worse:
         kind, side = CheckKind.CEILING, "at most"
-        is_shown, is_notable = interval.low > allowed.limit, value > notable
-    else:
-        kind, side = CheckKind.FLOOR, "at least"
-        is_shown, is_notable = interval.high < allowed.limit, value < notable
-    if is_shown or is_notable:
-        status, action = (Status.FAIL, allowed.limit_action) if is_shown else (Status.INCONCLUSIVE, Action.WARN)
-        now, limit = show_figure(name, value), show_figure(name, allowed.limit)
-        yield quantity.check(kind, status, action, f"{now} of {counted(n, 'answer')}, and {side} {limit}")
+        is_shown, is_notable = interval.low > rule.limit, interval.estimate > notable
+    if not (is_shown or is_notable):
+        return None
+    status, action = (Status.FAIL, rule.limit_action) if is_shown else (Status.INCONCLUSIVE, Action.WARN)
+    text = f"{show_figure(name, interval.estimate)} of {counted(interval.n, 'answer')}, and {side} "
+    return _check(name, kind, status, action, f"{text}{show_figure(name, rule.limit)}")
 
 
-def _changed(quantity: Quantity, error_rate: float) -> Iterator[Check]:
+def _changed(
+    name: str, rule: Allowed, line: RunLine, before: Mapping[str, Sequence[float]], error_rate: float
+) -> Check | None:
     """A failure if the newest window, or the mean of the newest two, is shown to be worse than those before."""
-    name, allowed = quantity.name, quantity.allowed
+    part, sign = line.figures[name], 1.0 if rule.rise_is_worse else -1.0
     for newest in _LOOKS:
-        place = len(quantity.before) - newest + 1
-        before = np.array(quantity.before[max(0, place - WINDOWS) : place])
-        if len(before) < MIN_WINDOWS:
-            return
-        mean = float(np.mean([*quantity.before[place:], quantity.part.value]))
-        predicted = prediction_interval(before, newest, confidence=1.0 - 2.0 * error_rate / len(_LOOKS))
+        place = len(before[name]) - newest + 1
+        past = np.array(before[name][max(0, place - WINDOWS) : place])
+        if len(past) < MIN_WINDOWS:
+            break
+        mean = float(np.mean([*before[name][place:], part.value]))
+        predicted = prediction_interval(past, newest, confidence=1.0 - 2.0 * error_rate / len(_LOOKS))
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0
-        change = mean - level if allowed.rise_is_worse else level - mean
-        limit = allowed.max_change * scale
-        is_enough = change > limit and change * quantity.part.n >= MIN_SAMPLES * scale
-        if is_enough and change > predicted.high - level:
-            kind, way = (CheckKind.RISE, "more") if allowed.rise_is_worse else (CheckKind.DROP, "less")
-            windows = "in this window" if newest == 1 else f"in the last {newest} windows"
-            now, then = show_figure(name, mean), f"{show_figure(name, level)} in the {len(before)} before"
-            text = f"{now} {windows}, {then}; {show_figure(name, limit)} {way}"
-            yield quantity.check(kind, Status.FAIL, allowed.change_action, text)
-            return
+        worse, limit = sign * (mean - level), rule.max_change * scale
+        is_enough = worse > limit and worse * part.n >= MIN_SAMPLES * scale
+        if is_enough and worse > predicted.high - level:
+            kind, way = (CheckKind.RISE, "more") if rule.rise_is_worse else (CheckKind.DROP, "less")
+            now = f"{show_figure(name, mean)} in {'this window' if newest == 1 else f'the last {newest} windows'}"
+            then = f"{show_figure(name, level)} in the {len(past)} before"
+            text = f"{now}, {then}; {show_figure(name, limit)} {way}"
+            return _check(name, kind, Status.FAIL, rule.change_action, text)
+    return None
+
+
+def _check(name: str, kind: CheckKind, status: Status, action: Action, text: str) -> Check:
+    reason = f"{TITLES.get(name, name)}: {text} is allowed."
+    return Check(f"{name}.{kind}", kind, status, action, reason, name)
 
 
 def _verdict(findings: Sequence[Finding]) -> GateVerdict:

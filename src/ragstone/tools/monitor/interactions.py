@@ -110,6 +110,16 @@ class Interaction(BaseModel):
     abstained: Annotated[bool | None, _OrNone] = None
 
     @property
+    def latency(self) -> float | None:
+        """In seconds."""
+        return self.latency_s if self.latency_ms is None else self.latency_ms / 1000.0
+
+    @property
+    def is_abstention(self) -> bool | None:
+        """As it is logged, else by the offline judge's rules; None without an answer."""
+        return answer_abstains(self.answer) if self.abstained is None and self.answer else self.abstained
+
+    @property
     def is_feedback(self) -> bool:
         """Whether it only says what a user thought of an earlier interaction with the same id."""
         return not (self.question or self.answer or self.error)
@@ -135,9 +145,4 @@ def read_interaction(record: Mapping[str, Any], columns: Mapping[LogField, str])
     says = [interaction.id, interaction.timestamp.isoformat(), interaction.question]
     content = json.dumps(says if interaction.id else record, sort_keys=True, default=str)
     key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-    update: dict[str, Any] = {"key": key, "history": _earlier_turns(fields.get("question"))}
-    if interaction.latency_s is None and interaction.latency_ms is not None:
-        update["latency_s"] = interaction.latency_ms / 1000.0
-    if interaction.abstained is None and interaction.answer:
-        update["abstained"] = answer_abstains(interaction.answer)
-    return interaction.model_copy(update=update)
+    return interaction.model_copy(update={"key": key, "history": _earlier_turns(fields.get("question"))})

@@ -65,7 +65,9 @@ async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) ->
     samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
     history = read_history(plan.history)
     window, counts = read_window(log_files(plan.logs), plan.period, policy.monitor)
-    run = await judge_sample(window, settings, context, plan.out / plan.period.name.replace(" ", "-"))
+    run = await judge_sample(
+        window, policy.monitor.sample, settings, context, plan.out / plan.period.name.replace(" ", "-")
+    )
     scores = None if run is None else run.scores()
     line = _line(window, run, scores, policy)
     before = values_before(line, history.windows, policy)

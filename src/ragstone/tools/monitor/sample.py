@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,27 +12,50 @@ from ragstone.evaluation.stored import Interactions
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import Settings
+from ragstone.system import payload
 from ragstone.system.response import Response
 from ragstone.tools.monitor.personal import strip
 from ragstone.tools.monitor.window import Window
 
 
-async def judge_sample(window: Window, settings: Settings, context: RunContext, out: Path) -> RunDirectory | None:
-    """The run in `out` with the scores of the sample of `window`; None if there is no answer that can be judged.
+async def judge_sample(
+    window: Window, size: int, settings: Settings, context: RunContext, out: Path
+) -> RunDirectory | None:
+    """The run in `out` with the scores of a sample of `window`; None if there is no answer that can be judged.
 
     The metrics are those of `settings`, else those that need no reference. Raises what a run raises.
     """
-    if not window.responses:
+    sample = draw_sample(window, size)
+    if not sample:
         return None
-    answers = Interactions(f"interactions of {window.period.name}", stored_answers(window))
+    answers = Interactions(f"interactions of {window.period.name}", map(without_personal_data, sample))
     plan = run_plan(settings.having("run.out", str(out)), context, golden=GoldenSet(()), command=None)
     rescored = await rescore([answers], replace(plan, answers=1), context)
     return rescored.run
 
 
-def stored_answers(window: Window) -> Iterator[tuple[Sample, Response]]:
-    """The sample of `window`, without personal data that a rule finds."""
-    for key, response in window.responses.items():
-        sample = Sample(key, strip(window.interactions[key].question or ""))
-        contexts = tuple(replace(context, text=strip(context.text)) for context in response.contexts)
-        yield sample, replace(response, answer=strip(response.answer), contexts=contexts)
+def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
+    """At most `size` answers that a judge can score: those with the lowest keys.
+
+    Keys are hashes, so it is a random sample, and the same in each job. An answer whose sources are not logged with
+    their texts can't be judged: an id is no evidence.
+    """
+    sample: list[tuple[Sample, Response]] = []
+    for key, interaction in sorted(window.interactions.items()):
+        if len(sample) == size:
+            break
+        if interaction.question and interaction.answer and interaction.sources is not None:
+            logged = {"answer": interaction.answer, "contexts": list(interaction.sources)}
+            response = payload.read(key, logged, interaction.latency)
+            has_texts = all(" " in context.text.strip() for context in response.contexts)
+            if response.failure is None and has_texts:
+                sample.append((Sample(key, interaction.question), response))
+    return sample
+
+
+def without_personal_data(answer: tuple[Sample, Response]) -> tuple[Sample, Response]:
+    """`answer` without personal data that a rule finds."""
+    sample, response = answer
+    contexts = tuple(replace(context, text=strip(context.text)) for context in response.contexts)
+    public = replace(response, answer=strip(response.answer), contexts=contexts)
+    return replace(sample, question=strip(sample.question)), public

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -20,13 +20,11 @@ from ragstone.formatting import percent, score, seconds
 from ragstone.gate.policy_table import MonitorRules
 from ragstone.history.lines import FigurePart
 from ragstone.metrics.registry import metric_title
-from ragstone.system import payload
-from ragstone.system.response import Response
 from ragstone.tools.monitor.interactions import BadRecord, Interaction, read_interaction
 from ragstone.tools.monitor.logs import read_log
 
-MAX_INTERACTIONS = 200_000
-"""In a window: they are in memory, without the texts of those that are not in the sample."""
+MAX_INTERACTIONS = 50_000
+"""In a window: they are in memory."""
 
 INSIDE = "interactions in the window"
 OUTSIDE = "interactions outside it"
@@ -64,51 +62,20 @@ def period_before(until: datetime, since: str) -> Period:
     return Period(end - int(parsed[1]) * _UNITS[parsed[2]], end)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Window:
-    """The interactions of a `period`, by their keys, without the texts of answers and sources.
-
-    `responses` are those of a random sample of `sample_size` interactions that a judge can score.
-    """
+    """The interactions of a `period`, by their keys."""
 
     period: Period
-    sample_size: int
-    interactions: dict[str, Interaction] = field(default_factory=dict)
-    responses: dict[str, Response] = field(default_factory=dict)
-
-    def add(self, interaction: Interaction) -> None:
-        """Add an interaction; it counts once. Raises ConfigError for more than MAX_INTERACTIONS."""
-        key = interaction.key
-        if key in self.interactions:
-            return
-        if len(self.interactions) == MAX_INTERACTIONS:
-            raise ConfigError(
-                f"there are more than {MAX_INTERACTIONS:,} interactions in {self.period.name}.",
-                hint="Take shorter windows with --since, such as 6h, or log a random part of the interactions.",
-            )
-        response = judgeable_response(interaction) if self.sample_size else None
-        beginnings = {
-            "answer": (interaction.answer or "")[:1],
-            "sources": interaction.sources and interaction.sources[:1],
-        }
-        self.interactions[key] = interaction.model_copy(update=beginnings)
-        if response is not None:
-            self.responses[key] = response
-            if len(self.responses) > 2 * self.sample_size:
-                self.cut_sample()
-
-    def cut_sample(self) -> None:
-        """Keep the responses with the lowest keys: these are hashes, so it is a random sample, the same in each job."""
-        keys = sorted(self.responses)[: self.sample_size]
-        self.responses = {key: self.responses[key] for key in keys}
+    interactions: dict[str, Interaction]
 
 
 def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> tuple[Window, Counter[str]]:
-    """The window of `period` in `files`, and how often what was read.
+    """The window of `period` in `files`, in which each interaction counts once, and how often what was read.
 
     Raises ConfigError for a file that can't be opened, and for more than MAX_INTERACTIONS interactions.
     """
-    window = Window(period, rules.sample)
+    interactions: dict[str, Interaction] = {}
     counts = Counter[str]()
     feedback: dict[str, float | None] = {}
     for record in chain.from_iterable(read_log(path, counts) for path in files):
@@ -123,24 +90,17 @@ def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> t
             continue
         counts[INSIDE if is_inside else OUTSIDE] += 1
         if is_inside:
-            window.add(interaction)
-    window.cut_sample()
-    for key, interaction in window.interactions.items():
+            interactions[interaction.key] = interaction
+        if len(interactions) > MAX_INTERACTIONS:
+            raise ConfigError(
+                f"there are more than {MAX_INTERACTIONS:,} interactions in {period.name}.",
+                hint="Take shorter windows with --since, such as 6h, or log a random part of the interactions.",
+            )
+    for key, interaction in interactions.items():
         if interaction.id in feedback:
-            update = {"feedback": feedback.pop(interaction.id)}
-            window.interactions[key] = interaction.model_copy(update=update)
+            interactions[key] = interaction.model_copy(update={"feedback": feedback.pop(interaction.id)})
     counts[NO_MATCH] += len(feedback)
-    return window, +counts
-
-
-def judgeable_response(interaction: Interaction) -> Response | None:
-    """The response of `interaction`; None if it lacks an answer, or the texts of its sources: an id is no evidence."""
-    if not (interaction.question and interaction.answer) or interaction.sources is None:
-        return None
-    logged = {"answer": interaction.answer, "contexts": list(interaction.sources)}
-    response = payload.read(interaction.key, logged, interaction.latency_s)
-    has_texts = all(" " in context.text.strip() for context in response.contexts)
-    return response if response.failure is None and has_texts else None
+    return Window(period, interactions), +counts
 
 
 def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
@@ -152,17 +112,17 @@ def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
 
 
 def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool | None:
-    is_answer = interaction.answer and not interaction.abstained
+    is_answer = interaction.answer and not interaction.is_abstention
     return None if interaction.sources is None or not is_answer else not interaction.sources
 
 
 SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = MappingProxyType(
     {
-        "slow": lambda one, rules: None if one.latency_s is None else one.latency_s > rules.slow_s,
+        "slow": lambda one, rules: None if one.latency is None else one.latency > rules.slow_s,
         "errors": lambda one, _: one.error,
         "without_sources": _is_without_sources,
         "without_results": lambda one, _: None if one.results is None else one.results == 0,
-        "abstentions": lambda one, _: one.abstained,
+        "abstentions": lambda one, _: one.is_abstention,
         "bad_feedback": is_bad,
     }
 )
@@ -200,7 +160,7 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
         people = {getattr(one, identity) for one in interactions} - {""}
         if people:
             yield name, FigurePart(value=len(people))
-    latencies = sorted(one.latency_s for one in interactions if one.latency_s is not None)
+    latencies = sorted(one.latency for one in interactions if one.latency is not None)
     if latencies:
         p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
         yield "latency_mean", FigurePart(value=float(np.mean(latencies)), n=len(latencies))
