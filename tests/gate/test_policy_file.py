@@ -207,7 +207,7 @@ def test_the_hash_follows_the_rules_and_not_the_layout(tmp_path: Path) -> None:
 def test_the_example_documents_every_key_and_sets_limits_to_their_defaults() -> None:
     text, policy = EXAMPLE.read_text(encoding="utf-8"), load_policy(EXAMPLE)
     assert [key for key in documented_keys() if f"{key} =" not in text and f"[{key}" not in text] == []
-    for name in ("gate", "drift", "system", "labels"):
+    for name in ("gate", "drift", "system", "labels", "monitor"):
         table = getattr(policy.table, name)
         assert table == type(table)(), name
 

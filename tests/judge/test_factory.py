@@ -33,9 +33,10 @@ def test_the_offline_judge_needs_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("opnai:gpt-4o", "Did you mean 'openai'?"),
-        ("antropic:claude", "Did you mean 'anthropic'?"),
-        ("gpt-4o", "Known:"),
+        ("opnai:gpt-4o", "Did you mean 'openai:gpt-4o'?"),
+        ("antropic:claude", "Did you mean 'anthropic:claude'?"),
+        ("gpt-4o", "Did you mean 'openai:gpt-4o'?"),
+        ("no-such-model", "Known:"),
         ("", "Known:"),
         ("openai", "openai:gpt-5.4-mini"),
         ("openai:", "openai:gpt-5.4-mini"),
