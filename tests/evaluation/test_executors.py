@@ -160,7 +160,7 @@ def test_records_are_those_of_one_process_to_the_last_byte(more: dict[str, Any])
 
 def test_a_fitted_judge_judges_there_as_here() -> None:
     golden = samples(40)
-    graded = {"auroc": 0.8, "low": None, "high": None}
+    graded = {"auroc": 0.8, "brier": 0.1, "low": None, "high": None}
     plain = offline(golden)
     assert isinstance(plain, OfflineJudge)
     file = FittedFile.model_validate(
