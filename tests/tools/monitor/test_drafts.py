@@ -39,7 +39,7 @@ def test_bad_feedback_and_low_scores_become_drafts_with_provenance_and_without_t
         assert draft.draft
         assert (draft.reference, draft.reference_contexts) == (None, ())
         assert "window 2026-10-01, interaction " in (draft.provenance or "")
-    assert f"2 drafts added to {tmp_path / 'drafts.jsonl'}" in monitor_text(monitored)
+    assert f"drafts added to {tmp_path / 'drafts.jsonl'}: 2" in monitor_text(monitored)
 
 
 def test_personal_data_is_replaced(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_near_duplicates_of_the_golden_set_and_of_each_other_are_left_out(tmp_pa
     log = write(tmp_path / "a.jsonl", [BAD[0], twice[0], {**twice[1], "id": "x"}])
     monitored = watch(tmp_path, log, drafts="drafts.jsonl", golden="golden.jsonl")
     assert len(drafts_in(tmp_path)) == 1
-    assert "2 bad answers left out, nearly the same" in monitor_text(monitored)
+    assert "or no valid sample: 2" in monitor_text(monitored)
 
 
 def test_of_each_reason_only_so_many(tmp_path: Path) -> None:
