@@ -77,19 +77,19 @@ def bad_answers(
 
     Of each reason at most MAX_DRAFTS: the newest feedback, and the lowest scores.
     """
-    asked = {key: one for key, one in window.interactions.items() if one.question}
-    rated = [key for key, one in asked.items() if is_bad(one, policy.monitor)]
-    chosen = {"bad feedback": sorted(rated, key=lambda key: asked[key].timestamp, reverse=True)}
+    with_question = {key: interaction for key, interaction in window.interactions.items() if interaction.question}
+    rated = [key for key, interaction in with_question.items() if is_bad(interaction, policy.monitor)]
+    chosen = {"bad feedback": sorted(rated, key=lambda key: with_question[key].timestamp, reverse=True)}
     for name, rule in policy.metrics.items():
         values = {} if scores is None else scores.scores_of(name).values
         if rule.min is not None:
-            low = [key for key, value in values.items() if value < rule.min and key in asked]
+            low = [key for key, value in values.items() if value < rule.min and key in with_question]
             chosen[f"low {name}"] = sorted(low, key=values.__getitem__)
     reasons: dict[str, list[str]] = {}
     for reason, keys in chosen.items():
         for key in keys[:MAX_DRAFTS]:
             reasons.setdefault(key, []).append(reason)
-    return ((asked[key], why) for key, why in reasons.items())
+    return ((with_question[key], why) for key, why in reasons.items())
 
 
 def _draft(interaction: Interaction, reasons: Sequence[str], window: str, redact: Callable[[str], str]) -> Sample:

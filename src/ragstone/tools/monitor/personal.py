@@ -23,20 +23,20 @@ def strip(text: str) -> str:
     text = _PATTERN["iban"].sub(_iban, text)
     text = _PATTERN["digit_run"].sub(_cards, text)
     text = _PATTERN["phone_cue"].sub(_after_cue, text)
-    text = _PATTERN["phone"].sub(lambda found: "[phone]" if _is_phone(found) else found.group(), text)
+    text = _PATTERN["phone"].sub(lambda match: "[phone]" if _is_phone(match) else match.group(), text)
     for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
-        text = pattern.sub(lambda found: "[ip]" if _is_address(found) else found.group(), text)
+        text = pattern.sub(lambda match: "[ip]" if _is_address(match) else match.group(), text)
     return text
 
 
-def _after_cue(found: re.Match[str]) -> str:
+def _after_cue(match: re.Match[str]) -> str:
     """The words before a phone number, which is replaced."""
-    return found.group()[: found.start("number") - found.start()] + "[phone]"
+    return match.group()[: match.start("number") - match.start()] + "[phone]"
 
 
-def _iban(found: re.Match[str]) -> str:
+def _iban(match: re.Match[str]) -> str:
     """The text with the IBAN that it begins with replaced; what follows may be words."""
-    text = found.group()
+    text = match.group()
     for end in range(len(text), 14, -1):
         if end < len(text) and text[end].isalnum():
             continue
@@ -49,12 +49,12 @@ def _iban(found: re.Match[str]) -> str:
     return text
 
 
-def _cards(found: re.Match[str]) -> str:
+def _cards(match: re.Match[str]) -> str:
     """A run of digits and separators, with the card numbers in it replaced; other numbers may stand beside them."""
-    text = found.group()
+    text = match.group()
     places = [at for at, sign in enumerate(text) if sign.isdigit()]
     digits = "".join(str(int(text[at])) for at in places)
-    kept, done, first = [], 0, 0
+    parts, end_of_last, first = [], 0, 0
     while first + 13 <= len(digits):
         begins = first == 0 or places[first] - places[first - 1] > 1
         for count in range(min(19, len(digits) - first), 12, -1) if begins else ():
@@ -62,34 +62,34 @@ def _cards(found: re.Match[str]) -> str:
             ends = last + 1 == len(digits) or places[last + 1] - places[last] > 1
             number = digits[first : last + 1]
             if ends and _PATTERN["card"].fullmatch(number) and _luhn(number):
-                kept += [text[done : places[first]], "[card]"]
-                done, first = places[last] + 1, last
+                parts += [text[end_of_last : places[first]], "[card]"]
+                end_of_last, first = places[last] + 1, last
                 break
         first += 1
-    return "".join(kept) + text[done:]
+    return "".join(parts) + text[end_of_last:]
 
 
 def _luhn(number: str) -> bool:
     """Whether the check digit is right (ISO/IEC 7812-1, annex B)."""
     doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number)))
-    return sum(one // 10 + one % 10 for one in doubled) % 10 == 0
+    return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
 
 
-def _is_phone(found: re.Match[str]) -> bool:
-    text = found.group()
-    if found["plus"]:
+def _is_phone(match: re.Match[str]) -> bool:
+    text = match.group()
+    if match["plus"]:
         return True
-    if _PATTERN["no_phone"].search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()) or _PATTERN[
+    if _PATTERN["no_phone"].search(match.string, max(0, match.start() - _CUE_WIDTH), match.start()) or _PATTERN[
         "date"
     ].match(text):
         return False
     return not text.isdigit() or len(text) >= _MIN_WHOLE
 
 
-def _is_address(found: re.Match[str]) -> bool:
+def _is_address(match: re.Match[str]) -> bool:
     """Whether it is an address, and not a version or a time."""
-    text = found.group()
-    if _PATTERN["release"].search(found.string, max(0, found.start() - _CUE_WIDTH), found.start()):
+    text = match.group()
+    if _PATTERN["release"].search(match.string, max(0, match.start() - _CUE_WIDTH), match.start()):
         return False
     if ":" in text and sum(bool(part) for part in text.split(":")) < 4:
         return False

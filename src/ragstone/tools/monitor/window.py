@@ -118,11 +118,11 @@ def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool 
 
 SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = MappingProxyType(
     {
-        "slow": lambda one, rules: None if one.latency is None else one.latency > rules.slow_s,
-        "errors": lambda one, _: one.error,
+        "slow": lambda interaction, rules: None if interaction.latency is None else interaction.latency > rules.slow_s,
+        "errors": lambda interaction, _: interaction.error,
         "without_sources": _is_without_sources,
-        "without_results": lambda one, _: None if one.results is None else one.results == 0,
-        "abstentions": lambda one, _: one.is_abstention,
+        "without_results": lambda interaction, _: None if interaction.results is None else interaction.results == 0,
+        "abstentions": lambda interaction, _: interaction.is_abstention,
         "bad_feedback": is_bad,
     }
 )
@@ -157,15 +157,15 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
     interactions = window.interactions.values()
     yield "questions", FigurePart(value=len(interactions))
     for name, identity in (("users", "user_id"), ("sessions", "session_id")):
-        people = {getattr(one, identity) for one in interactions} - {""}
+        people = {getattr(interaction, identity) for interaction in interactions} - {""}
         if people:
             yield name, FigurePart(value=len(people))
-    latencies = sorted(one.latency for one in interactions if one.latency is not None)
+    latencies = sorted(interaction.latency for interaction in interactions if interaction.latency is not None)
     if latencies:
         p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
         yield "latency_mean", FigurePart(value=float(np.mean(latencies)), n=len(latencies))
         yield "latency_p95", FigurePart(value=p95, n=len(latencies))
     for name, counts in SHARES.items():
-        hits = [hit for hit in (counts(one, rules) for one in interactions) if hit is not None]
+        hits = [hit for hit in (counts(interaction, rules) for interaction in interactions) if hit is not None]
         if hits:
             yield name, FigurePart(value=sum(hits) / len(hits), n=len(hits))
