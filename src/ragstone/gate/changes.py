@@ -78,7 +78,9 @@ class Corpus:
         counts = [f"{counted(count, 'document')} {word}" for word, count in documents.items() if count]
         if counts:
             return ", ".join(counts)
-        return "another index" if self._is_reindexed else ""
+        if self._is_reindexed:
+            return "another index"
+        return ""
 
 
 def _texts(record: SampleRecord) -> dict[str, str]:
@@ -114,12 +116,16 @@ def _judge(current: RunScores, baseline: RunScores) -> str:
     difference = judge_difference(current, baseline)
     if difference is not None:
         return difference.removeprefix("the judge changed ")
-    return "its verdicts on the same texts" if moved(current.rounds.judge.canaries) else ""
+    if moved(current.rounds.judge.canaries):
+        return "its verdicts on the same texts"
+    return ""
 
 
 def _policy(manifest: Manifest, baseline_manifest: Manifest) -> str:
     policies = {manifest.policy_hash, baseline_manifest.policy_hash} - {None}
-    return "other rules" if len(policies) == 2 else ""
+    if len(policies) == 2:
+        return "other rules"
+    return ""
 
 
 def _code(manifest: Manifest, baseline_manifest: Manifest) -> str:

@@ -77,7 +77,9 @@ class Evidence:
 
     @property
     def baseline(self) -> RunScores | None:
-        return None if self.pairing is None else self.pairing.baseline
+        if self.pairing is None:
+            return None
+        return self.pairing.baseline
 
     @property
     def compared(self) -> Pairing | None:

@@ -78,7 +78,8 @@ def compare_judges(
             continue
         scores_then = np.array([values_then[sample_id] for sample_id in ids], dtype=np.float64)
         scores_now = np.array([values_now[sample_id] for sample_id in ids], dtype=np.float64)
-        mean_then, mean_now = float(scores_then.mean()), float(scores_now.mean())
+        mean_then = float(scores_then.mean())
+        mean_now = float(scores_now.mean())
         difference = mean_of(now, ids, scores_now - scores_then, confidence=CONFIDENCE, bounds=(-1.0, 1.0))
         agreement = krippendorff_alpha(scores_then, scores_now, confidence=CONFIDENCE, seed=seed)
         compared.append(JudgesCompared(metric, len(ids), mean_then, mean_now, difference, agreement))

@@ -56,7 +56,9 @@ def retrieval_changes(changes: Mapping[str, SampleChange], fell: Collection[str]
         other=tuple(elsewhere),
         old_ids=tuple(sample_id for sample_id in rechunked if changes[sample_id].relevant_ids_lost),
     )
-    return retrieval if retrieval.fell else None
+    if retrieval.fell:
+        return retrieval
+    return None
 
 
 def retrieval_notes(evidence: Evidence) -> Iterator[str]:

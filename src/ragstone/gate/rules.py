@@ -182,7 +182,9 @@ def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
 def _unnamed_action(name: str, version: str | None) -> Action:
     metric = find_metric(name)
     if metric is None:
-        return Action.WARN if is_rubric(version) else Action.BLOCK
+        if is_rubric(version):
+            return Action.WARN
+        return Action.BLOCK
     if metric.info.blames == "retrieval" and not is_judged(name):
         return Action.BLOCK
     return Action.WARN

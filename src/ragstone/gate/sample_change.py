@@ -236,7 +236,9 @@ def _lower_rank(judgements: Judgements, change: RetrievalChange | None, ranks: _
     """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline."""
     if ranks.baseline and ranks.current:  # the same passage: the judge of texts may take others like it for it
         first = ranks.current[0]
-        return first if first > ranks.baseline[0] else None
+        if first > ranks.baseline[0]:
+            return first
+        return None
     if change is not None and change.change is EvidenceChange.LOWER:
         return _first_useful(judgements)
     return None
@@ -266,13 +268,17 @@ def _evidence_retrieved(record: SampleRecord) -> bool | None:
     has_relevant_ids = any(record.sample.relevant_ids.values())
     returned = _relevant_ids_returned(record)
     if record.response.without_texts:
-        return returned > 0 if has_relevant_ids else None
+        if not has_relevant_ids:
+            return None
+        return returned > 0
     texts = distinct(record.sample.reference_contexts)
     if texts:
         passages = locate(texts, tuple(context.text for context in contexts))
         return all(passage.retrieved for passage in passages) or supported is True
     if has_relevant_ids and any(context.id for context in contexts):
-        return supported is not False if returned else supported is True
+        if returned:
+            return supported is not False
+        return supported is True
     if supported is None and not contexts:
         return False
     return supported

@@ -249,7 +249,9 @@ class Diagnosis:
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
         for cause in self.counts:
             if cause.side is side or not is_half:
-                return cause if cause.count >= self.enough else None
+                if cause.count >= self.enough:
+                    return cause
+                return None
         return None
 
     def titles(self) -> dict[str, str]:

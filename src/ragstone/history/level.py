@@ -275,4 +275,6 @@ def _place(runs: Sequence[Look], run: str, commit: str | None, default: int | No
         for index, look in enumerate(runs):
             if look.line.commit == commit:
                 return index
-    return len(runs) if default is None else default
+    if default is None:
+        return len(runs)
+    return default

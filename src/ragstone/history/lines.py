@@ -127,12 +127,16 @@ class RunLine(_Line):
     @property
     def window_length(self) -> timedelta:
         """How long its window is; 0 for a run that is none."""
-        return timedelta(0) if self.window is None else self.window.end - self.time
+        if self.window is None:
+            return timedelta(0)
+        return self.window.end - self.time
 
     @property
     def figures(self) -> dict[str, FigurePart]:
         """The figures of its window."""
-        return {} if self.window is None else self.window.figures
+        if self.window is None:
+            return {}
+        return self.window.figures
 
 
 class SamplesLine(_Line):

@@ -41,7 +41,9 @@ class Disagreement:
 
     @property
     def coefficient(self) -> float | None:
-        return None if self.expected <= 1e-15 else 1.0 - self.observed / self.expected
+        if self.expected <= 1e-15:
+            return None
+        return 1.0 - self.observed / self.expected
 
 
 Measure = Callable[[Floats], Disagreement]
@@ -118,5 +120,6 @@ def _with_interval(measure: Measure, ratings: Floats, confidence: float, seed: i
     if whole.observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may still disagree (exact binomial).
         low = 1.0 - (1.0 - tail ** (1.0 / n)) * whole.widest / whole.expected
-    low, high = max(-1.0, float(low)), min(1.0, float(high))
+    low = max(-1.0, float(low))
+    high = min(1.0, float(high))
     return Agreement(whole.coefficient, low, high, confidence, equal, n, f"{method}, bootstrap over units")

@@ -126,7 +126,8 @@ def prediction_interval(values: Floats, further: int, *, confidence: float = 0.9
         raise ValueError(f"need at least one further value, got {further}")
     # The error of both means in standard errors of the first one.
     reach = (mean.high - mean.estimate) * math.sqrt(1.0 + mean.n / further)
-    low, high = mean.estimate - reach, mean.estimate + reach
+    low = mean.estimate - reach
+    high = mean.estimate + reach
     return Estimate(mean.estimate, low, high, confidence, "Student's prediction interval", mean.n)
 
 

@@ -58,7 +58,8 @@ def people_mean(
     for judge_weight in (0.0, _judge_weight(labels, scores, weights)):
         errors = weights * (labels - judge_weight * scores)
         # Unseen errors may be anywhere between these bounds, so few labels give a wide interval.
-        low_bound, width = -judge_weight * float(weights.max()), (1.0 + judge_weight) * float(weights.max())
+        low_bound = -judge_weight * float(weights.max())
+        width = (1.0 + judge_weight) * float(weights.max())
         error = mean_interval((errors - low_bound) / width, confidence=confidence, groups=groups)
         estimate = judge_weight * judge.estimate + low_bound + width * error.estimate
         below = math.hypot(judge_weight * (judge.estimate - judge.low), width * (error.estimate - error.low))

@@ -65,7 +65,9 @@ class Answers(Checker):
         )
 
     def formats(self, check: Check) -> tuple[Format, Format]:
-        return (percent, percent) if check.metric is None else super().formats(check)
+        if check.metric is None:
+            return (percent, percent)
+        return super().formats(check)
 
     def requirement(self, check: Check) -> str:
         if check.metric is None and check.threshold is not None:

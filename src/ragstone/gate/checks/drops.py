@@ -328,12 +328,16 @@ def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
 def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
     decision = evidence.policy.gate.decision
     if decision == "point":
-        return Status.FAIL if drop.is_beyond else Status.PASS
+        if drop.is_beyond:
+            return Status.FAIL
+        return Status.PASS
     if drop.unharmed:
         return Status.PASS
     if decision == "assured":
         is_assured = drop.interval.low >= drop.check.bound and not drop.fails
-        return Status.PASS if is_assured else Status.FAIL
+        if is_assured:
+            return Status.PASS
+        return Status.FAIL
     if drop.fails:
         return Status.FAIL
     if drop.suspected:

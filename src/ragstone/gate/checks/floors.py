@@ -168,4 +168,6 @@ def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, 
     )
     check = Check(floor.name, CheckKind.FLOOR, status, floor.action, reason, rule.metric, rule.slice)
     check = replace(check.measured(mean), threshold=floor.bound, current=floor.current, unsettled=unsettled)
-    return as_reported(check) if rule.lower_is_better else check
+    if rule.lower_is_better:
+        return as_reported(check)
+    return check
