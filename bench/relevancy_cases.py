@@ -1,14 +1,18 @@
 """Answer relevancy on our own cases: ``python bench/relevancy_cases.py``.
 
-Prints the shares of right short answers from 0.8, of wrong ones that score as the right one does (within 0.1, since
-relevancy is not correctness), and of true sentences about another subject below 0.2. Each is judged with contexts and a
-reference, and with one of them, through `ragstone.evaluate`. It needs no data. These cases have served for tuning.
+Prints the shares of right short answers from 0.8, of wrong ones that no text holds up to 0.3, and of true sentences
+about another subject below 0.2, each judged with contexts and a reference, and with one of them; the mean of halves of
+right answers ÷ the mean of the whole ones, and by how much two true sentences about other subjects lower these, with
+contexts, and with a reference or without; and evasive answers. All through `ragstone.evaluate`. It needs no data. These
+cases have served for tuning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 
+from answer_styles import load_facts
 from labelled_sets import Case
 from public_scores import public_scores
 
@@ -74,6 +78,39 @@ SUBJECTS = (
 """True, and about nothing that is asked above."""
 
 
+EVASIVE = (
+    (SHOP, "What is the mission of the shop?", "The mission has not been provided; the mission is important."),
+    (
+        SHOP,
+        "What is the mission of the shop?",
+        "The mission of the shop is not specified, but the shop is interesting.",
+    ),
+    (
+        TOWN,
+        "Who designed the harbour bridge?",
+        "The harbour bridge has several aspects, and its designer is not known.",
+    ),
+    (TOWN, "Why is the bridge grey?", "The bridge is grey for various reasons."),
+    (
+        TOWN,
+        "Wer hat die Brücke entworfen?",
+        "Wer die Brücke entworfen hat, ist nicht angegeben; die Brücke ist wichtig.",
+    ),
+)
+"""A page, a question, and an answer that only echoes it."""
+
+UNHELD = (
+    ("Who designed the Vell bridge?", "Water boils at 100 degrees Celsius."),
+    ("Who designed the Vell bridge?", "Elvis Presley."),
+    ("Where is the office?", "Elvis Presley."),
+    ("How long is the warranty?", "Twelve monkeys."),
+    ("How long is the warranty?", "36 months."),
+    ("Wann öffnet das Museum?", "Der Bus hat 12 Plätze."),
+    ("Wann öffnet das Museum?", "Im Jahr 1871."),
+)
+"""A question, and a short answer that no text at hand holds."""
+
+
 def cases() -> Iterator[tuple[str, Case]]:
     for at, (page, question, right, wrong, reference) in enumerate(ANSWERS):
         others = {f"other{rank}": SUBJECTS[(5 * at + rank) % len(SUBJECTS)] for rank in range(4)}
@@ -81,20 +118,64 @@ def cases() -> Iterator[tuple[str, Case]]:
             yield f"{name}/{at}/both", Case(question, answer, (page,), reference)
             yield f"{name}/{at}/contexts", Case(question, answer, (page,))
             yield f"{name}/{at}/reference", Case(question, answer, (), reference)
+    for at, (page, question, answer) in enumerate(EVASIVE):
+        yield f"evasive/{at}/contexts", Case(question, answer, (page,))
+    for at, (question, answer) in enumerate(UNHELD):
+        yield f"unheld/{at}/alone", Case(question, answer)
+        yield f"unheld/{at}/contexts", Case(question, answer, (SHOP, TOWN))
+    yield from changed_answers()
+
+
+def changed_answers() -> Iterator[tuple[str, Case]]:
+    """Right answers of tests/bench/answers.jsonl, whole, in halves, and with two sentences about other subjects."""
+    for at, facts in enumerate(load_facts()):
+        between = "" if facts.language in ("zh", "ja") else " "
+        sentences = list(facts.right)
+        whole = between.join(sentences)
+        middle = max(1, len(sentences) // 2)
+        words = whole.split()
+        padding = [SUBJECTS[(3 * at + rank) % len(SUBJECTS)] for rank in range(6)]
+        texts = {
+            "whole": whole,
+            "half0": between.join(sentences[:middle]),
+            "half1": between.join(sentences[middle:]),
+            "half2": " ".join(words[: len(words) // 2]) if len(words) > 1 else whole[: len(whole) // 2],
+            "padded0": f"{whole} {padding[0]} {padding[1]}",
+            "padded1": f"{padding[2]} {whole} {padding[3]}",
+            "padded2": f"{padding[4]} {padding[5]} {whole}",
+        }
+        for name, answer in texts.items():
+            yield f"{name}/{at}/both", Case(facts.question, answer, facts.contexts, whole)
+            yield f"{name}/{at}/contexts", Case(facts.question, answer, facts.contexts)
 
 
 def shares(scores: Mapping[str, float]) -> dict[str, float]:
-    """The three shares, by what was given besides the question."""
+    """The figures, by what was given besides the question."""
     found = {}
     for given in ("both", "contexts", "reference"):
         right = [scores[f"right/{at}/{given}"] for at in range(len(ANSWERS))]
-        wrong = [scores[f"wrong/{at}/{given}"] for at in range(len(ANSWERS))]
+        wrong = [scores[f"wrong/{at}/{given}"] for at, row in enumerate(ANSWERS) if not _is_yes_or_no(row[3])]
         others = [scores[f"other{rank}/{at}/{given}"] for at in range(len(ANSWERS)) for rank in range(4)]
         found[f"right from 0.8, {given}"] = sum(value >= 0.8 for value in right) / len(right)
-        alike = [abs(one - other) <= 0.1 for one, other in zip(right, wrong, strict=True)]
-        found[f"wrong as right, {given}"] = sum(alike) / len(alike)
+        found[f"wrong up to 0.3, {given}"] = sum(value <= 0.3 for value in wrong) / len(wrong)
         found[f"another subject below 0.2, {given}"] = sum(value < 0.2 for value in others) / len(others)
+    for given in ("both", "contexts"):
+        whole = _mean(scores, "whole", given)
+        halves = fmean(_mean(scores, f"half{rank}", given) for rank in range(3))
+        padded = fmean(_mean(scores, f"padded{rank}", given) for rank in range(3))
+        found[f"halves, {given}"] = halves / whole
+        found[f"lost by padding, {given}"] = whole - padded
+    for name in ("evasive", "unheld"):
+        found[f"largest {name}"] = max(value for key, value in scores.items() if key.startswith(name))
     return found
+
+
+def _mean(scores: Mapping[str, float], name: str, given: str) -> float:
+    return fmean(value for key, value in scores.items() if key.startswith(f"{name}/") and key.endswith(f"/{given}"))
+
+
+def _is_yes_or_no(answer: str) -> bool:
+    return answer.split()[0].strip(".,") in ("Yes", "No")
 
 
 def judged() -> Mapping[str, float]:
@@ -109,8 +190,8 @@ def main() -> None:
         kind, at, _ = name.split("/")
         if (kind == "right" and value < 0.8) or (kind.startswith("other") and value >= 0.2):
             print(f"  {name}: {value:.2f} {ANSWERS[int(at)][1:3]}")
-        if kind == "wrong" and abs(scores[name.replace("wrong", "right")] - value) > 0.1:
-            print(f"  {name}: {value:.2f}")
+        if kind == "wrong" and value > 0.3:
+            print(f"  {name}: {value:.2f} {ANSWERS[int(at)][1:4]}")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from ragstone.system.response import Response
 
 _NAME = r"[^\W\d_a-z][\w'’-]*"
 _LINK = r"(?:of|the|de|du|von|van|der|la|le|di|da)"
-_CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*")
-_SIDE_BY_SIDE = re.compile(rf"{_NAME}(?:\s+{_NAME})*")
+_NUMBERED = r"(?:\s+\d[\w-]*(?![.:,]?\d))?"
+_CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*{_NUMBERED}")
+_SIDE_BY_SIDE = re.compile(rf"{_NAME}(?:\s+{_NAME})*{_NUMBERED}")
 _CLOCK = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
 _NAMED_AT_START = re.compile(
     r"(?!\w+(?:ing|ly|tion|ment|ness|ity)\b)\w+(?:'s|, (?:and |or )?[A-Z]| \(| (?:is|was|has|[a-z]{2,}s)\b)"
@@ -30,7 +31,9 @@ _NAMED_AT_START = re.compile(
 )
 """A first word before what follows a name: "Ada's", "Ada, Ben and", "Ada was"."""
 
-_INSIDE = re.compile(r"(?<=[a-z0-9,;] )[^\W\d_a-z][\w'’-]*")
+_CONTEXT_NAME = re.compile(r"(?:^|(?<=[a-z0-9,;] ))[^\W\d_a-z][\w'’-]*")
+"""A word with a capital inside a sentence, or at the beginning of a context."""
+
 _CAPITAL_NOUNS = frozenset({"de"})
 """Languages that write every noun with a capital."""
 
@@ -42,21 +45,23 @@ def entities(
 ) -> frozenset[_Keys]:
     """Names, places, dates and numbers in `text`, each as its keys: runs of capitalised words, times, and every number.
 
-    The first word of a sentence counts only if it is capitalised elsewhere, if more capitalised words follow it, or if
-    it stands as a name does: "Ada was". `common` are words that are common nouns, known because they are written small
-    elsewhere: they are no part of a name of several words. `names` are words that have capitals inside other texts. In
-    languages that capitalise all nouns, only names of several words and abbreviations count.
+    The first word of a sentence counts only if it is capitalised elsewhere, if more capitalised words or a number
+    follow it, or if it stands as a name does: "Ada was". `common` are words that are common nouns, known because they
+    are written small elsewhere: they are no part of a name of several words. `names` are words that have capitals in
+    other texts. In languages that capitalise all nouns, only names of several words and abbreviations count.
     """
     entity_keys: set[_Keys] = set()
     sentences = split_sentences(normalise(text), language.code)
     capitalised = _capitalised_inside(sentences) | set(names)
     for sentence in sentences:
-        entity_keys.update(_names_in(sentence, language, common, capitalised))
+        names_here = set(_names_in(sentence, language, common, capitalised))
+        in_names = {key for name in names_here for key in name}
+        entity_keys.update(names_here)
         for clock in _CLOCK.findall(sentence):
             entity_keys.add(read_sentence(clock, language).keys)
         without_clocks = _CLOCK.sub(" ", sentence)
         keys = read_sentence(without_clocks, language).keys
-        entity_keys.update((key,) for key in keys if _is_number(key))
+        entity_keys.update((key,) for key in keys if _is_number(key) and key not in in_names)
     return frozenset(entity_keys)
 
 
@@ -113,7 +118,7 @@ class ContextEntityRecall(BaseMetric):
 
     info = MetricInfo(
         name="context_entity_recall",
-        version=f"3.{ENTITIES_PROMPT_VERSION}-{digest()}",
+        version=f"4.{ENTITIES_PROMPT_VERSION}-{digest()}",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",
         answerless=True,
@@ -171,7 +176,7 @@ def _share(reference: str, response: Response) -> float | None:
         common.update(word for word in re.findall(r"\w+", text) if word.islower())
     names: set[str] = set()
     for context in response.contexts:
-        names.update(_INSIDE.findall(context.text))
+        names.update(_CONTEXT_NAME.findall(context.text))
     names -= {word.capitalize() for word in common}
     entity_keys = entities(reference, language, common, names)
     if not entity_keys:

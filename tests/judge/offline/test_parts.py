@@ -279,7 +279,6 @@ def test_a_vague_or_unrelated_answer_is_less_relevant_than_a_right_one() -> None
     right = relevancy("It was built in 1871 by Ada Brown.")
     assert right > relevancy("The lighthouse on Grey Point was built some time ago, and many things are interesting.")
     assert right > relevancy("Penguins eat fish in the cold southern seas near Chile.")
-    assert relevancy("1871") > 0.5
 
 
 def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
@@ -392,7 +391,7 @@ def test_every_language_has_every_list() -> None:
         assert lists.negations
         assert lists.units
         for name in (
-            *("function", "averting", "hedges", "vague"),
+            *("function", "averting", "vague"),
             *("hedging", "pronouns", "agents", "directions"),
         ):
             assert getattr(lists, name), (code, name)
@@ -449,10 +448,12 @@ def test_a_true_sentence_about_another_subject_is_not_relevant_however_short() -
     assert rated("Customers may return items within 30 days of delivery.", references=reference) > 0.8
 
 
-def test_an_answer_on_topic_is_as_relevant_where_it_is_wrong() -> None:
+def test_a_sentence_on_topic_is_as_relevant_where_it_is_wrong_and_a_phrase_only_where_a_text_holds_it() -> None:
     right = rated("Customers may return items within 30 days of delivery.")
     assert rated("Customers may return items within 60 days of delivery.") == pytest.approx(right, abs=0.1)
-    assert rated("60 days.") == pytest.approx(rated("30 days."), abs=0.1)
+    assert rated("30 days.") > 0.8
+    assert rated("60 days.") <= 0.3
+    assert rated("30 days.", contexts=()) == 0.3, "nothing to compare it with"
 
 
 @given(st.sampled_from(["30 days.", "It says so.", "Paris", "Yes, with a receipt.", POLICY, "Bees live in hives."]))

@@ -34,7 +34,7 @@ def results(file: str) -> dict[str, TaskResult]:
     ("file", "task", "measure", "least"),
     [
         ("begin.jsonl.gz", "faithfulness", "auroc", 0.926),
-        ("wice_claim.jsonl.gz", "faithfulness", "auroc", 0.735),
+        ("wice_claim.jsonl.gz", "faithfulness", "auroc", 0.765),
         ("wikieval.jsonl", "faithfulness", "pairwise_accuracy", 0.98),
         ("wikieval.jsonl", "answer_relevancy", "pairwise_accuracy", 0.90),
         ("wikieval.jsonl", "context_relevance", "pairwise_accuracy", 0.70),
@@ -70,19 +70,18 @@ def test_faithfulness_is_the_share_of_what_is_supported(name: str, most: float) 
     assert abs(bias) <= 0.05
 
 
-@pytest.mark.parametrize(("name", "least"), [(BEGIN, 0.926), (WICE, 0.735), (MODELS, 0.825)])
+@pytest.mark.parametrize(("name", "least"), [(BEGIN, 0.926), (WICE, 0.765), (MODELS, 0.825)])
 def test_hallucination_ranks_answers_as_people_do(name: str, least: float) -> None:
     share, people, area = flagged(labelled_answers()[name])
     assert area >= least
-    # Of WiCE's partly right claims it flags too few.
-    assert abs(share - people) <= (0.14 if name == WICE else 0.08)
+    assert abs(share - people) <= 0.08
 
 
 def test_what_hallucination_misses_on_begin_is_partly_in_the_labels() -> None:
     cases = labelled_answers()[BEGIN]
     others = [(case, share) for case, share in cases if share or not copied(case)]
     assert len(cases) - len(others) <= 25
-    assert flagged(others)[2] >= 0.93
+    assert flagged(others)[2] >= 0.937
 
 
 def test_faithfulness_of_what_models_write_is_near_peoples_share() -> None:
@@ -112,7 +111,8 @@ def test_other_words_for_the_same_facts_move_faithfulness_little_and_wrong_ones_
     from rewordings import measure as measure_rewordings
 
     found = measure_rewordings()
-    assert found.mean_move <= 0.05
-    assert max(found.moves.values()) <= 0.18
-    assert found.facts_seen >= 0.8
-    assert found.negations_seen >= 0.8
+    assert found.mean_move <= 0.03
+    assert found.mean_unseen <= 0.055
+    assert max(found.moves.values()) <= 0.12
+    assert found.facts_seen >= 0.9
+    assert found.negations_seen >= 0.85

@@ -38,15 +38,30 @@ def conflicting(
         asked, other = (statement, closest) if statement.denied is not None else (closest, statement)
         contrary = float(_answers_otherwise(asked, other))
         return (contrary, contrary, *(0.0,) * (len(KINDS) - 2))
-    conflicts = (
-        _negated_otherwise(statement, sentences),
-        _opposed(statement, closest) or _other_direction(statement, sentences),
-        _other_number(statement, sentences) or _other_unit(statement, sentences),
-        _other_name(statement, closest, held),
-        len(statement.names) > 1 and _exchanged(statement, same),
+    alike = _weight(near[0][1])
+    otherwise_alike = _weight(max(near[0][1], _likeness(statement, closest)))
+    return (
+        alike * _negated_otherwise(statement, sentences),
+        otherwise_alike * (_opposed(statement, closest) or _other_direction(statement, sentences)),
+        otherwise_alike * (_other_number(statement, sentences) or _other_unit(statement, sentences)),
+        otherwise_alike * _other_name(statement, closest, held),
+        alike * (len(statement.names) > 1 and _exchanged(statement, same)),
     )
-    weight = ((near[0][1] - _UNRELATED) / (1 - _UNRELATED)) ** 2
-    return tuple(weight * conflict for conflict in conflicts)
+
+
+def _weight(share: float) -> float:
+    return ((share - _UNRELATED) / (1 - _UNRELATED)) ** 2
+
+
+def _likeness(statement: Sentence, sentence: Sentence) -> float:
+    """The share of the statement's words that are in `sentence`, without numbers, names and words of the opposite."""
+    opposites = keys_of(statement.language.code).opposites
+    words = {
+        key
+        for key in statement.key_set - statement.numbers - statement.name_keys
+        if key not in opposites or opposites[key][1].isdisjoint(sentence.key_set)
+    }
+    return len(words & sentence.key_set) / len(words) if words else 0.0
 
 
 def _answers_otherwise(asked: Sentence, sentence: Sentence) -> bool:

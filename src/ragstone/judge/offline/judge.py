@@ -79,7 +79,6 @@ class OfflineJudge:
         self._use = weights.model("use", USE_FEATURES)
         self._answering = weights.model("answering", relevance.ANSWER_FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
-        self._needed = weights.model("needed", relevance.FEATURES)
         self._support = SupportModel(weights)
         # The same texts occur in several judgements of one sample, and the same passages in many samples.
         self._read = TextCache(_read, _MAX_CACHED_CHARACTERS)
@@ -190,7 +189,7 @@ class OfflineJudge:
             [self._read(text, language.code) for text in references],
             nearness,
         )
-        return ReverseQuestions((), (found.about() * self._answering.probability(found.answer_features()),))
+        return ReverseQuestions((), (found.relevancy(self._answering),))
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if self._topic is None:
@@ -250,8 +249,8 @@ class OfflineJudge:
 
     def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
         chance = self._relevance.probability(relevance.features(asked, passage.sentences))
-        each = [self._needed.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
-        relevant = sum(chance * one >= self._needed.threshold for one in each)
+        each = [self._relevance.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
+        relevant = sum(chance * one >= self._relevance.threshold for one in each)
         return SentenceRelevance(name, relevant, len(each), chance, sum(each) / max(1, len(each)))
 
 

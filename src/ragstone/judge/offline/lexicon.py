@@ -25,7 +25,7 @@ _SCRIPTS = (
     (re.compile(r"[\u0e00-\u0e7f]"), "th"),
 )
 _WORD_LISTS = [
-    *("function", "negations", "averting", "only", "hedges", "vague", "hedging", "pronouns", "agents"),
+    *("function", "negations", "averting", "only", "vague", "hedging", "pronouns", "agents"),
 ]
 _STEMMERS = {
     "ru": "russian",
@@ -90,7 +90,6 @@ class Language:
     negations: frozenset[str] = frozenset()
     averting: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
-    hedges: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
     hedging: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()

@@ -147,8 +147,9 @@ class Sentence:
 
     @Lazy
     def negated(self) -> frozenset[str]:
-        """The first content keys after each negation in its clause, unless they also occur elsewhere in the sentence:
-        "passing the ball without control of the ball". Empty for languages without word lists.
+        """The first content keys after each negation in its clause, or the last ones before it, or a number or month:
+        "not in August". Keys that also occur elsewhere in the sentence are left out: "passing the ball without control
+        of the ball". Empty for languages without word lists.
         """
         if not self.negations:
             return _NONE
@@ -159,7 +160,9 @@ class Sentence:
             for at in (at for at, token in enumerate(tokens) if self._negates(token)):
                 if self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
                     after = sequence[at + 1 : at + 1 + _NEGATION_REACH]
-                    keys += [key for key in after if key and not key.startswith(NUMBER)][:_NEGATED_KEYS]
+                    before = sequence[max(0, at - _NEGATION_REACH) : at][::-1]
+                    words = _words(after) or _words(before) or list(filter(None, after))
+                    keys += words[:_NEGATED_KEYS]
         return frozenset(key for key in keys if keys.count(key) >= self.sequence.count(key)) or _NONE
 
     @property
@@ -316,6 +319,11 @@ def read_sentence(text: str, language: Language) -> Sentence:
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
     return Passage(tuple(split_sentences(normalise(text), language.code)), language)
+
+
+def _words(keys: Sequence[str]) -> list[str]:
+    """Those of content words, without numbers and months."""
+    return [key for key in keys if key and not key.startswith(NUMBER)]
 
 
 def _sequence(text: str, tokens: Sequence[str], language: Language) -> list[str]:

@@ -61,15 +61,16 @@ class SupportModel:
         return Support(statement_id, verdict, (), rating.chance)
 
 
-WHOLE_FEATURES = ("product", "length")
-"""The log-odds of the product of the statements' probabilities, where what says more counts more; and how much the
-answer says: 0 for up to 10 content words, 1 from 30 on.
+WHOLE_FEATURES = ("product", "several", "length")
+"""The log-odds of the product of the statements' probabilities, where what says more counts more; how many statements
+there are: 0 for one, 1 from three on; and how much they say: 0 for up to 10 content words, 1 from 30 on.
 """
 
+_MANY = 3
 _SHORT, _LONG = 10, 30
 
 
-def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[float, float, float]:
     """The features of a text of several statements (at least one) of these `weights`."""
     total = sum(weights)
     if not total:
@@ -77,7 +78,8 @@ def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[
     mean = sum(weight * math.log(chance) for chance, weight in zip(chances, weights, strict=True)) / total
     product = len(chances) * mean
     odds = product - math.log(max(-math.expm1(product), 1e-9))
-    return odds, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
+    several = min(1.0, (len(chances) - 1) / (_MANY - 1))
+    return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
 
 
 def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
