@@ -11,7 +11,7 @@ from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import read_passage, read_sentence
+from ragstone.judge.offline.passage import Sentence, read_passage
 from ragstone.judge.offline.support import digest
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
@@ -58,9 +58,9 @@ def entities(
         in_names = {key for name in names_here for key in name}
         entity_keys.update(names_here)
         for clock in _CLOCK.findall(sentence):
-            entity_keys.add(read_sentence(clock, language).keys)
+            entity_keys.add(Sentence(clock, language).keys)
         without_clocks = _CLOCK.sub(" ", sentence)
-        keys = read_sentence(without_clocks, language).keys
+        keys = Sentence(without_clocks, language).keys
         entity_keys.update((key,) for key in keys if _is_number(key) and key not in in_names)
     return frozenset(entity_keys)
 
@@ -91,7 +91,7 @@ def _names_in(
         name = words
         if len(words) > 1:
             name = [word for word in words if word.casefold() not in common] or words
-        keys = read_sentence(" ".join(name), language).keys
+        keys = Sentence(" ".join(name), language).keys
         if nouns and len(keys) < 2 and not any(_is_abbreviation(word) for word in words):
             continue
         if keys and not all(map(_is_number, keys)):
@@ -147,7 +147,7 @@ def _by_judge(sample: Sample, response: Response, entities: EntityList) -> Score
     is_in_contexts = _search(response, language)
     missing = []
     for name in entities.names:
-        keys = read_sentence(normalise(name), language).keys
+        keys = Sentence(normalise(name), language).keys
         if not is_in_contexts(keys, name):
             missing.append(name)
     total = len(entities.names)

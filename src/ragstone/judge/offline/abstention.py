@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ragstone.judge.offline.lexicon import Language, load_data
-from ragstone.judge.offline.passage import Sentence, read_sentence
+from ragstone.judge.offline.passage import Sentence
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
@@ -144,7 +144,7 @@ def parted(sentence: str, language: Language) -> list[str]:
 def _claims(clause: str, known: Sequence[_Cues], language: Language) -> bool:
     if any(cues.filler.search(clause) for cues in known):
         return False
-    return len(read_sentence(clause, language).keys) >= _CLAIM_KEYS
+    return len(Sentence(clause, language).keys) >= _CLAIM_KEYS
 
 
 @cache

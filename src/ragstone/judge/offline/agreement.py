@@ -29,11 +29,10 @@ class Agreement:
 
 def compare(statement: Sentence, passage: Passage, question: Collection[str]) -> Agreement:
     """How much of `statement` is in `passage`; `question` are the question's keys."""
-    weight = math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in statement.key_set)
     evidence = match(statement, [passage])
     held = evidence.held[0]
     share = _share(statement, held, question) * (1 - max(evidence.features[len(SHARES) :]))
-    return Agreement(weight, share, share >= MAJORITY and statement.numbers <= held)
+    return Agreement(_weight(statement.key_set, question), share, share >= MAJORITY and statement.numbers <= held)
 
 
 def overall(agreements: Sequence[Agreement]) -> float | None:
@@ -62,8 +61,11 @@ def use_features(
     return rows
 
 
+def _weight(keys: Collection[str], question: Collection[str]) -> float:
+    return math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in keys)
+
+
 def _share(statement: Sentence, held: Collection[str], question: Collection[str]) -> float:
     """The share of a statement that is in `held`, by weight; 0 if it has no weight."""
-    weights = {key: QUESTION_DISCOUNT if key in question else 1.0 for key in statement.key_set}
-    total = math.fsum(weights.values())
-    return math.fsum(weight for key, weight in weights.items() if key in held) / total if total else 0.0
+    total = _weight(statement.key_set, question)
+    return _weight(statement.key_set.intersection(held), question) / total if total else 0.0

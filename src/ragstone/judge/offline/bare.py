@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.passage import Sentence, read_sentence
+from ragstone.judge.offline.passage import Sentence
 
 _YES = re.compile(
     r"(?:yes|yeah|yep|true|correct|right|ja|richtig|wahr|stimmt|oui|vrai|exact|si|sí|verdadero|cierto|correcto)"
@@ -55,7 +55,7 @@ def read_bare(answer: str, language: Language) -> Bare | None:
     if affirms is None:
         return None
     words = _WORD.findall(text.lower())[1:]
-    says_more = read_sentence(" ".join(words), language).keys or any(letter.isdigit() for letter in text)
+    says_more = Sentence(" ".join(words), language).keys or any(letter.isdigit() for letter in text)
     return None if says_more else Bare(affirms=affirms)
 
 
@@ -93,5 +93,5 @@ def read_statement(text: str, language: Language) -> Sentence:
     asked, mark, answer = text.rpartition("?")
     bare = read_bare(answer, language) if mark else None
     if bare is None or bare.affirms is None:
-        return read_sentence(text, language)
+        return Sentence(text, language)
     return Sentence(f"{asked}?", language, denied=not bare.affirms)

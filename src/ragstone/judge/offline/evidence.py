@@ -52,14 +52,14 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     function = statement.function
     known = sum(any(word in context.function for context in contexts) for word in function)
     closest = sorted(
-        (-count, len(contexts[rank].keys[position]), rank, position)
+        (-count, len(contexts[rank].sentences[position].keys), rank, position)
         for count, rank, position in near
         if count >= max(1, _NEAR * size)
     )
     del closest[_MAX_NEAR:]
     conflicts = conflicting(
         statement,
-        [(contexts[rank].sentence(position), -less / size) for less, _, rank, position in closest],
+        [(contexts[rank].sentences[position], -less / size) for less, _, rank, position in closest],
         all_held,
     )
     shares = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ragstone.judge.abilities import NO_EMBEDDINGS
 from ragstone.judge.judgements import (
@@ -31,7 +31,7 @@ from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.lexicon import language as language_of
 from ragstone.judge.offline.model import load_weights
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, TextCache, read_passage, read_sentence
+from ragstone.judge.offline.passage import Passage, Sentence, read_passage
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import SupportModel
@@ -40,6 +40,8 @@ from ragstone.system.response import Context
 
 if TYPE_CHECKING:
     from ragstone.judge.offline.topic import Topic
+
+Made = TypeVar("Made")
 
 TOO_LITTLE = "too little text for the offline judge"
 """The reason for not judging a text without any content word."""
@@ -50,10 +52,11 @@ MAX_CHARACTERS = 200_000
 MAX_CONTEXT_CHARACTERS = 1_000_000
 """Limit for all contexts of an answer together."""
 
-_MAX_CACHED_CHARACTERS = 400_000
-"""Limit for contexts whose sentences and words are cached: about 500 passages of 120 words."""
-
 _LANGUAGE_SAMPLE = 600
+_CACHED_TEXTS, _MAX_CACHED_CHARACTERS = 512, 8_000
+"""The same texts occur in several judgements of one sample, and the same passages in many samples. Longer ones are
+parsed anew each time, so that the caches are bounded.
+"""
 
 
 class OfflineJudge:
@@ -80,11 +83,6 @@ class OfflineJudge:
         self._answering = weights.model("answering", relevance.ANSWER_FEATURES)
         self._relevance = weights.model("relevance", relevance.FEATURES)
         self._support = SupportModel(weights)
-        # The same texts occur in several judgements of one sample, and the same passages in many samples.
-        self._read = TextCache(_read, _MAX_CACHED_CHARACTERS)
-        self._questions = TextCache(self._read_question, _MAX_CACHED_CHARACTERS // 40)
-        self._split = TextCache(_split, _MAX_CACHED_CHARACTERS // 10)
-        self._sentence = TextCache(_sentence, _MAX_CACHED_CHARACTERS // 10)
 
     async def close(self) -> None:
         if self._topic is not None:
@@ -96,9 +94,7 @@ class OfflineJudge:
         full = _full_statement(question, answer)
         if full is not None:
             return StatementList(statements=(Statement("s1", full),), abstains=False)
-        found = self._split(answer, language.code)
-        for sentence in _limited(found, "the answer"):
-            self._sentence.add(sentence.text, language.code, sentence)
+        found = _limited(_split(answer, language.code), "the answer")
         if abstains(found, language):
             return StatementList(statements=(), abstains=True)
         claims = _claims(found, language)
@@ -113,56 +109,46 @@ class OfflineJudge:
 
     def supports(self, contexts: Sequence[Context], statements: Sequence[Statement]) -> SupportTable:
         """The verdicts on `statements`. Raises JudgementFailed."""
-        texts = _texts(contexts)
-        language = _language(texts)
-        passages = [self._read(text, language.code) for text in texts]
-        sources = [context_id(rank) for rank in range(len(contexts))]
-        ratings = [
-            self._support.rate(self._sentence(statement.text, language.code), passages) for statement in statements
+        passages, language = _passages(contexts)
+        ratings = [self._support.rate(_sentence(statement.text, language.code), passages) for statement in statements]
+        supports = [
+            self._support.verdict(statement.id, rating) for statement, rating in zip(statements, ratings, strict=True)
         ]
-        supports = tuple(
-            self._support.verdict(statement.id, rating, sources)
-            for statement, rating in zip(statements, ratings, strict=True)
-        )
-        return SupportTable(supports, self._support.whole(ratings) if ratings else None)
+        return SupportTable(tuple(supports), self._support.whole(ratings) if ratings else None)
 
     async def context_use(
         self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
     ) -> ContextUse:
         _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
-        texts = _texts(contexts)
-        language = _language(texts)
-        passages = [self._read(text, language.code) for text in texts]
-        sources = [context_id(rank) for rank in range(len(contexts))]
-        goal = reference or answer
-        found = _limited(self._split(goal, language.code), "the reference" if reference else "the answer")
-        ratings = [self._support.rate(sentence, passages) for sentence in found]
-        asked = self._questions(question, language.code)
-        if found:
-            matches = [rating.match for rating in ratings]
-            rows = use_features(found, matches, asked.sentence.key_set)
-            use = [self._use.probability(row) for row in rows]
+        passages, language = _passages(contexts)
+        goal = _limited(_split(reference or answer, language.code), "the reference" if reference else "the answer")
+        asked = _question(question, language.code)
+        ratings = {sentence: self._support.rate(sentence, passages) for sentence in goal}
+        model = self._use if goal else self._relevance
+        if goal:
+            rows = use_features(goal, [rating.match for rating in ratings.values()], asked.sentence.key_set)
         else:
-            use = [self._relevance.probability(relevance.features(asked, one.sentences)) for one in passages]
-        threshold = self._use.threshold if found else self._relevance.threshold
+            rows = [relevance.features(asked, passage.sentences) for passage in passages]
+        chances = [model.probability(row) for row in rows]
         useful = tuple(
-            ContextUsefulness(source, chance >= threshold, chance) for source, chance in zip(sources, use, strict=True)
+            ContextUsefulness(context_id(rank), chance >= model.threshold, chance)
+            for rank, chance in enumerate(chances)
         )
         if not reference:
             return ContextUse(contexts=useful, against_reference=False)
-        claims = _claims(found, language)
+        claims = _claims(goal, language)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        judged = [(one, rating) for one, rating in zip(found, ratings, strict=True) if one in claims]
         statements = _numbered("r", claims)
+        verdicts = [
+            self._support.verdict(statement.id, ratings[claim])
+            for statement, claim in zip(statements, claims, strict=True)
+        ]
         return ContextUse(
             contexts=useful,
             against_reference=True,
             reference_statements=statements,
-            attributions=tuple(
-                self._support.verdict(statement.id, rating, sources)
-                for statement, (_, rating) in zip(statements, judged, strict=True)
-            ),
+            attributions=tuple(verdicts),
         )
 
     async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
@@ -174,22 +160,20 @@ class OfflineJudge:
         """Whether the answer is about what was asked and answers it, in place of reverse questions."""
         _bounded(question=question, answer=answer, reference=max(references, key=len, default=""))
         language = _language((answer,))
-        asked = self._questions(question, language.code)
-        if not asked.sentence.keys:
-            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        sentences = self._split(answer, language.code)
+        asked = _asked(question, language)
+        sentences = _split(answer, language.code)
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
         nearness = (await self._topic.nearnesses(question, (answer,), call=call))[0] if self._topic else None
-        found = relevance.Answer(
+        compared = relevance.Answer(
             asked,
             sentences,
             language,
-            [self._read(text, language.code) for text in _texts(contexts)],
-            [self._read(text, language.code) for text in references],
+            [_read(text, language.code) for text in _texts(contexts)],
+            [_read(text, language.code) for text in references],
             nearness,
         )
-        return ReverseQuestions((), (found.relevancy(self._answering),))
+        return ReverseQuestions((), (compared.relevancy(self._answering),))
 
     async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
         if self._topic is None:
@@ -204,25 +188,24 @@ class OfflineJudge:
         if same is not None:
             return _by_word(question, reference, statements, same)
         language = _language((reference,))
-        asked = self._questions(question, language.code).sentence.key_set
+        asked = _question(question, language.code).sentence.key_set
         full, full_answer = _full_statement(question, reference), _full_statement(question, answer)
-        if full is not None:
-            found: tuple[Sentence, ...] = (_sentence(full, language.code),)
-            passage = Passage.of(found[0])
-        else:
-            found = _limited(self._split(reference, language.code), "the reference")
-            passage = self._read(reference, language.code)
-        if not any(sentence.keys for sentence in found):
-            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        references = _numbered("r", found)
-        own = [self._sentence(statement.text, language.code) for statement in statements]
-        said = self._read(bare_answer(answer), language.code)
-        if full_answer is not None:
-            said = Passage.of(_sentence(full_answer, language.code))
         if full is not None or full_answer is not None:
             asked = frozenset()
-        from_answer = [compare(statement, passage, asked) for statement in own]
-        from_reference = [compare(statement, said, asked) for statement in found]
+        if full is not None:
+            expected: tuple[Sentence, ...] = (_sentence(full, language.code),)
+            passage = Passage(expected, language)
+        else:
+            expected = _limited(_split(reference, language.code), "the reference")
+            passage = _read(reference, language.code)
+        if not any(sentence.keys for sentence in expected):
+            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
+        said = _read(bare_answer(answer), language.code)
+        if full_answer is not None:
+            said = Passage([_sentence(full_answer, language.code)], language)
+        references = _numbered("r", expected)
+        from_answer = [compare(_sentence(one.text, language.code), passage, asked) for one in statements]
+        from_reference = [compare(sentence, said, asked) for sentence in expected]
         return ReferenceMatch(
             reference_statements=references,
             answer_supports=_agreements(statements, from_answer, "reference"),
@@ -233,25 +216,18 @@ class OfflineJudge:
 
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         _bounded(question=question)
-        texts = _texts(contexts)
-        language = _language(texts)
-        asked = self._questions(question, language.code)
-        if not asked.sentence.keys:
-            raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        contexts_found = tuple(
-            self._sentence_relevance(asked, self._read(text, language.code), context_id(rank))
-            for rank, text in enumerate(texts)
+        passages, language = _passages(contexts)
+        asked = _asked(question, language)
+        return ContextGrades(
+            tuple(self._relevant_sentences(asked, passage, rank) for rank, passage in enumerate(passages))
         )
-        return ContextGrades(contexts_found)
 
-    def _read_question(self, question: str, code: str) -> Question:
-        return read_question(_sentence(normalise(question), code))
-
-    def _sentence_relevance(self, asked: Question, passage: Passage, name: str) -> SentenceRelevance:
-        chance = self._relevance.probability(relevance.features(asked, passage.sentences))
-        each = [self._relevance.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
-        relevant = sum(chance * one >= self._relevance.threshold for one in each)
-        return SentenceRelevance(name, relevant, len(each), chance, sum(each) / max(1, len(each)))
+    def _relevant_sentences(self, asked: Question, passage: Passage, rank: int) -> SentenceRelevance:
+        model = self._relevance
+        chance = model.probability(relevance.features(asked, passage.sentences))
+        each = [model.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
+        relevant = sum(chance * one >= model.threshold for one in each)
+        return SentenceRelevance(context_id(rank), relevant, len(each), chance, sum(each) / max(1, len(each)))
 
 
 def _bounded(**texts: str) -> None:
@@ -284,12 +260,49 @@ def _agreements(statements: Sequence[Statement], found: Sequence[Agreement], sou
     )
 
 
+def _passages(contexts: Sequence[Context]) -> tuple[list[Passage], Language]:
+    """The contexts, read in their language. Raises JudgementFailed if they are too long to be judged."""
+    texts = _texts(contexts)
+    language = _language(texts)
+    return [_read(text, language.code) for text in texts], language
+
+
+def _asked(question: str, language: Language) -> Question:
+    """The question. Raises JudgementFailed if it has no content word."""
+    asked = _question(question, language.code)
+    if not asked.sentence.keys:
+        raise JudgementFailed(TOO_LITTLE, not_applicable=True)
+    return asked
+
+
+def _cached(read: Callable[[str, str], Made]) -> Callable[[str, str], Made]:
+    """`read(text, language's code)`, which remembers recent texts that aren't long."""
+    remembered = lru_cache(maxsize=_CACHED_TEXTS)(read)
+
+    def cached(text: str, code: str) -> Made:
+        return remembered(text, code) if len(text) <= _MAX_CACHED_CHARACTERS else read(text, code)
+
+    return cached
+
+
+@_cached
 def _read(text: str, code: str) -> Passage:
     return read_passage(text, language_of(code))
 
 
+@_cached
 def _sentence(text: str, code: str) -> Sentence:
     return read_statement(text, language_of(code))
+
+
+@_cached
+def _question(text: str, code: str) -> Question:
+    return read_question(_sentence(normalise(text), code))
+
+
+@_cached
+def _split(text: str, code: str) -> tuple[Sentence, ...]:
+    return tuple(split_statements(normalise(text), language_of(code)))
 
 
 def _full_statement(question: str, answer: str) -> str | None:
@@ -297,7 +310,7 @@ def _full_statement(question: str, answer: str) -> str | None:
     plain = normalise(question)
     language = _language((question,))
     bare = read_bare(normalise(answer), language) if len(answer) < _LANGUAGE_SAMPLE else None
-    if bare is None or not read_sentence(plain, language).keys:
+    if bare is None or not Sentence(plain, language).keys:
         return None
     return full_statement(plain, normalise(answer), bare)
 
@@ -327,10 +340,6 @@ def _by_word(question: str, reference: str, statements: Sequence[Statement], sam
         answer_share=float(same),
         reference_share=float(same),
     )
-
-
-def _split(text: str, code: str) -> tuple[Sentence, ...]:
-    return tuple(split_statements(normalise(text), language_of(code)))
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 _SAMPLE_WORDS = 80
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
-_ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]*)?")
 _SCRIPTS = (
     (re.compile(r"[\u3040-\u30ff]"), "ja"),
     (re.compile(r"[\uac00-\ud7af]"), "ko"),
@@ -27,48 +26,6 @@ _SCRIPTS = (
 _WORD_LISTS = [
     *("function", "negations", "averting", "only", "vague", "hedging", "pronouns", "agents"),
 ]
-_STEMMERS = {
-    "ru": "russian",
-    "ar": "arabic",
-    "hi": "hindi",
-    "el": "greek",
-    "it": "italian",
-    "pt": "portuguese",
-    "nl": "dutch",
-}
-"""Snowball stemmers of languages that have no word lists."""
-
-_TELLTALES = {
-    "it": (
-        "il lo la i gli le l' un uno una un' di del dello della dei degli delle d' a al allo alla ai "
-        "agli alle da dal dallo dalla dai dagli dalle in nel nello nella nei negli nelle con su sul "
-        "sullo sulla sui sugli sulle per tra fra e ed o ma se che chi cui quale quali come quando dove "
-        "perché è sono era erano fu furono essere stato stata stati state ha hanno aveva avevano avere "
-        "può possono poteva deve devono io tu lui lei noi voi loro mi ti si ci vi me te mio mia tuo tua "
-        "suo sua suoi sue nostro vostro questo questa questi queste quello quella quelli quelle anche "
-        "più molto già tutto tutti tutta tutte cosa sì nell' dell' all' dall' sull' quest' quell' c' s' "
-        "m' t' v' com' dov' anch' non no mai nessun nessuno nessuna niente nulla né senza neanche "
-        "nemmeno"
-    ),
-    "pt": (
-        "o a os as um uma uns umas de do da dos das d' em no na nos nas por pelo pela pelos pelas para "
-        "com sem sobre entre até desde ao aos à às e ou mas se que quem qual quais como quando onde "
-        "porque é são era eram foi foram ser sido está estão estava estar tem têm tinha ter há pode "
-        "podem podia deve devem eu tu ele ela nós vós eles elas você vocês me te se lhe lhes meu minha "
-        "teu tua seu sua seus suas nosso nossa este esta estes estas esse essa esses essas aquele aquela "
-        "isto isso também mais muito já todo todos toda todas sim não nunca jamais nenhum nenhuma nada "
-        "ninguém nem sem tampouco"
-    ),
-    "nl": (
-        "de het een en of maar want dat die dit deze wat wie waar wanneer hoe waarom in op aan van voor "
-        "met door bij uit naar over onder tot om tegen tussen tijdens is zijn was waren wordt worden "
-        "werd werden geweest heeft hebben had hadden kan kunnen kon moet moeten mag zal zullen zou ik "
-        "jij je u hij zij ze wij we jullie hen hun mij me jou hem haar ons mijn jouw zijn onze er ook "
-        "nog al zeer zo dan als ja niet geen nooit niets niemand noch zonder nergens"
-    ),
-}
-"""Function words of languages that have no other word lists, so that they aren't taken for one that has."""
-
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -131,55 +88,47 @@ def load_data(name: str) -> dict[str, Any]:
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """All languages with word lists, by ISO 639-1 code."""
+    """The languages of lexicon.json by ISO 639-1 code: those with word lists, and those with a stemmer or function
+    words alone, so that they aren't taken for others.
+    """
     return {code: _language(code, lists) for code, lists in load_data("lexicon.json").items()}
 
 
 def _language(code: str, lists: Mapping[str, Any]) -> Language:
-    words: dict[str, Any] = {name: frozenset(lists[name].split()) for name in _WORD_LISTS}
+    words: dict[str, Any] = {name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS}
     return Language(
         code=code,
-        stemmer=lists["stemmer"],
+        stemmer=lists.get("stemmer"),
         **words,
-        months={month: number for number, month in enumerate(lists["months"].split(), start=1)},
-        units={form: group.split()[0] for group in lists["units"].split(";") for form in group.split()},
+        months={month: number for number, month in enumerate(lists.get("months", "").split(), start=1)},
+        units={form: group.split()[0] for group in lists.get("units", "").split(";") for form in group.split()},
         directions={
             word: (axis, end == 0)
-            for axis, pair in enumerate(lists["directions"].split(";"))
+            for axis, pair in enumerate(lists.get("directions", "").split(";"))
             for end, group in enumerate(pair.split("/"))
             for word in group.split()
         },
-        numbers=dict(entry.split("=") for entry in lists["numbers"].split()),
-        magnitudes=lists["magnitudes"],
-        half=lists["half"],
-        minus="|".join(lists["minus"].split()),
-        clock=lists["clock"],
+        numbers=dict(entry.split("=") for entry in lists.get("numbers", "").split()),
+        magnitudes=lists.get("magnitudes", {}),
+        half=lists.get("half", ""),
+        minus="|".join(lists.get("minus", "").split()),
+        clock=lists.get("clock", ""),
     )
 
 
-@cache
 def language(code: str) -> Language:
-    """The language with this code; without word lists it has at most a stemmer and some function words."""
-    function = frozenset(_TELLTALES.get(code, "").split())
-    return languages().get(code) or Language(code, stemmer=_STEMMERS.get(code), function=function)
+    """The language with this code, with what is known of it."""
+    return languages().get(code) or Language(code)
 
 
 @cache
-def _function_words() -> Mapping[str, tuple[str, ...]]:
-    owners: dict[str, list[str]] = {}
-    for code, lists in languages().items():
-        for word in lists.function | lists.negations:
-            owners.setdefault(word, []).append(code)
-    for code, words in _TELLTALES.items():
-        for word in words.split():
-            owners.setdefault(word, []).append(code)
-    return {word: tuple(codes) for word, codes in owners.items()}
-
-
-@cache
-def _not_english() -> frozenset[str]:
-    """The function words of other languages that are not English ones."""
-    return frozenset(word for word, codes in _function_words().items() if "en" not in codes)
+def _speakers() -> Mapping[str, list[str]]:
+    """The languages that have a function word or negation, by the word."""
+    speakers: dict[str, list[str]] = {}
+    for code, known in languages().items():
+        for word in known.function | known.negations:
+            speakers.setdefault(word, []).append(code)
+    return speakers
 
 
 def guess_language(text: str) -> Language:
@@ -193,13 +142,9 @@ def guess_language(text: str) -> Language:
         for script, code in _SCRIPTS:
             if len(script.findall(head)) * 4 > letters:
                 return language(code)
-    words = (_ASCII_WORD if head.isascii() else _WORD).findall(head.lower())[:_SAMPLE_WORDS]
-    if _not_english().isdisjoint(words):  # no language can get more votes than English
-        return language("en")
-    votes: dict[str, float] = {"en": 0.0}
-    for codes in filter(None, map(_function_words().get, words)):
-        share = 1.0 / len(codes)
+    votes = {"en": 0.0}
+    for codes in filter(None, map(_speakers().get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])):
         for code in codes:
-            votes[code] = votes.get(code, 0.0) + share
+            votes[code] = votes.get(code, 0.0) + 1.0 / len(codes)
     best = max(votes, key=lambda code: (votes[code], code == "en"))
     return language(best if votes[best] > 1.2 * votes["en"] else "en")

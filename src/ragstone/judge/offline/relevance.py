@@ -217,7 +217,7 @@ class Answer:
 
     def _covered(self, reference: Passage) -> float:
         """The mean over the reference's statements of how much of it the answer says beyond the question, in [0, 1]."""
-        answer = Passage(tuple(sentence.text for sentence in self.sentences), self.language)
+        answer = Passage(self.sentences, self.language)
         shares: list[float] = []
         for sentence in reference.sentences:
             words = sentence.key_set - self.question.sentence.key_set

@@ -10,7 +10,7 @@ from ragstone.judge.offline.abstention import abstains, may_abstain, parted, ref
 from ragstone.judge.offline.claims import bare_answer, claim, lists_sources, without_citations
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Sentence, read_sentence
+from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.sentences import MAX_SENTENCE, Kind, split_blocks, split_sentences
 
 MAX_STATEMENTS = 400
@@ -48,7 +48,7 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     rest: list[Sentence] = []
     for whole, bare in _claims(text, language):
         if not bare:
-            rest.append(read_sentence(whole, language))
+            rest.append(Sentence(whole, language))
             continue
         for clause in _split_clauses(bare, language):
             if clause.text.rstrip(_QUOTES).endswith(("?", "？", "؟")):
@@ -110,7 +110,7 @@ def _leads_in(sentence: str) -> bool:
 
 
 def _is_fragment(item: str, language: Language) -> bool:
-    short = not item.endswith(_STOPS) and len(read_sentence(item, language).keys) < _CLAUSE_KEYS
+    short = not item.endswith(_STOPS) and len(Sentence(item, language).keys) < _CLAUSE_KEYS
     return short and not FINITE_VERB.search(item)
 
 
@@ -127,7 +127,7 @@ def _cells(row: str, language: Language) -> list[str]:
 def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:
     if len(clauses) == 1:
         return clauses[0]
-    return read_sentence(" ".join(clause.text for clause in clauses), language)
+    return Sentence(" ".join(clause.text for clause in clauses), language)
 
 
 def _leans(clause: Sentence, language: Language) -> bool:
@@ -141,13 +141,13 @@ def _leans(clause: Sentence, language: Language) -> bool:
 def _split_clauses(sentence: str, language: Language) -> list[Sentence]:
     if len(apart := parted(sentence, language)) > 1:
         return [clause for part in apart for clause in _split_clauses(claim(part, language.code) or part, language)]
-    whole = read_sentence(sentence, language)
+    whole = Sentence(sentence, language)
     if len(whole.keys) < 2 * _CLAUSE_KEYS or ("," not in sentence and ";" not in sentence):
         return [whole]
     clauses = _CLAUSES.split(sentence)
     if len(clauses) == 1:
         return [whole]
-    parts = [read_sentence(part.strip(), language) for part in clauses]
+    parts = [Sentence(part.strip(), language) for part in clauses]
     if any(len(part.keys) < _CLAUSE_KEYS or not FINITE_VERB.search(part.text) for part in parts):
         return [whole]
     return parts

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ragstone.judge.judgements import Support, Verdict
+from ragstone.judge.judgements import Support, Verdict, context_id
 from ragstone.judge.offline.bare import read_statement
 from ragstone.judge.offline.evidence import FEATURES, Match, match
 from ragstone.judge.offline.lexicon import guess_language, read_data
@@ -53,10 +53,10 @@ class SupportModel:
         features = whole_features([rating.chance for rating in ratings], [rating.weight for rating in ratings])
         return self._whole.probability(features)
 
-    def verdict(self, statement_id: str, rating: Rating, sources: Sequence[str]) -> Support:
+    def verdict(self, statement_id: str, rating: Rating) -> Support:
         """Supported if the contexts support it; else contradicted if something contradicts it; else unsupported."""
         if self.holds(rating):
-            return Support(statement_id, Verdict.SUPPORTED, _supporting(rating.match, sources), rating.chance)
+            return Support(statement_id, Verdict.SUPPORTED, _supporting(rating.match.held), rating.chance)
         verdict = Verdict.CONTRADICTED if rating.match.conflicts else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, (), rating.chance)
 
@@ -82,16 +82,16 @@ def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[
     return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
 
 
-def _supporting(found: Match, sources: Sequence[str]) -> tuple[str, ...]:
-    """Each context that alone holds about as much as the best one, and those that add keys."""
-    most = max(map(len, found.held))
+def _supporting(held: Sequence[frozenset[str]]) -> tuple[str, ...]:
+    """Each context that alone holds about as much as the best one, and those that add keys; by its id."""
+    most = max(map(len, held))
     chosen: set[int] = set()
     seen = frozenset[str]()
-    for rank in sorted(range(len(sources)), key=lambda rank: -len(found.held[rank])):
-        if len(found.held[rank]) >= _AS_GOOD * most or found.held[rank] - seen:
+    for rank in sorted(range(len(held)), key=lambda rank: -len(held[rank])):
+        if len(held[rank]) >= _AS_GOOD * most or held[rank] - seen:
             chosen.add(rank)
-            seen |= found.held[rank]
-    return tuple(source for rank, source in enumerate(sources) if rank in chosen)
+            seen |= held[rank]
+    return tuple(map(context_id, sorted(chosen)))
 
 
 def holds(texts: Sequence[str], statement: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import TypeVar
 
@@ -33,9 +33,9 @@ _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"})
 _DEGREES = frozenset({"c", "f", "mph", "kmh"})
 """Units that may be written right after a number or not; so may those of the language's list."""
-_MAX_WORDS_KNOWN = 100_000
+_MAX_CACHED_WORDS = 100_000
 _MAX_CACHED_WORD = 40
-_Made = TypeVar("_Made")
+Made = TypeVar("Made")
 
 
 def words(text: str) -> list[str]:
@@ -43,92 +43,65 @@ def words(text: str) -> list[str]:
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
-def _rows(text: str) -> list[list[str]]:
-    return [row.split() for row in text.split(";") if row.strip()]
+def _cached(read: Callable[[str], Made]) -> Callable[[str], Made]:
+    """`read`, which remembers what it gives for words and other short pieces of text."""
+    remembered = lru_cache(maxsize=_MAX_CACHED_WORDS)(read)
+    return lambda word: remembered(word) if len(word) <= _MAX_CACHED_WORD else read(word)
 
 
-class _Table(dict[str, _Made]):
-    """What `make` gives for words; filled on demand, up to a limit."""
-
-    def __init__(self, make: Callable[[str], _Made]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, word: str) -> _Made:
-        made = self._make(word)
-        if len(word) <= _MAX_CACHED_WORD:
-            if len(self) >= _MAX_WORDS_KNOWN:
-                self.clear()
-            self[word] = made
-        return made
-
-
-class _Pieces(_Table[tuple[str, ...]]):
-    """What `make` gives for pieces of text between spaces.
-
-    No token contains a space, and none depends on what is beyond one, so that a text's tokens are those of its pieces.
-    Most pieces were seen before.
-    """
-
-    def of(self, text: str) -> tuple[str, ...]:
-        """Those of the pieces of `text`, in order."""
-        return tuple(chain.from_iterable(map(self.__getitem__, text.split())))
-
-
-_surface = _Pieces(lambda piece: tuple(words(piece)))
-_lowered = _Pieces(lambda piece: tuple(words(piece.lower())))
+# No token contains a space, and none depends on what is beyond one, so that a text's tokens are those of the pieces
+# between its spaces. Most pieces were seen before.
+_surface = _cached(lambda piece: tuple(words(piece)))
+_lowered = _cached(lambda piece: tuple(words(piece.lower())))
 
 
 def surface_words(text: str) -> tuple[str, ...]:
     """`words` of `text`, faster."""
-    return _surface.of(text)
+    return tuple(chain.from_iterable(map(_surface, text.split())))
 
 
 def sequence_words(text: str) -> tuple[str, ...]:
     """The tokens whose keys are the key sequence of `text`: in lower case, unless some of it has no spaces."""
-    return tuple(words(text)) if has_unspaced(text) else _lowered.of(text)
-
-
-def content_keys(text: str, of: Language) -> tuple[str, ...]:
-    """The content keys of `text`, whose numbers are plain, in order, with repeats."""
     if has_unspaced(text):
-        return tuple(filter(None, unspaced_sequence(words(text), of)))
-    return _content_keys(of.code).of(text)
+        return tuple(words(text))
+    return tuple(chain.from_iterable(map(_lowered, text.split())))
 
 
-@cache
-def _content_keys(code: str) -> _Pieces:
-    of = language(code)
-    return _Pieces(lambda piece: tuple(filter(None, key_sequence(words(piece.lower()), of))))
+def sequence(text: str, of: Language) -> list[str]:
+    """The keys of the tokens of `text`, whose numbers are plain, function words included as FUNCTION."""
+    tokens = sequence_words(text)
+    return unspaced_sequence(tokens, of) if has_unspaced(text) else key_sequence(tokens, of)
 
 
-class Keys(_Table[str]):
+class Keys:
     """Maps lower-case surface words to keys for one language, those of all forms and synonyms of a word to one."""
 
     def __init__(self, of: Language) -> None:
-        super().__init__(self._key)
         self._language = of
-        self._stem = Stemmer.Stemmer(of.stemmer, 0) if of.stemmer else None
+        self._stem: Callable[[str], str] = Stemmer.Stemmer(of.stemmer, 0).stemWord if of.stemmer else str
         forms = load_data("wordforms.json").get(of.code, {})
         self._base: dict[str, str] = {}
-        for group in (*_rows(forms.get("same", "")), *_rows(forms.get("irregular", ""))):
-            first = self._base.get(group[0], group[0])
-            self._base.update({form: first for form in group[1:] if form not in self._base})
-        stem = self._stem.stemWord if self._stem else str
-        self._stems = {str(stem(form)): str(stem(first)) for form, first in self._base.items()}
+        for row in f"{forms.get('same', '')};{forms.get('irregular', '')}".split(";"):
+            first, *others = row.split() or [""]
+            first = self._base.get(first, first)
+            for form in others:
+                self._base.setdefault(form, first)
+        self._stems = {self._stem(form): self._stem(first) for form, first in self._base.items()}
+        self.of = _cached(self._key)
+        """The key of a word."""
         self.opposites = self._opposites(forms.get("opposite", ""))
         """For each key that has an opposite: the keys of its own side, and of the other side."""
 
     def _opposites(self, rows: str) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-        found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
-        nothing = frozenset[str]()
+        own: dict[str, set[str]] = {}
+        contrary: dict[str, set[str]] = {}
         for row in filter(None, rows.split(";")):
-            one, other = (frozenset(filter(None, map(self.__getitem__, side.split()))) for side in row.split("/"))
-            for mine, theirs in ((one, other), (other, one)):
-                for word in mine:
-                    own, contrary = found.get(word, (nothing, nothing))
-                    found[word] = (own | mine, contrary | theirs)
-        return {word: (own, contrary - own) for word, (own, contrary) in found.items()}
+            one, other = (set(filter(None, map(self.of, side.split()))) for side in row.split("/"))
+            for side, opposite in ((one, other), (other, one)):
+                for key in side:
+                    own.setdefault(key, set()).update(side)
+                    contrary.setdefault(key, set()).update(opposite)
+        return {key: (frozenset(own[key]), frozenset(contrary[key] - own[key])) for key in own}
 
     def _key(self, word: str) -> str:
         of = self._language
@@ -142,7 +115,7 @@ class Keys(_Table[str]):
         if apostrophe:
             # don't, it's, Ada's; l'eau, d'Italia.
             if len(ending) > 2 and (base in of.function or base + "'" in of.function):
-                return self[ending]
+                return self.of(ending)
             word = base
             if word in of.function:
                 return FUNCTION
@@ -151,9 +124,9 @@ class Keys(_Table[str]):
         word = self._base.get(word, word)
         if word in of.months:
             return f"{NUMBER}m{of.months[word]}"
-        if self._stem is None or len(word) <= 2:
+        if len(word) <= 2:
             return word
-        stem = str(self._stem.stemWord(word))
+        stem = str(self._stem(word))
         return self._stems.get(stem, stem)
 
     def _number(self, word: str) -> str:
@@ -167,13 +140,13 @@ class Keys(_Table[str]):
 
 @cache
 def keys_of(code: str) -> Keys:
-    """The table of keys of one language."""
+    """The keys of one language."""
     return Keys(language(code))
 
 
 def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
     """The keys of lower-case tokens in order, function words included as FUNCTION."""
-    return list(map(keys_of(of.code).__getitem__, lowered))
+    return list(map(keys_of(of.code).of, lowered))
 
 
 def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:

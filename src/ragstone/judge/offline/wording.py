@@ -6,8 +6,8 @@ from collections.abc import Sequence, Set
 
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Sentence, read_passage, read_sentence
-from ragstone.judge.offline.tokens import NUMBER, keys_of
+from ragstone.judge.offline.passage import Sentence, read_passage
+from ragstone.judge.offline.tokens import keys_of
 
 MIN_SHARE = 0.5
 """The share of a statement's content words that the texts must have in any case."""
@@ -27,12 +27,12 @@ def may_be_reworded(statement: str, texts: Sequence[str], question: str, *, cont
     or less, or the reverse.
     """
     language = _language(question, texts)
-    sentence = read_sentence(normalise(statement), language)
+    sentence, asked = Sentence(normalise(statement), language), Sentence(normalise(question), language)
     sentences = _sentences(texts, language)
-    known = frozenset[str]().union(*(each.key_set for each in sentences))
-    if not _has_numbers_and_names(sentence, known | _content(question, language), language):
+    known = _keys(sentences)
+    if not _has_numbers_and_names(sentence, known | asked.key_set):
         return False
-    if contradicted and any(_is_reversed(sentence, each, language) for each in sentences):
+    if contradicted and any(_is_reversed(sentence, each) for each in sentences):
         return False
     words, others = len(sentence.key_set), len(sentence.key_set - known)
     return others <= OTHER_WORDS + OTHER_SHARE * words and words - others >= MIN_SHARE * words
@@ -44,18 +44,16 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
     False if the question has them all: then a word such as "no" may be what counts.
     """
     language = _language(question, (statement, text))
-    sentence = read_sentence(normalise(statement), language)
-    known = frozenset[str]().union(*(each.key_set for each in _sentences((text,), language)))
-    news = sentence.key_set - _content(question, language)
-    if not news or not _has_numbers_and_names(sentence, known, language):
-        return False
-    return len(news & known) >= MIN_SHARE * len(news)
+    sentence, asked = Sentence(normalise(statement), language), Sentence(normalise(question), language)
+    known = _keys(_sentences((text,), language))
+    news = sentence.key_set - asked.key_set
+    return bool(news) and _has_numbers_and_names(sentence, known) and len(news & known) >= MIN_SHARE * len(news)
 
 
 def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
     """Whether a sentence of `texts` has all content words of `statement`, of which there is one at least."""
     language = _language("", texts)
-    words = read_sentence(normalise(statement), language).key_set
+    words = Sentence(normalise(statement), language).key_set
     return bool(words) and any(words <= each.key_set for each in _sentences(texts, language))
 
 
@@ -64,25 +62,24 @@ def _language(question: str, texts: Sequence[str]) -> Language:
 
 
 def _sentences(texts: Sequence[str], language: Language) -> list[Sentence]:
-    passages = [read_passage(text, language) for text in texts]
-    return [passage.sentence(position) for passage in passages for position in range(len(passage.texts))]
+    return [sentence for text in texts for sentence in read_passage(text, language).sentences]
 
 
-def _content(text: str, language: Language) -> frozenset[str]:
-    return read_sentence(normalise(text), language).key_set
+def _keys(sentences: Sequence[Sentence]) -> frozenset[str]:
+    return frozenset[str]().union(*(sentence.key_set for sentence in sentences))
 
 
-def _has_numbers_and_names(sentence: Sentence, known: Set[str], language: Language) -> bool:
-    if any(key.startswith(NUMBER) and key not in known for key in sentence.key_set):
+def _has_numbers_and_names(sentence: Sentence, known: Set[str]) -> bool:
+    if not sentence.numbers <= known:
         return False
-    if language.nouns_capitalised:
+    if sentence.language.nouns_capitalised:
         return True
-    return all(key in known for start, _, keys in sentence.names for key in keys if start > 0)
+    return all(known >= set(keys) for start, _, keys in sentence.names if start > 0)
 
 
-def _is_reversed(statement: Sentence, sentence: Sentence, language: Language) -> bool:
+def _is_reversed(statement: Sentence, sentence: Sentence) -> bool:
     """Whether `sentence` has all content words of `statement`, or their opposites, but not the same sense."""
-    opposites = keys_of(language.code).opposites
+    opposites = keys_of(statement.language.code).opposites
     missing = statement.key_set - sentence.key_set
     if any(key not in opposites or not opposites[key][1] & sentence.key_set for key in missing):
         return False
