@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,6 @@ from public_scores import public_scores
 from scipy.optimize import minimize
 
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.passage import read_passage
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.tools.judging.measures import auroc
@@ -91,9 +90,11 @@ def _subsequence(first: Sequence[str], second: Sequence[str]) -> int:
 
 def read_overlap(case: Case) -> Overlap:
     english = language("en")
-    words = [tuple(word for keys in read_passage(text, english).keys for word in keys) for text in case.contexts]
-    answer = tuple(word for keys in read_passage(normalise(case.answer), english).keys for word in keys)
-    return Overlap(answer, tuple(words))
+    answer, *contexts = (
+        tuple(chain.from_iterable(sentence.keys for sentence in read_passage(text, english).sentences))
+        for text in (case.answer, *case.contexts)
+    )
+    return Overlap(answer, tuple(contexts))
 
 
 def tf_idf(overlaps: Sequence[Overlap]) -> list[float]:

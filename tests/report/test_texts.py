@@ -75,16 +75,24 @@ def test_a_context_that_is_the_evidence_is_not_painted_whole_and_one_with_half_o
 
 def test_statements_have_their_verdict_evidence_and_quote() -> None:
     judged = Judgements(
-        statements=StatementList((Statement("s1", "It is 8443."), Statement("s2", "It is red.")), abstains=False),
+        statements=StatementList(
+            (Statement("s1", "It is 8443."), Statement("s2", "It is red."), Statement("s3", "It is 8080.")),
+            abstains=False,
+        ),
         support=SupportTable(
-            (Support("s1", Verdict.SUPPORTED, ("c1", "c2")), Support("s2", Verdict.CONTRADICTED, quote="it is blue"))
+            (
+                Support("s1", Verdict.SUPPORTED, ("c1", "c2"), unquoted=True),
+                Support("s2", Verdict.CONTRADICTED, quote="it is blue"),
+                Support("s3", Verdict.SUPPORTED, ("c1",), contradicted_by=("c2",)),
+            )
         ),
     )
     found = texts(record(Context("As painted, it is blue."), Context(PORT), judged=judged))
     (pair,) = found["pairs"]
     assert pair["now"]["statements"] == [
-        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"]},
+        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "unquoted": True},
         {"text": "It is red.", "verdict": "contradicted", "quote": "it is blue"},
+        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "against": ["c2"]},
     ]
     assert pair["contexts"][0]["pieces"] == [["", "As painted, "], ["q", "it is blue"], ["", "."]]
     assert found["scores"] == [["Faithfulness", "", "0.50", "1 of 2"]]

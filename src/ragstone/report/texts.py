@@ -153,15 +153,22 @@ def _useful(answer: Answer) -> Mapping[str, bool]:
 
 
 def _statements(statements: Sequence[Statement], supports: Sequence[Support], texts: Texts) -> list[Json]:
-    """Each statement with its verdict, the ranks of the contexts that support it, and the quote of the judge."""
+    """Each statement with its verdict, the contexts that support and contradict it, and the quote of the judge, or that
+    there is none.
+    """
     by_statement = {support.statement_id: support for support in supports}
     shown = []
     for statement in statements[:STATEMENTS]:
         entry: Json = {"text": texts.short(statement.text)}
         support = by_statement.get(statement.id)
         if support is not None:
-            supported_by = [texts.short(name, 20) for name in support.supported_by[:CONTEXTS]]
-            entry |= _filled(verdict=str(support.verdict), by=supported_by, quote=texts.short(support.quote or ""))
+            entry |= _filled(
+                verdict=str(support.verdict),
+                by=[texts.short(name, 20) for name in support.supported_by[:CONTEXTS]],
+                against=[texts.short(name, 20) for name in support.contradicted_by[:CONTEXTS]],
+                quote=texts.short(support.quote or ""),
+                unquoted=support.unquoted,
+            )
         shown.append(entry)
     return shown
 

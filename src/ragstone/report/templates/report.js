@@ -161,9 +161,11 @@
     if (!statements || !statements.length) { return []; }
     const items = statements.map(one => {
       const [kind, word] = VERDICTS[one.verdict] || ["", "not judged"];
-      const by = (one.by || []).map(name => /^c\d+$/.test(name) ? name.slice(1) : name);
+      const named = names => `context${names.length === 1 ? "" : "s"} ${names.map(name => /^c\d+$/.test(name) ? name.slice(1) : name).join(", ")}`;
       return make("li", {}, make("span", { class: `pill ${kind}` }, word), " ", one.text,
-        by.length ? make("span", { class: "soft" }, ` (context${by.length === 1 ? "" : "s"} ${by.join(", ")})`) : null,
+        one.by ? make("span", { class: "soft" }, ` (${named(one.by)})`) : null,
+        one.against ? make("span", { class: "pill warn" }, `contradicted by ${named(one.against)}`) : null,
+        one.unquoted ? make("span", { class: "pill warn" }, "quoted words are in no context") : null,
         one.quote ? make("q", {}, one.quote) : null);
     });
     return [heading(title), make("ul", { class: "statements" }, ...items), leftOver(left, "statement")];
