@@ -25,7 +25,8 @@ def facts() -> list[Facts]:
 
 def test_there_are_answers_in_every_language_that_the_judge_splits_and_twelve_styles() -> None:
     assert len(facts()) == 45
-    assert {one.language for one in facts()} == set(load_data("lexicon.json"))
+    split = {code for code, lists in load_data("lexicon.json").items() if "negations" in lists}
+    assert {one.language for one in facts()} == split
     assert len(STYLES) == 12
 
 

@@ -78,9 +78,9 @@ class Sentence:
 
     @cached_property
     def negated(self) -> frozenset[str]:
-        """The first content keys after each negation in its clause, or the last ones before it, or a number or month:
-        "not in August". Keys that also occur elsewhere in the sentence are left out: "passing the ball without control
-        of the ball". Empty for languages without word lists.
+        """The first content keys after each negation in its clause; where only numbers and months follow ("not in
+        August"), the last ones before it, or else these. Keys that also occur elsewhere in the sentence are left out:
+        "passing the ball without control of the ball". Empty for languages without word lists.
         """
         if not self.negations:
             return _NONE
@@ -92,7 +92,8 @@ class Sentence:
                 if self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
                     after = keys[at + 1 : at + 1 + _NEGATION_REACH]
                     before = keys[max(0, at - _NEGATION_REACH) : at][::-1]
-                    words = _words(after) or _words(before) or list(filter(None, after))
+                    numbers = list(filter(None, after))
+                    words = _words(after) or (numbers and _words(before)) or numbers
                     negated += words[:_NEGATED_KEYS]
         return frozenset(key for key in negated if negated.count(key) >= self.sequence.count(key)) or _NONE
 

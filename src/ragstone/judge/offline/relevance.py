@@ -127,11 +127,14 @@ class Answer:
         """How surely the answer addresses the question, in [0, 1], right or wrong: the probability by `model`, times
         the share of the answer that is about the question, times that of the reference that it covers.
 
-        A phrase instead of a sentence is relevant if a text holds it, and else at most MAX_UNCERTAIN.
+        A phrase instead of a sentence is relevant if a text holds it, and else at most MAX_UNCERTAIN; not so "It was
+        built in 1871", which has the question's verb.
         """
+        first = self.sentences[0]
         phrase = is_phrase(self.sentences, self.language)
-        if phrase and self._is_answered_by(self.sentences[0]):
+        if phrase and self._is_answered_by(first):
             return 1.0
+        phrase = phrase and not (FINITE_VERB.search(first.text) and self.question.shared(first.key_set))
         if phrase and not self.contexts and not self.references:
             return MAX_UNCERTAIN
         weights = [len(sentence.key_set) or 1 for sentence in self.sentences]
