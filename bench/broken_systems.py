@@ -19,6 +19,7 @@ import asyncio
 import json
 import random
 import time
+import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,7 @@ from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import needed_judgements, sample_scores, scored_answer
 from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import Policy, load_policy
+from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
@@ -45,12 +46,12 @@ from ragstone.judge.protocol import Call, JudgeIdentity
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import DEFAULT, select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.pipeline.init.write import starter_policy
 from ragstone.system.response import Context, Response
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline"
 FERRY = ROOT / "tests" / "corpus" / "ferry.json"
-STARTER = ROOT / "src" / "ragstone" / "pipeline" / "starter" / "thresholds.toml"
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 SIZES = (20, 50, 139)
 JUDGES = ("offline", "perfect", "noisy")
@@ -216,7 +217,7 @@ def _is_of(what: str, sample: Sample) -> bool:
 
 @cache
 def policy() -> Policy:
-    return load_policy(STARTER)
+    return policy_from_mapping(tomllib.loads(starter_policy()))
 
 
 def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) -> GateVerdict:

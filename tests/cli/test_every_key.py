@@ -383,7 +383,9 @@ def test_every_key_has_an_example() -> None:
     known |= {option.key for option in OPTIONS if option.env in variables}
     for model, tables in ((PolicyTable, policies), (Settings, configs)):
         without = {key for key in keys_of(model) if not any(is_set(table, key.split(".")) for table in tables)}
-        assert without - known == set()
+        # `ragstone monitor` alone reads its table: see tests/tools/monitor.
+        of_the_gate = {key for key in without if not key.startswith("monitor.")}
+        assert of_the_gate - known == set()
     for key, file in ELSEWHERE.items():
         assert f'{{"{option_of(key).table}": {{"{option_of(key).name}": ' in (ROOT / file).read_text(encoding="utf-8")
 

@@ -45,7 +45,7 @@ def test_powered_means_agree_with_ppi_python(seed: int) -> None:
     n = 100 + 30 * seed
     mean = people_mean(labels[:n], scores[:n], np.ones(n), scores)
     assert mean.judge_weight > 0.5
-    expected = ppi_py.ppi_mean_pointestimate(labels[:n], scores[:n], scores, lhat=mean.judge_weight)
+    expected = ppi_py.ppi_mean_pointestimate(labels[:n], scores[:n], scores, lam=mean.judge_weight)
     assert mean.estimate == pytest.approx(float(expected[0]), abs=1e-9)
     low, high = ppi_py.ppi_mean_ci(labels[:n], scores[:n], scores[n:], alpha=0.05)
     # Ours is the wider one: theirs is normal, ours holds for few labels too.

@@ -77,4 +77,4 @@ def test_the_version_of_the_metric_names_that_of_the_prompt() -> None:
     text = files("ragstone.judge.llm").joinpath("prompts", "entities.toml").read_text("utf-8")
     assert tomllib.loads(text)["version"] == ENTITIES_PROMPT_VERSION
     (metric,) = select_metrics(["context_entity_recall"])
-    assert metric.info.version.startswith(f"3.{ENTITIES_PROMPT_VERSION}-")
+    assert metric.info.version.startswith(f"4.{ENTITIES_PROMPT_VERSION}-")

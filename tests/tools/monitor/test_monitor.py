@@ -12,6 +12,7 @@ import pytest
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
+from ragstone.judge.offline import OfflineJudge
 from ragstone.tools.monitor.findings import MIN_WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
 from ragstone.tools.monitor.report import monitor_markdown, monitor_text
@@ -42,7 +43,7 @@ def test_the_sample_is_judged_and_kept_as_a_run_without_personal_data(tmp_path: 
     ]
     monitored = watch(tmp_path, write(tmp_path / "a.jsonl", records), policy={"monitor": {"sample": 50}})
     assert monitored.line.metrics["faithfulness"].mean > 0.9
-    assert monitored.line.judge == "offline judge 8"
+    assert monitored.line.judge == OfflineJudge().identity.label()
     run = RunDirectory.open(tmp_path / "out" / "2026-10-01")
     asked = {record.sample.question: record.response for record in run.records()}
     assert len(asked) == 41

@@ -75,7 +75,7 @@ def write_starter(directory: Path, proposal: Proposal, found: Survey) -> Written
     }
     texts = {
         "ragstone.toml": _rendered("ragstone.toml", **config),
-        POLICY_FILE: _rendered("thresholds.toml", floors=NO_FLOORS),
+        POLICY_FILE: starter_policy(),
         os.path.relpath(root / workflow, home): _rendered("workflow.yml", **config, **job),
     }
     if found.golden is None:
@@ -88,6 +88,11 @@ def write_starter(directory: Path, proposal: Proposal, found: Survey) -> Written
     floors = _write_floors(home / POLICY_FILE, measured_floors(home / RUN))
     kept = [place for place in texts if place not in written and not (floors and place == POLICY_FILE)]
     return Written(written, kept, keys, _ignore_runs(home, root), floors)
+
+
+def starter_policy() -> str:
+    """The policy before there is a run to choose floors from."""
+    return _rendered("thresholds.toml", floors=NO_FLOORS)
 
 
 def starter_questions() -> str:
