@@ -11,12 +11,13 @@ from tests.loopback import answering
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers with `statuses` in turn, then with 200."""
+    """Answers with `statuses` in turn, then with 200. Of a body, only the length is sent: `promised_bytes`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.statuses: list[tuple[int, dict[str, str]]] = []
         self.got: list[tuple[str, dict[str, str], bytes]] = []
+        self.promised_bytes = 0
 
     @property
     def url(self) -> str:
@@ -33,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("content-length", "0")
+        self.send_header("content-length", str(self.server.promised_bytes))
         self.end_headers()
 
     def log_message(self, *_: object) -> None: ...

@@ -48,6 +48,12 @@ def test_a_refusal_and_a_redirect_are_final(receiver: Receiver, status: int) -> 
     assert len(receiver.got) == 1
 
 
+def test_the_body_of_a_reply_is_not_waited_for(receiver: Receiver) -> None:
+    receiver.promised_bytes = 10**12
+    assert send(receiver) is None
+    assert len(receiver.got) == 1
+
+
 def test_nobody_there() -> None:
     problem = notify("http://127.0.0.1:9/secret-path", "text", sleep=lambda _: None)
     assert "secret-path" not in (problem or "secret-path")

@@ -192,6 +192,15 @@ def test_any_other_reply_is_read_by_the_path_that_its_error_names(
     assert (response.failure, response.answer) == (None, ANSWER)
 
 
+def test_the_lines_of_a_protocol_in_plain_text_are_no_answer(room: Any, server: Server) -> None:
+    marked = {"X-Vercel-AI-Data-Stream": "v1"}
+    server.reply = lambda _path, body: sent("text/plain; charset=utf-8", '0:"30 "\n', '0:"days."\n', **marked)
+    refused = failure(room.ask(server.url, "q")[0])
+    assert refused.kind == "bad_return"
+    assert "toTextStreamResponse" in refused.message
+    assert "days." in refused.message
+
+
 def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None:
     server.reply = lambda path, body: events(*CHUNKS[:-1], {"choices": [], "v": {"t": "yes"}})
     (response,) = room.ask(server.url, "q", answer_field="v.t")

@@ -25,8 +25,8 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
 
     Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET …).
     """
-    found = {value for value in _values(environ, settings) if len(value) >= MIN_SECRET_CHARACTERS}
-    return tuple(sorted(found, key=len, reverse=True))
+    secrets = {value for value in _values(environ, settings) if len(value) >= MIN_SECRET_CHARACTERS}
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import httpx2
@@ -27,8 +27,8 @@ def notify(
 ) -> str | None:
     """Post `text` and a `link` to the webhook at `address`. Returns why that failed, without the address; None if not.
 
-    Tried three times, unless the receiver refuses. Redirects are not followed. Raises ConfigError for an address that
-    is neither https nor of this machine.
+    Tried three times, unless the receiver refuses. Redirects are not followed, and the body of a reply is not read.
+    Raises ConfigError for an address that is neither https nor of this machine.
     """
     url = checked_address(address)
     safe_text = text.translate(_NO_MENTIONS)
@@ -36,24 +36,31 @@ def notify(
     problem = ""
     for pause in (*_PAUSES_S, 0.0):
         try:
-            reply = httpx2.post(
-                url,
-                json=body,
-                headers={"User-Agent": f"ragstone/{__version__}"},
-                timeout=_TIMEOUT_S,
-                follow_redirects=False,
-                trust_env=False,
-            )
+            status = _post(url, body)
         except httpx2.HTTPError as error:
             problem = type(error).__name__
         else:
-            if reply.is_success:
+            if httpx2.codes.is_success(status):
                 return None
-            problem = f"it answered {reply.status_code}"
-            if reply.status_code != 429 and reply.status_code < 500:
+            problem = f"it answered {status}"
+            if status != httpx2.codes.TOO_MANY_REQUESTS and not httpx2.codes.is_server_error(status):
                 break
         sleep(pause)
     return f"The webhook in {NOTIFY} could not be reached: {problem}."
+
+
+def _post(url: str, body: Mapping[str, str]) -> int:
+    """Post `body` as JSON; returns the status of the reply, whose body may be endless and is not read."""
+    with httpx2.stream(
+        "POST",
+        url,
+        json=body,
+        headers={"User-Agent": f"ragstone/{__version__}"},
+        timeout=_TIMEOUT_S,
+        follow_redirects=False,
+        trust_env=False,
+    ) as reply:
+        return reply.status_code
 
 
 def checked_address(address: str) -> str:

@@ -25,6 +25,9 @@ JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonli
 TEXTS = ("text/plain", "text/markdown")
 ACCEPT = f"application/json, {EVENTS};q=0.9, {JSON_LINES[0]};q=0.8, {TEXTS[0]};q=0.7"
 
+_DATA_STREAM = "x-vercel-ai-data-stream"
+"""The header of replies of the AI SDK 4, whose lines of text/plain are a protocol and not the answer."""
+
 MAX_PIECES = 100_000
 """Pieces of a stream: more than a model writes tokens, and few enough to be read while other questions wait."""
 _MAX_UNREAD = 50
@@ -75,6 +78,11 @@ async def _read_body(reply: httpx2.Response, content_type: str, fields: Fields) 
     whole_at = perf_counter()
     text = body.decode("utf-8", "replace")
     is_text = content_type in TEXTS and text.strip() != ""
+    if is_text and _DATA_STREAM in reply.headers:
+        raise BadReturn(
+            f"Answered with {shown(text[:_MAX_SHOWN])}, a data stream of the AI SDK 4, which is not read. Let the "
+            "service send the text alone: `result.toTextStreamResponse()`."
+        )
     try:
         value: object = json.loads(bytes(body))
     except (ValueError, RecursionError):

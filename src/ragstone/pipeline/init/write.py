@@ -56,7 +56,7 @@ class Written:
     """Floors that were added to thresholds.toml."""
 
 
-def write_starter(directory: Path, proposal: Proposal, found: Survey) -> Written:
+def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Written:
     """Write the starter files to `directory`, and the workflow to the root of its git repository, if it is in one.
 
     Raises ConfigError if a file can't be written.
@@ -64,21 +64,21 @@ def write_starter(directory: Path, proposal: Proposal, found: Survey) -> Written
     home = directory.resolve()
     root = git_root(home) or home
     workflow, gate = _find_workflow(root, home)
-    keys = [name for name in found.variables if _KEY.search(name)]
+    keys = [name for name in survey.variables if _KEY.search(name)]
     kind = parse_entrypoint(proposal.entrypoint).kind
-    config = {"proposal": proposal, "found": found, "kind": kind, "placeholder": PLACEHOLDER, "value": _value}
+    config = {"proposal": proposal, "survey": survey, "kind": kind, "placeholder": PLACEHOLDER, "value": _value}
     job = {
         "gate": gate,
         "workflow": workflow,
         "keys": keys,
-        **_job_facts(root, home, proposal.entrypoint, keys, found.sources),
+        **_job_facts(root, home, proposal.entrypoint, keys, survey.sources),
     }
     texts = {
         "ragstone.toml": _rendered("ragstone.toml", **config),
         POLICY_FILE: starter_policy(),
         os.path.relpath(root / workflow, home): _rendered("workflow.yml", **config, **job),
     }
-    if found.golden is None:
+    if survey.golden is None:
         texts[STARTER] = starter_questions()
     if proposal.glue is not None:
         texts[GLUE_FILE] = proposal.glue
