@@ -10,9 +10,9 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, Sample, Turn
+from ragstone.golden.sample import GoldenSet, Message, Sample
 
-TURNS = (Turn("user", "How long may I return shoes?"), Turn("assistant", "30 days."))
+TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
 
 
 def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
@@ -46,7 +46,7 @@ def test_a_chat_is_its_last_question_and_what_came_before(tmp_path: Path) -> Non
         {"role": "assistant", "content": "Then not."},
     ]
     golden = load(tmp_path, {"messages": chat, "reference": "Not."}, {"messages": chat[1:2], "reference": "30 days."})
-    assert [sample.history for sample in golden] == [(Turn("system", "Be brief."), *TURNS), ()]
+    assert [sample.history for sample in golden] == [(Message("system", "Be brief."), *TURNS), ()]
     assert "earlier turns of conversations are read (samples with a history: 1)" in golden.mappings[0].notes
 
 

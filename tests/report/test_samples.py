@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, SystemFacts
 from ragstone.gate.verdict import Regression
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 from ragstone.report.document import document_of
 from ragstone.report.parts import Links
 from ragstone.report.samples import RunSamples
@@ -76,7 +76,7 @@ def test_differences_count_what_got_worse_and_better() -> None:
 def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
     text = Text()
     one = record(text)
-    talk = replace(one.sample, history=(Turn("user", "Is there a gateway?"), Turn("assistant", "Yes.")))
+    talk = replace(one.sample, history=(Message("user", "Is there a gateway?"), Message("assistant", "Yes.")))
     asked = replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
     shown = replace(one, sample=talk, answers=(replace(one.answers[0], judgements=(asked,)),))
     sample = helpdesk_report(details={text.id: shown}).samples.worst[0]

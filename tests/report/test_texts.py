@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.redact import Redactor
-from ragstone.golden.sample import Sample, Turn
+from ragstone.golden.sample import Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
@@ -111,7 +111,7 @@ def test_scores_say_why_there_is_none() -> None:
 
 
 def test_a_failure_and_a_conversation_are_shown() -> None:
-    sample = replace(SAMPLE, history=tuple(Turn("user", f"turn {number}") for number in range(8)))
+    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(8)))
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
     assert found["history"][-1] == ["user", "turn 7"]
@@ -153,7 +153,9 @@ def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
         support=SupportTable((Support("s1", Verdict.CONTRADICTED, (leak,), quote=leak),)),
         standalone_question=leak,
     )
-    sample = replace(SAMPLE, question=leak, reference=leak, reference_contexts=(leak,), history=(Turn("user", leak),))
+    sample = replace(
+        SAMPLE, question=leak, reference=leak, reference_contexts=(leak,), history=(Message("user", leak),)
+    )
     now = record(Context(leak, leak), answer=leak, sample=sample, judged=judged)
     now = replace(now, scores={SECRET: Failed("judge", leak)})
     then = record(Context(leak + "!", leak), answer=leak + "!", sample=sample, judged=judged)

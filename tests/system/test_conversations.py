@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragstone.golden.sample import Sample, Turn
+from ragstone.golden.sample import Message, Sample
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import takes_history
 from tests.system.service import Server
 
-TALK = Sample("t", "And then?", history=(Turn("user", "First?"), Turn("assistant", "Open it.")))
+TALK = Sample("t", "And then?", history=(Message("user", "First?"), Message("assistant", "Open it.")))
 ALONE = Sample("a", "What now?")
 TURNS = [{"role": "user", "content": "First?"}, {"role": "assistant", "content": "Open it."}]
 LAST = {"role": "user", "content": "And then?"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.golden.sample import Sample, Turn
+from ragstone.golden.sample import Message, Sample
 from ragstone.system.payload import read
 from ragstone.system.response import Context
 from tests.system.service import failure
@@ -213,7 +213,7 @@ def test_what_can_not_be_imported_says_how_it_could(room: Any, files: Any, entry
 
 def test_a_graph_of_messages_gets_the_earlier_turns_too(room: Any) -> None:
     room.app(SHAPES.replace('"got " + said[-1]', '" / ".join(said)'))
-    sample = Sample("s0", "and now?", history=(Turn("user", "hi"), Turn("assistant", "hello")))
+    sample = Sample("s0", "and now?", history=(Message("user", "hi"), Message("assistant", "hello")))
     (response,) = room.ask_samples("app:agent", sample)
     assert response.answer == "hi / hello / and now?"
 

@@ -20,7 +20,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.stored import AnswerCollector
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
-from ragstone.golden.sample import MAX_SAMPLES, Sample, Turn
+from ragstone.golden.sample import MAX_SAMPLES, Message, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
@@ -59,7 +59,7 @@ def test_records_are_matched_by_id_or_by_question_where_there_is_none(room: Any,
 def test_a_record_with_an_id_of_its_own_is_matched_by_a_question_that_no_other_has(room: Any, kinds: Kinds) -> None:
     trace = {"id": "trace-1", "question": "q", "answer": "a"}
     room.write("out.jsonl", lines(trace))
-    asked = Sample("s0", "q"), Sample("s1", "q", history=(Turn("user", "Before?"),)), Sample("s2", "r")
+    asked = Sample("s0", "q"), Sample("s1", "q", history=(Message("user", "Before?"),)), Sample("s2", "r")
     responses = room.ask_samples("file:out.jsonl", *asked)
     assert kinds(responses) == ["answered", "missing", "missing"]
     assert "in out.jsonl: no id in it matches, and no question" in responses[2].failure.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.golden.sample import Sample, Turn
+from ragstone.golden.sample import Message, Sample
 from ragstone.system.http_service import without_secrets
 from ragstone.system.request import NoPlaceError, placed
 from tests.system.service import Server, failure, said
@@ -63,7 +63,7 @@ def test_the_earlier_turns_go_before_the_question_in_the_shape_of_its_message(
 ) -> None:
     inner = "content" if body is CHAT else "parts.0.text"
     http = {"question_field": f"messages.-1.{inner}", "history_field": "messages", "body": body, "id_field": ""}
-    turns = (Turn("user", "Hello?"), Turn("assistant", "Yes."))
+    turns = (Message("user", "Hello?"), Message("assistant", "Yes."))
     room.ask_samples(server.url, Sample("a", "Why?", history=turns), http=http)
     sent = server.seen[0][2]
     assert sent.keys() == body.keys()

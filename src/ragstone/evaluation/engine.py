@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ragstone.errors import first_in
+from ragstone.evaluation.conversation import ask_conversation, by_conversation
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scoring import judge_sample, sample_state
 from ragstone.golden.sample import Sample
@@ -46,7 +48,8 @@ class Quiet:
 class Work:
     """What is evaluated: each of `samples` is asked `answers` times, and each answer judged `repeats` times.
 
-    `system` must be started. `custom` are the measures of custom metrics.
+    `system` must be started. `custom` are the measures of custom metrics. `keeps_contexts`: the answers of a
+    conversation are judged with the contexts of its earlier turns too.
     """
 
     samples: Iterable[Sample]
@@ -57,6 +60,7 @@ class Work:
     answers: int = 1
     progress: Progress = field(default_factory=Quiet)
     custom: Mapping[str, Measure] = field(default_factory=dict)
+    keeps_contexts: bool = True
 
 
 async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
@@ -88,7 +92,8 @@ class Asking:
 
     def __init__(self, work: Work, *, waiting: int) -> None:
         self._system = work.system
-        self._questions = self._ask_each(iter(work.samples), work.answers)
+        self._keeps_contexts = work.keeps_contexts
+        self._questions = self._ask_each(by_conversation(iter(work.samples)), work.answers)
         self._has_answered = False
         self._failed_in_a_row = 0
         self._last_failure: SystemFailure | None = None
@@ -110,25 +115,44 @@ class Asking:
         """Leave the end, which was taken, to the next one."""
         self.answered.put_nowait(None)
 
-    def _ask_each(self, source: Iterator[Sample], answers: int) -> Iterator[tuple[Asked, int]]:
-        for sample in source:
-            asked = Asked(sample, answers)
+    def _ask_each(
+        self, conversations: Iterator[tuple[Sample, ...]], answers: int
+    ) -> Iterator[tuple[tuple[Asked, ...], int]]:
+        for turns in conversations:
+            asked = tuple(Asked(sample, answers) for sample in turns)
             for place in range(answers):
                 yield asked, place
 
     async def _ask(self) -> None:
-        for asked, place in self._questions:
-            asked.responses[place] = await self._response_to(asked.sample)
-            if len(asked.responses) == asked.answers:
-                await self.answered.put(asked)
+        for turns, place in self._questions:
+            if turns[0].sample.turn is None:
+                await self._answer(turns[0], place, await self._response_to(self._system, turns[0].sample))
+            else:
+                await self._ask_turns(turns, place)
 
-    async def _response_to(self, sample: Sample) -> Response:
-        """What the system answers, unless it has failed at each of the first questions: then it is not asked."""
+    async def _ask_turns(self, turns: Sequence[Asked], place: int) -> None:
+        asked_by_id = {asked.sample.id: asked for asked in turns}
+        samples = [asked.sample for asked in turns]
+        conversation = ask_conversation(self._system, samples, self._response_to, keeps_contexts=self._keeps_contexts)
+        async with aclosing(conversation):
+            async for sample, response in conversation:
+                await self._answer(asked_by_id[sample.id], place, response)
+
+    async def _answer(self, asked: Asked, place: int, response: Response) -> None:
+        asked.responses[place] = response
+        if len(asked.responses) == asked.answers:
+            await self.answered.put(asked)
+
+    async def _response_to(self, system: System, sample: Sample) -> Response:
+        """What the system, or a session of it, answers.
+
+        A system that has failed at each of the first questions is not asked.
+        """
         if self._failed_in_a_row >= MAX_FAILURES_AT_START and self._last_failure is not None:
             kind, message = self._last_failure.kind, self._last_failure.message
             text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
             return Response(sample.id, failure=SystemFailure(kind, text))
-        response = await self._system.ask(sample)
+        response = await system.ask(sample)
         if response.failure is None or not self._system.can_be_asked_again:
             self._has_answered = True
         elif not self._has_answered:

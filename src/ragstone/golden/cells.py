@@ -13,7 +13,7 @@ from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, ROLES, TEXT
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
@@ -58,7 +58,7 @@ def text(value: object) -> str | None:
     return sound(stripped) or None
 
 
-def earlier_turns(value: object) -> tuple[Turn, ...]:
+def earlier_turns(value: object) -> tuple[Message, ...]:
     """The messages before the last user message of a chat; none for anything else."""
     if not isinstance(value, list):
         return ()
@@ -66,7 +66,7 @@ def earlier_turns(value: object) -> tuple[Turn, ...]:
     return turns(value[:last])
 
 
-def turns(value: object) -> tuple[Turn, ...]:
+def turns(value: object) -> tuple[Message, ...]:
     """`value` as the turns of a conversation: messages with a role, pairs of question and answer, or texts in turn.
 
     Empty messages, and those of other roles (tools), are left out.
@@ -76,7 +76,7 @@ def turns(value: object) -> tuple[Turn, ...]:
         return ()
     if not isinstance(value, list):
         raise CellError(f"contains {shown(value)}, expected a list of messages")
-    found: list[Turn] = []
+    found: list[Message] = []
     for at, item in enumerate(value):
         if isinstance(item, Mapping):
             role = ROLES.get(str(item.get("role", item.get("type", ""))).lower())
@@ -88,7 +88,7 @@ def turns(value: object) -> tuple[Turn, ...]:
             spoken = [("assistant" if (len(value) - at) % 2 else "user", item)]
         else:
             raise CellError(f"contains {shown(item)}, expected a message with role and content")
-        found += [Turn(role, said) for role, content in spoken if (said := text(content)) is not None]
+        found += [Message(role, said) for role, content in spoken if (said := text(content)) is not None]
     if len(found) > MAX_TURNS:
         raise CellError(f"contains {len(found):,} messages; at most {MAX_TURNS} are allowed")
     return tuple(found)

@@ -14,7 +14,7 @@ from ragstone.golden.aliases import normal
 from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
-from ragstone.golden.sample import Assertions, Origin, Review, Sample, Turn
+from ragstone.golden.sample import Assertions, Message, Origin, Review, Sample
 
 Value = TypeVar("Value")
 _NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
@@ -88,7 +88,7 @@ class SampleReader:
         )
         return found if found != Assertions() else None
 
-    def _history(self, row: Row) -> tuple[Turn, ...]:
+    def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that the question ends."""
         given = self._read(row, "history", cells.turns)
         if given is None:
@@ -189,7 +189,9 @@ def _reader_of(path: str) -> Callable[[object], tuple[str, ...]]:
     return partial(cells.texts, plural=name.endswith("s"))
 
 
-def derived_id(question: str, reference: str | None, passages: tuple[str, ...], history: tuple[Turn, ...] = ()) -> str:
+def derived_id(
+    question: str, reference: str | None, passages: tuple[str, ...], history: tuple[Message, ...] = ()
+) -> str:
     """An id from the content: ``q-`` and 12 hex digits, independent of the sample's position in its file."""
     earlier = [[[turn.role, turn.text] for turn in history]] if history else []
     body = json.dumps([question, reference, passages, *earlier], ensure_ascii=False, separators=(",", ":"))

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, Self, get_args, overload
+from typing import Any, Literal, Self, get_args, overload
 
 from ragstone.formatting import counted, some
 
@@ -58,7 +58,7 @@ class Review:
 
 Role = Literal["system", "user", "assistant"]
 
-Label = Literal["reference", "reference_contexts", "relevant_ids", "answerable", "assertions"]
+Label = Literal["reference", "reference_contexts", "relevant_ids", "answerable", "assertions", "tools"]
 LABELS: tuple[Label, ...] = get_args(Label)
 """What a sample says about right answers, in the order of `Sample.part_hashes`."""
 
@@ -69,9 +69,46 @@ Bound = tuple[BoundKey, str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Message:
+    """A message of a conversation."""
+
     role: Role
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    """Where a sample stands in its conversation, which is asked in order, over one session.
+
+    `id` is that of the conversation, `number` the turn, from 1, of so many `turns`. With `own_history` the system gets
+    its own earlier answers, and the sample's `history` has the earlier questions alone; else it gets the references,
+    which stand in the sample's `history`. `session` names the session while a turn is asked; it is not stored.
+    """
+
+    id: str
+    number: int
+    turns: int
+    own_history: bool = True
+    session: str | None = None
+
+
+def turn_id(conversation: str, number: int) -> str:
+    """The id of the sample that is the turn `number` of a conversation."""
+    return f"{conversation}/turn-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """A tool call that an answer needs: one of the tools `names`, with these arguments.
+
+    `arguments` are JSON; None if they don't matter. ``subset``: other arguments may be there too, in nested objects as
+    well. Numbers may differ by `tolerance`, relative to what is expected.
+    """
+
+    names: tuple[str, ...]
+    arguments: Mapping[str, Any] | None = None
+    match: Literal["subset", "exact"] = "subset"
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +121,10 @@ class Sample:
     `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
     set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
     `min` and `max` are the floors and ceilings of its own scores, by metric: the sample must hold them.
+    `turn` is the place in its conversation of a sample that is asked after others. `expects_clarification`: the right
+    answer asks back. `hops` says which retrieval of several each of `reference_contexts` is needed from, counted from
+    1 (0: any); it is empty if nothing is said of that. `tools` are the calls that an answer needs, in their order if
+    `tools_in_order`.
     """
 
     id: str
@@ -99,9 +140,14 @@ class Sample:
     other_references: tuple[str, ...] = ()
     review: Review | None = None
     provenance: str | None = None
-    history: tuple[Turn, ...] = ()
+    history: tuple[Message, ...] = ()
     min: Mapping[str, float] = field(default_factory=dict)
     max: Mapping[str, float] = field(default_factory=dict)
+    turn: ConversationTurn | None = None
+    expects_clarification: bool = False
+    hops: tuple[int, ...] = ()
+    tools: tuple[ExpectedCall, ...] = ()
+    tools_in_order: bool = False
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -138,20 +184,40 @@ class Sample:
             self.group,
             None if self.assertions is None else asdict(self.assertions),
             list(self.other_references),
-            [[turn.role, turn.text] for turn in self.history],
+            [[message.role, message.text] for message in self.history],
         ]
+        if self.turn is not None:
+            content.append(["turn", self.turn.id, self.turn.number, self.turn.own_history])
+        if self.expects_clarification:
+            content.append("clarification")
+        if self.hops:
+            content.append(["hops", self.hops])
+        if self.tools:
+            content.append(["tools", self._tools()])
         return _digest(content)
+
+    def _tools(self) -> list[object]:
+        return [self.tools_in_order, *map(asdict, self.tools)]
 
     def part_hashes(self) -> tuple[str, ...]:
         """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
-        turns = [[turn.role, turn.text] for turn in self.history]
-        asked = [self.question, turns]
+        messages = [[message.role, message.text] for message in self.history]
+        asked: list[object] = [self.question, messages]
+        if self.turn is not None:
+            asked.append([self.turn.id, self.turn.number, self.turn.own_history])
+        evidence: object = self.reference_contexts
+        if self.hops:
+            evidence = [evidence, self.hops]
+        answerable: object = self.answerable
+        if self.expects_clarification:
+            answerable = "clarification"
         labels: dict[Label, object] = {
             "reference": self.references,
-            "reference_contexts": self.reference_contexts,
+            "reference_contexts": evidence,
             "relevant_ids": sorted(self.relevant_ids.items()),
-            "answerable": self.answerable,
+            "answerable": answerable,
             "assertions": None if self.assertions is None else asdict(self.assertions),
+            "tools": self._tools() if self.tools else None,
         }
         return tuple(_digest(part)[:16] if part else "" for part in (asked, *(labels[name] for name in LABELS)))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 from ragstone.judge.judgements import AnswerSimilarity, EntityList, ReverseQuestions
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
@@ -54,7 +54,7 @@ class RatesRelevancy(Protocol):
 class WritesOutQuestions(Protocol):
     """Writes out a question that only its conversation makes clear."""
 
-    async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
+    async def standalone_question(self, history: Sequence[Message], question: str, *, call: Call) -> str:
         """`question`, after the turns of `history`, so that it can be understood alone. Raises JudgementFailed."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system.response import Context, Response, System, takes_contexts
+from ragstone.system.response import Context, Response, System, session_of, takes_contexts
 
 
 class Wrapped:
@@ -39,6 +41,14 @@ class Wrapped:
 
     async def ask(self, sample: Sample) -> Response:
         return await self._system.ask(sample)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        """A session of the system, asked as this one asks."""
+        async with session_of(self._system) as session:
+            wrapper = copy(self)
+            wrapper._system = session
+            yield wrapper
 
     async def close(self) -> None:
         await self._system.close()

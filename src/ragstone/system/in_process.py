@@ -18,7 +18,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.payload import failed, read
-from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, turns_of
+from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, messages_before
 from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt
 from ragstone.system.worker.returns import BadReturn, Fields
 from ragstone.system.worker.streams import finish
@@ -103,7 +103,7 @@ class CallableSystem:
             text_times.append(perf_counter())
 
         def begin() -> Any:
-            value = asker.begin(sample.question, turns_of(sample), contexts)
+            value = asker.begin(sample.question, messages_before(sample), contexts)
             return value if inspect.isawaitable(value) else finish(value, on_text, self._fields)
 
         started = perf_counter()

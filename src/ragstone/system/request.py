@@ -13,7 +13,7 @@ from ragstone.formatting import counted, some
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.response import GENERATION, turns_of
+from ragstone.system.response import GENERATION, messages_before
 from ragstone.system.worker.returns import at_path
 
 _PLACES = ("question_field", "history_field", "given_contexts_field", "id_field")
@@ -63,7 +63,7 @@ def request_fields(settings: SystemSettings, sample: Sample, *, asks: bool = Tru
         fields = placed(fields, names.question_field, sample.question)
     if sample.history:
         turns = _turns_beside_question(settings, sample, fields) if asks else None
-        fields = placed(fields, names.history_field, turns or turns_of(sample))
+        fields = placed(fields, names.history_field, turns or messages_before(sample))
     if settings.part == GENERATION:
         fields = placed(fields, names.given_contexts_field, list(sample.reference_contexts))
     return fields
@@ -80,7 +80,7 @@ def _turns_beside_question(
     position, text_path = int(inside[1]), inside[2]
     messages = at_path(fields, history_field)
     turns = []
-    for turn in turns_of(sample):
+    for turn in messages_before(sample):
         message = {**messages[position], "role": turn["role"]}
         turns.append(placed(message, text_path, turn["content"]))
     return [*messages[:position], *turns, *messages[position:]]

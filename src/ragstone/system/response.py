@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
-from ragstone.golden.sample import Sample
+from ragstone.golden.sample import Message, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,49 @@ class TokenUsage:
 
     input_tokens: int
     output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """A step of an answer: a search. `source` names what was searched, such as an index or a tool."""
+
+    query: str
+    contexts: tuple[Context, ...] = ()
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A step of an answer: a call of the tool `name`. `arguments` are JSON; `error` is set if it failed."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A step of an answer: a call of a language model. `model` is empty if it is not named."""
+
+    model: str
+    usage: TokenUsage | None = None
+    latency_s: float | None = None
+
+
+Step = Retrieval | ToolCall | ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSoFar:
+    """What a conversation had when a turn was asked: its messages, and the contexts of its earlier answers, each once.
+
+    `failed_turns` are the numbers of the earlier turns that the system failed on: they have no answer in `history`.
+    """
+
+    history: tuple[Message, ...] = ()
+    contexts: tuple[Context, ...] = ()
+    failed_turns: tuple[int, ...] = ()
 
 
 class SystemFailureKind(StrEnum):
@@ -58,6 +102,8 @@ class Response:
     the first text of a streamed answer (None for others). `extra` is what an answer says of its trace
     (`returns.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
     `contexts_returned`: false if the answer came without them; an empty list is a retriever that found nothing.
+    `steps` are what the system says it did, in order; the contexts of its retrievals and the results of its tools are
+    among `contexts`. `so_far` is what the conversation had before, if this is a turn of one.
     """
 
     sample_id: str
@@ -69,6 +115,8 @@ class Response:
     first_text_s: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     contexts_returned: bool = True
+    steps: tuple[Step, ...] = ()
+    so_far: ConversationSoFar | None = None
 
     @property
     def lacking(self) -> str | None:
@@ -87,15 +135,21 @@ NO_CONTEXTS = "the answer came without contexts"
 NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 
-def turns_of(sample: Sample) -> list[dict[str, str]]:
-    """The earlier turns of a sample's conversation, as they are passed to a system."""
-    return [{"role": turn.role, "content": turn.text} for turn in sample.history]
+def messages_before(sample: Sample) -> list[dict[str, str]]:
+    """The earlier messages of a sample's conversation, as they are passed to a system."""
+    return [{"role": message.role, "content": message.text} for message in sample.history]
 
 
 def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
-    """What goes with the question of `sample`: earlier turns, and for generation alone the reference contexts."""
-    history = {"history": turns_of(sample)} if sample.history else {}
-    return {**history, "contexts": list(sample.reference_contexts)} if part == GENERATION else {**history}
+    """What goes with the question of `sample`: earlier messages, the session, and for generation alone the contexts."""
+    beside: dict[str, object] = {}
+    if sample.history:
+        beside["history"] = messages_before(sample)
+    if sample.turn is not None:
+        beside["session"] = sample.turn.session
+    if part == GENERATION:
+        beside["contexts"] = list(sample.reference_contexts)
+    return beside
 
 
 INDEX_DIGEST = "index_digest"
@@ -119,6 +173,17 @@ def _takes(system: object, what: str) -> bool | None:
     """A system says so by an attribute `accepts`: what it takes besides the question, or None."""
     accepts: object = getattr(system, "accepts", None)
     return what in accepts if isinstance(accepts, frozenset) else None
+
+
+def session_of(system: System) -> AbstractAsyncContextManager[System]:
+    """A session of a started system, for the turns of one conversation, which are asked one after the other.
+
+    A system that keeps something between the turns has a method `session`; another is its own session.
+    """
+    session: Callable[[], AbstractAsyncContextManager[System]] | None = getattr(system, "session", None)
+    if session is None:
+        return nullcontext(system)
+    return session()
 
 
 class System(Protocol):

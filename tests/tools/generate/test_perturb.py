@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import Assertions, GoldenSet, Review, Sample, Turn
+from ragstone.golden.sample import Assertions, GoldenSet, Message, Review, Sample
 from ragstone.tools.generate.checks import invalid_sample
 from ragstone.tools.generate.perturb import (
     Perturbation,
@@ -114,7 +114,7 @@ def test_a_long_question_ends_with_the_question() -> None:
 
 
 def test_only_the_last_question_of_a_conversation_is_changed() -> None:
-    chat = Sample("q", "And without the receipt?", history=(Turn("user", "How long may I return shoes?"),))
+    chat = Sample("q", "And without the receipt?", history=(Message("user", "How long may I return shoes?"),))
     assert row(Perturbation.CASE, sample=chat).history == chat.history
 
 

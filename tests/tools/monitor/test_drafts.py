@@ -10,7 +10,7 @@ import pytest
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import Sample, Turn
+from ragstone.golden.sample import Message, Sample
 from ragstone.tools.monitor.drafts import MAX_DRAFTS
 from ragstone.tools.monitor.report import monitor_text
 from tests.tools.monitor.production import SOURCE, WRONG, logged, watch, write
@@ -52,7 +52,7 @@ def test_personal_data_is_replaced(tmp_path: Path) -> None:
     watch(tmp_path, log, drafts="drafts.jsonl", secrets=["token-abcdef"])
     (draft,) = drafts_in(tmp_path)
     assert draft.question == "Send order 4711-0815 to [phone], ***"
-    assert draft.history == (Turn("user", "I am [email]."), Turn("assistant", "Hello!"))
+    assert draft.history == (Message("user", "I am [email]."), Message("assistant", "Hello!"))
 
 
 def test_a_second_job_adds_nothing_and_what_was_reviewed_stays_byte_for_byte(tmp_path: Path) -> None:

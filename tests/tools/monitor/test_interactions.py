@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.gate.policy_table import LogField
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 from ragstone.tools.monitor.interactions import (
     BAD_FIELD,
     EMPTY,
@@ -77,7 +77,7 @@ def test_a_chat_gives_its_last_question_and_the_turns_before_it() -> None:
         {"role": "user", "content": "two"},
     ]
     one = read(timestamp=T, messages=turns)
-    assert (one.question, one.history) == ("two", (Turn("user", "one"), Turn("assistant", "a")))
+    assert (one.question, one.history) == ("two", (Message("user", "one"), Message("assistant", "a")))
 
 
 @pytest.mark.parametrize(

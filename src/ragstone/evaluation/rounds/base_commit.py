@@ -176,10 +176,13 @@ class Pace:
         self.both_started = True
 
     async def turn(self, side: int, sample_id: str) -> None:
-        """Wait until this side may ask about the sample. Questions that are repeated don't wait."""
-        place = self._place[sample_id]
+        """Wait until this side may ask about the sample.
+
+        Questions that are repeated don't wait, nor do earlier turns of a conversation that are asked for its last ones.
+        """
+        place = self._place.get(sample_id)
         mine, other = self._sides[side], self._sides[1 - side]
-        if place in mine.arrived:
+        if place is None or place in mine.arrived:
             return
         async with self._moved:
             mine.arrived.add(place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
 from ragstone.judge.judgements import (
     AnswerSimilarity,
@@ -249,7 +249,7 @@ class LlmJudge:
         found = await self.core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
         return EntityList(tuple(found["names"]))
 
-    async def standalone_question(self, history: Sequence[Turn], question: str, *, call: Call) -> str:
+    async def standalone_question(self, history: Sequence[Message], question: str, *, call: Call) -> str:
         field = Field(("question",), reply_schemas.with_text, tokens=restated_tokens(question))
         turns = listed([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]

@@ -15,7 +15,7 @@ from ragstone.files import read_table
 from ragstone.gate.policy_table import LogField
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
-from ragstone.golden.sample import Turn
+from ragstone.golden.sample import Message
 from ragstone.history.lines import Time
 from ragstone.judge.offline.statements import answer_abstains
 from ragstone.system.worker.returns import MAX_CONTEXTS, at_path
@@ -64,7 +64,7 @@ def _feedback(value: object) -> object:
     return value
 
 
-def _earlier_turns(chat: object) -> tuple[Turn, ...]:
+def _earlier_turns(chat: object) -> tuple[Message, ...]:
     try:
         return cells.earlier_turns(chat)
     except cells.CellError:

@@ -1,0 +1,122 @@
+"""The turns of a conversation are asked in order, over one session, with the system's own answers or the references."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from ragstone.evaluation.conversation import ask_conversation, by_conversation, earlier_turn
+from ragstone.golden.sample import ConversationTurn, Message, Sample
+from ragstone.system.response import Context, Response, System, SystemFailure, SystemFailureKind
+
+QUESTIONS = ("Where is order 7?", "And order 8?", "Cancel it.")
+
+
+def turns(*, own_history: bool = True, prefix: tuple[Message, ...] = ()) -> list[Sample]:
+    history, samples = list(prefix), []
+    for number, question in enumerate(QUESTIONS, 1):
+        place = ConversationTurn("talk", number, len(QUESTIONS), own_history)
+        samples.append(
+            Sample(f"talk/turn-{number}", question, f"reference {number}", history=tuple(history), turn=place)
+        )
+        history.append(Message("user", question))
+        if not own_history:
+            history.append(Message("assistant", f"reference {number}"))
+    return samples
+
+
+class Recorder:
+    """Answers with the number of the question, and keeps what it was asked in each session."""
+
+    entrypoint = "test:recorder"
+    concurrency = 1
+    can_be_asked_again = True
+
+    def __init__(self, fails: Sequence[str] = ()) -> None:
+        self.sessions: list[list[Sample]] = []
+        self._fails = fails
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        self.sessions.append([])
+        yield self
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def ask(self, sample: Sample) -> Response:
+        self.sessions[-1].append(sample)
+        if sample.question in self._fails:
+            return Response(sample.id, failure=SystemFailure(SystemFailureKind.RAISED, "broken"))
+        return Response(sample.id, f"answer to {sample.question}", (Context(f"on {sample.question}"),))
+
+
+def asked(system: System, samples: Sequence[Sample], *, keeps_contexts: bool = True) -> dict[str, Response]:
+    async def collect() -> dict[str, Response]:
+        conversation = ask_conversation(
+            system, samples, lambda session, sample: session.ask(sample), keeps_contexts=keeps_contexts
+        )
+        return {sample.id: response async for sample, response in conversation}
+
+    return asyncio.run(collect())
+
+
+def test_turns_are_asked_in_one_session_with_the_answers_of_the_system() -> None:
+    system = Recorder()
+    responses = asked(system, turns(prefix=(Message("system", "Be brief."),)))
+    (session,) = system.sessions
+    assert [sample.question for sample in session] == list(QUESTIONS)
+    assert len({sample.turn.session for sample in session if sample.turn}) == 1
+    assert session[1].history == (
+        Message("system", "Be brief."),
+        Message("user", QUESTIONS[0]),
+        Message("assistant", f"answer to {QUESTIONS[0]}"),
+    )
+    so_far = responses["talk/turn-3"].so_far
+    assert so_far is not None
+    assert so_far.history == session[2].history
+    assert so_far.contexts == (Context(f"on {QUESTIONS[0]}"), Context(f"on {QUESTIONS[1]}"))
+
+
+def test_turns_are_asked_with_the_references_where_the_conversation_says_so() -> None:
+    system = Recorder()
+    asked(system, turns(own_history=False))
+    assert [message.text for message in system.sessions[0][2].history] == [
+        QUESTIONS[0], "reference 1", QUESTIONS[1], "reference 2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("own_history", [True, False])
+def test_a_late_turn_alone_is_asked_after_those_before_it(own_history: bool) -> None:
+    samples = turns(own_history=own_history, prefix=(Message("user", "Hello"),))
+    system = Recorder()
+    responses = asked(system, samples[2:])
+    assert list(responses) == ["talk/turn-3"]
+    assert [sample.id for sample in system.sessions[0]] == [sample.id for sample in samples]
+    assert earlier_turn(samples[2], 2).history == samples[1].history
+
+
+def test_a_failed_turn_leaves_the_later_ones_marked() -> None:
+    responses = asked(Recorder(fails=(QUESTIONS[0],)), turns())
+    second = responses["talk/turn-2"]
+    assert responses["talk/turn-1"].failure is not None
+    assert second.failure is None
+    assert second.so_far is not None
+    assert second.so_far.failed_turns == (1,)
+    assert second.so_far.history == (Message("user", QUESTIONS[0]),)
+
+
+def test_contexts_of_earlier_turns_can_be_left_out() -> None:
+    response = asked(Recorder(), turns(), keeps_contexts=False)["talk/turn-3"]
+    assert response.so_far is not None
+    assert response.so_far.contexts == ()
+
+
+def test_questions_that_stand_alone_are_asked_alone() -> None:
+    alone = [Sample("a", "A?"), Sample("b", "B?")]
+    groups = list(by_conversation(iter([alone[0], *turns(), alone[1]])))
+    assert [len(group) for group in groups] == [1, 3, 1]
