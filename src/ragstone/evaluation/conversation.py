@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from uuid import uuid4
@@ -83,7 +83,7 @@ class ConversationLog:
 
 async def ask_conversation(
     system: System, turns: Sequence[Sample], ask: Ask, *, keeps_contexts: bool
-) -> AsyncIterator[tuple[Sample, Response]]:
+) -> AsyncGenerator[tuple[Sample, Response], None]:
     """Ask `turns`, which are of one conversation, and the turns before them; each of `turns` with its response.
 
     Recorded answers have no session: of these, the earlier turns are not looked up.
