@@ -24,7 +24,7 @@ from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples
 from ragstone.tools.generate.generate import continued, generate, pair_lines
-from ragstone.tools.generate.perturb import Perturbation, draw, perturb, with_free_ids
+from ragstone.tools.generate.perturb import Perturbation, draw, perturb
 from ragstone.tools.generate.plan import Generated, Material, Wanted, plan_text, read_material, require_writer
 
 
@@ -62,10 +62,10 @@ def command(
 ) -> int:
     """Write questions from the team's own documents, as drafts for a review.
 
-    DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each, or JSON Lines with id and text.
-    Questions are on one passage, on two, or unanswerable. Each has a reference answer, evidence word for word, and
-    relevant ids, and is checked by rule and by a second reading. Drafts count in no check until a person has reviewed
-    them. An interrupted run can be continued: the replies are cached in the run directory of the config.
+    DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each. Questions are on one passage, on
+    two, or unanswerable. Each has a reference answer, evidence word for word, and relevant ids, and is checked by rule
+    and by a second reading. Drafts count in no check until a person has reviewed them. An interrupted run can be
+    continued: the replies are cached in the run directory of the config.
 
     With --perturb, the questions are those of up to --n samples of the golden set, with typos, in capitals and so on. A
     slice of the policy can gate each kind by its tag, such as perturbed:typos. No language model is needed for it.
@@ -138,9 +138,8 @@ def _perturb(
     perturbed = perturb(drawn, kinds, settings.run.seed)
     say(perturbed.text())
     if perturbed.rows and not dry_run:
-        rows = with_free_ids(perturbed.rows, [sample.id for sample in golden])
-        write_samples(rows, output, force=True)
-        say(f"wrote {counted(len(rows), 'row')} to {shown_name(str(output))}")
+        write_samples(perturbed.rows, output, force=True)
+        say(f"wrote {counted(len(perturbed.rows), 'row')} to {shown_name(str(output))}")
     return 0
 
 

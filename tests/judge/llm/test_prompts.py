@@ -12,13 +12,10 @@ from ragstone.judge.abilities import Preference
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.prompts import (
     APART,
-    DIFFICULTIES,
     KINDS,
-    MATCHES,
     NAMES,
     USES,
     VERDICTS,
-    YES_OR_NO,
     layout_of,
     load_prompt,
     schema_of,
@@ -29,9 +26,9 @@ WORDS = {
     "verdict": VERDICTS,
     "use": USES,
     "which": tuple(Preference),
-    "difficulty": DIFFICULTIES,
-    "match": MATCHES,
-    **dict.fromkeys(("possible", "answerable", "standalone", "sensible", "trivial"), YES_OR_NO),
+    "difficulty": ("easy", "medium", "hard"),
+    "match": ("same", "partly", "different"),
+    **dict.fromkeys(("possible", "answerable", "standalone", "sensible", "trivial"), ("yes", "no")),
 }
 
 

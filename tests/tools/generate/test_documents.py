@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.tools.generate import documents
-from ragstone.tools.generate.documents import html_text, read_documents, unpacked
+from ragstone.tools.generate.documents import docx_text, html_text, read_documents
 
 
 def pdf(*pages: str) -> bytes:
@@ -60,20 +60,17 @@ def test_every_kind_of_document_in_a_folder(tmp_path: Path) -> None:
     (folder / "c.html").write_text("<nav>menu</nav><p>One <b>bo</b>ld line.<p>Next<script>no()</script>")
     (folder / "sub" / "d.pdf").write_bytes(pdf("The first page.", "The second page."))
     (folder / "e.docx").write_bytes(word())
-    (folder / "f.jsonl").write_text('{"id": "k1", "text": "Row one."}\n\n{"doc_id": 7, "content": "Row two."}\n')
     (folder / ".hidden.md").write_text("secret")
     (folder / "g.png").write_bytes(b"\x89PNG")
     found = read_documents([folder])
-    assert {one.id: one.text for one in found.read} == {
+    assert found.texts == {
         "a.md": "# A\n\nText.",
         "b.txt": "plain",
         "c.html": "One bold line.\n\nNext",
         "sub/d.pdf": "The first page.\n\nThe second page.",
         "e.docx": "## Leave\n\nTrainees get 20 days.\n\nInterns | 5 days\n\nAsk Ada.",
-        "k1": "Row one.",
-        "7": "Row two.",
     }
-    assert (found.unreadable, found.other) == ((), 1)
+    assert (found.unreadable, found.other) == ({}, 1)
 
 
 def test_files_keep_their_path_if_several_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +78,8 @@ def test_files_keep_their_path_if_several_places_are_named(tmp_path: Path, monke
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.md").write_text("text")
-    assert [one.id for one in read_documents([Path("one"), Path("two")]).read] == ["one/a.md", "two/a.md"]
-    assert [one.id for one in read_documents([Path("one/a.md")]).read] == ["one/a.md"]
+    assert list(read_documents([Path("one"), Path("two")]).texts) == ["one/a.md", "two/a.md"]
+    assert list(read_documents([Path("one/a.md")]).texts) == ["one/a.md"]
     with pytest.raises(ConfigError, match=r"two documents have the id 'one/a\.md'"):
         read_documents([Path("one"), Path("one/a.md")])
 
@@ -123,8 +120,8 @@ def test_a_damaged_file_is_listed_and_the_others_are_read(
         read_documents([tmp_path])
     (tmp_path / "good.md").write_text("good")
     found = read_documents([tmp_path])
-    assert [one.id for one in found.read] == ["good.md"]
-    ((path, why),) = found.unreadable
+    assert list(found.texts) == ["good.md"]
+    ((path, why),) = found.unreadable.items()
     assert path.endswith(name)
     assert why.startswith(reason)
 
@@ -140,41 +137,33 @@ def test_entities_of_word_files_are_not_expanded(tmp_path: Path) -> None:
                 declared = f'<!DOCTYPE d [<!ENTITY x SYSTEM "{secret.as_uri()}">]>'.encode()
                 body = body.replace(b"<w:document", declared + b"<w:document", 1).replace(b"Ask Ada", b"Ask &x;")
             new.writestr(part, body)
-    assert "hunter2" not in unpacked(".docx", stream.getvalue())
+    assert "hunter2" not in docx_text(stream.getvalue())
 
 
 @pytest.mark.parametrize("piece", ["<div>", "<a ", "<!--", "<![CDATA[", "</", "&", "<script>", "<pre>\n", "<nav>x"])
 def test_html_of_any_shape_is_read(piece: str) -> None:
-    assert isinstance(html_text(f"<p>start {piece * 20_000}"), str)
+    assert isinstance(html_text(f"<p>start {piece * 20_000}".encode()), str)
 
 
 def test_what_an_unclosed_element_would_hide_is_read() -> None:
-    assert html_text("<nav><p>menu<p>all") == "menu\n\nall"
-    table = "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table><pre>x\n y</pre>"
-    assert html_text(table) == "ä b\n\nc\n\nx\ny"
-    assert html_text(" ") == " "
+    assert html_text(b"<nav><p>menu<p>all") == "menu\n\nall"
+    table = "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table>x<br>y <b>z</b>"
+    assert html_text(table.encode()) == "ä b\n\nc\n\nx\ny z"
+    assert html_text(b" ") == ""
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(documents._LIBRARIES, ".pdf", ("no_such_module", "pypdf"))
+    monkeypatch.setitem(sys.modules, "pypdf", None)
     (tmp_path / "a.pdf").write_bytes(pdf("text"))
     (tmp_path / "b.md").write_text("text")
     with pytest.raises(ConfigError, match=r'needs pypdf(?s:.*)pip install "ragstone\[documents\]"'):
         read_documents([tmp_path])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.jsonl", '{"id": "a"}\n', r"x\.jsonl:1: has no text"),
-        ("x.jsonl", "no json\n", r"x\.jsonl:1: is not a JSON object"),
-        ("x.png", "", "is not a supported kind of document"),
-    ],
-)
-def test_a_named_file_that_is_no_document_is_an_error(tmp_path: Path, name: str, content: str, message: str) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ConfigError, match=message):
-        read_documents([tmp_path / name])
+def test_a_named_place_without_documents_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_text("")
+    with pytest.raises(ConfigError, match="there is no document to read"):
+        read_documents([tmp_path / "x.png"])
     with pytest.raises(ConfigError, match="does not exist"):
         read_documents([tmp_path / "missing"])
 
@@ -183,5 +172,5 @@ def test_links_that_lead_outside_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("secret")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "link.md").symlink_to(tmp_path / "secret.md")
-    (tmp_path / "docs" / "a.md").write_text(json.dumps("a"))
-    assert [one.id for one in read_documents([tmp_path / "docs"]).read] == ["a.md"]
+    (tmp_path / "docs" / "a.md").write_text("a")
+    assert list(read_documents([tmp_path / "docs"]).texts) == ["a.md"]

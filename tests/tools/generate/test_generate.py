@@ -23,7 +23,7 @@ from ragstone.tools.generate.drafter import Kind
 from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.generate.plan import Generated, Wanted, estimates, read_material
+from ragstone.tools.generate.plan import Generated, Wanted, estimate, read_material
 from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
 from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
@@ -94,7 +94,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, 
             assert any(quote in (folder / document).read_text() for document in sample.relevant_ids)
         assert len(sample.reference_contexts) == (1 if sample.tags[0] == "one-passage" else 2)
     references = check_references(generated.samples, folder)
-    assert (references.missing_passages, references.missing_ids) == ((), ())
+    assert (references.missing_passages, references.missing_ids) == ([], [])
 
 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
@@ -350,14 +350,10 @@ def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:
     found = desk.make(10, ONE, pairs=True)
     material = read_material([desk.folder / "docs"])
     wanted = Wanted(10, shares=ONE, pairs=True)
-    once, most = estimates(JudgeSettings(name="openai:gpt-4o-mini"), material, wanted)
-    assert once.calls == found.ledger.calls == 50
-    assert most.calls == 3 * 30 + 20
-    assert once.usd is not None
-    assert most.usd is not None
-    assert once.usd < most.usd
-    unknown, _ = estimates(JudgeSettings(name="openai-compatible:x"), read_material([desk.folder / "docs"]), Wanted(10))
-    assert unknown.usd is None
+    cost = estimate(JudgeSettings(name="openai:gpt-4o-mini"), material, wanted)
+    assert cost.calls == found.ledger.calls == 50
+    assert cost.usd is not None
+    assert estimate(JudgeSettings(name="openai-compatible:x"), material, Wanted(10)).usd is None
 
 
 def test_shares_add_up_to_the_count() -> None:

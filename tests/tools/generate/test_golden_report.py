@@ -55,19 +55,19 @@ def test_the_history_names_questions_that_nothing_answers_and_that_flip() -> Non
     golden = golden_of(10)
     records = records_of(history_of(golden, 30, scored), golden)
     assert records.runs == 30
-    assert records.never_answered == ("q1", "q5")
-    assert records.always_answered == ("q0", "q6", "q7", "q8", "q9")
-    assert records.flip_flopped == (("q2", 19, 29),)
+    assert records.never_answered == ["q1", "q5"]
+    assert records.always_answered == ["q0", "q6", "q7", "q8", "q9"]
+    assert records.flip_flopped == [("q2", 19, 29)]
 
 
 def test_too_few_runs_drafts_and_another_judge_say_nothing() -> None:
     golden = golden_of(3)
-    assert records_of(History(), golden).always_answered == ()
-    assert records_of(history_of(golden, 4, scored), golden).never_answered == ()
+    assert records_of(History(), golden).always_answered == []
+    assert records_of(history_of(golden, 4, scored), golden).never_answered == []
     drafts = GoldenSet(tuple(Sample(one.id, one.question, reference="Yes.", review=Review("draft")) for one in golden))
-    assert records_of(history_of(golden, 30, scored), drafts).never_answered == ()
+    assert records_of(history_of(golden, 30, scored), drafts).never_answered == []
     history = history_of(golden, 30, scored, judge_key=lambda number: ("a" if number < 27 else "b") * 16)
-    assert records_of(history, golden).never_answered == ()
+    assert records_of(history, golden).never_answered == []
 
 
 def test_repeats_are_named_and_samples_counted_by_tag() -> None:
@@ -98,7 +98,7 @@ def test_repeats_are_named_and_samples_counted_by_tag() -> None:
 def corpus(folder: Path) -> Path:
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "travel.md").write_text("# Travel\n\nThe daily allowance\nis 28 euros.\n", encoding="utf-8")
-    (folder / "chunks.jsonl").write_text('{"id": "leave-7", "text": "Leave is 20 days."}\n', encoding="utf-8")
+    (folder / "leave-7.txt").write_text("Leave is 20 days.", encoding="utf-8")
     (folder / "logo.png").write_bytes(b"x")
     return folder
 
@@ -120,7 +120,7 @@ def corpus(folder: Path) -> Path:
 def test_an_id_names_a_document_by_its_path_or_a_part_of_it(tmp_path: Path, name: str, is_there: bool) -> None:
     samples = [Sample("a", "?", relevant_ids={name: 1.0, "travel.md": 1.0, "gone.md": 0.0})]
     references = check_references(samples, corpus(tmp_path / "docs"))
-    assert references.missing_ids == (() if is_there else (("a", name),))
+    assert references.missing_ids == ([] if is_there else [("a", name)])
 
 
 def test_passages_that_no_document_holds_are_missing_and_unknown_ids_are_no_news(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_passages_that_no_document_holds_are_missing_and_unknown_ids_are_no_news
         Sample("b", "?", reference_contexts=("The daily allowance is 30 euros",)),
     ]
     references = check_references(samples, corpus(tmp_path / "docs"))
-    assert references.missing_passages == (("b", "The daily allowance is 30 euros"),)
-    assert (references.ids_checked, references.missing_ids) == (False, ())
+    assert references.missing_passages == [("b", "The daily allowance is 30 euros")]
+    assert (references.ids_checked, references.missing_ids) == (False, [])
 
 
 def reported(folder: Path, *arguments: str) -> Completed:

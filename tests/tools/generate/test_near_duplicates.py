@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 
 import pytest
@@ -35,7 +34,7 @@ def test_questions_with_nearly_the_same_wording_are_found(first: str, second: st
         ("What is the daily allowance in Berlin?", "What is the daily allowance in Munich?"),
         ("Can I return shoes after 30 days?", "Can I return shoes after 14 days?"),
         ("Does the policy cover theft?", "Does the policy cover fire?"),
-        ("", ""),
+        ("", "?"),
     ],
 )
 def test_questions_of_the_same_form_about_other_things_are_not(first: str, second: str) -> None:
@@ -50,13 +49,13 @@ def test_no_pair_is_missed_whatever_the_limit(texts: list[str], least: float) ->
     everything = similar_pairs(texts, least=1e-6)
     expected = [pair for pair in everything if pair.similarity >= least]
     assert similar_pairs(texts, least=least) == expected
-    identical = {(a, b) for a, b in itertools.combinations(range(len(texts)), 2) if texts[a] == texts[b] != ""}
+    identical = {(texts.index(text), place) for place, text in enumerate(texts) if texts.index(text) < place}
     assert identical <= {(pair.first, pair.second) for pair in everything if pair.similarity == 1.0}
 
 
 def test_equal_texts_have_a_similarity_of_one() -> None:
-    texts = ["", "", "days", *["who returns the shoes of the warranty"] * 4]
-    assert [pair.similarity for pair in similar_pairs(texts)] == [1.0] * 6
+    texts = ["days", *["who returns the shoes of the warranty", "Who returns the shoes, of the warranty?"] * 2]
+    assert similar_pairs(texts) == [Pair(1, 2, 1.0), Pair(1, 3, 1.0), Pair(1, 4, 1.0)]
 
 
 def test_the_most_similar_pairs_come_first_and_the_order_of_texts_does_not_matter() -> None:
@@ -80,6 +79,8 @@ def test_repeats_are_those_of_a_text_that_stays() -> None:
         "Who pays for the journey home??",
         "Where is the office of the company?",
     ]
-    assert repeats(texts, known) == {0: (0, True), 1: (0, False), 3: (3, True)}
-    assert repeats(texts[2:], []) == {1: (0, True)}
+    repeated = repeats(texts, known)
+    assert {place: pair.first for place, pair in repeated.items()} == {0: 0, 1: 0, 3: 3}
+    assert [repeated[place].similarity == 1.0 for place in (0, 1, 3)] == [True, False, True]
+    assert repeats(texts[2:], []) == {1: Pair(0, 1, 1.0)}
     assert repeats([], known) == {}

@@ -18,7 +18,6 @@ from ragstone.tools.generate.perturb import (
     draw,
     empty_rows,
     perturbed_row,
-    with_free_ids,
 )
 from ragstone.tools.generate.perturb import perturb as perturb_samples
 from tests.cli.project import SYSTEM, Completed, make_project, ragstone
@@ -133,14 +132,6 @@ def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: s
     assert changed is None or changed.question != question
 
 
-def test_rows_never_take_the_id_of_a_sample() -> None:
-    originals = (SAMPLE, Sample("q1~case", "What is this?"))
-    rows = with_free_ids(
-        perturb_samples(originals, {Perturbation.CASE}, seed=0).rows, [sample.id for sample in originals]
-    )
-    assert len({*(changed.id for changed in rows), "q1", "q1~case"}) == 4
-
-
 def golden(n: int) -> GoldenSet:
     tags = ("easy", "hard")
     return GoldenSet(
@@ -148,10 +139,9 @@ def golden(n: int) -> GoldenSet:
     )
 
 
-def test_a_draw_takes_its_share_of_unanswerable_questions_in_golden_order() -> None:
+def test_a_draw_is_in_golden_order_and_depends_on_the_seed() -> None:
     drawn = draw(golden(100), 20, seed=3)
     assert len(drawn) == 20
-    assert sum(not sample.answerable for sample in drawn) == 4
     ids = [int(sample.id[1:]) for sample in drawn]
     assert ids == sorted(set(ids))
     assert drawn == draw(golden(100), 20, seed=3)

@@ -145,7 +145,7 @@ def test_a_sample_that_changed_or_is_gone_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ({"decision": "accept", "question": "  "}, "leaves no question"),
+        ({"decision": "accept", "question": "  "}, "no question"),
         ({"decision": "perhaps"}, "neither accept nor reject"),
         ({"decision": "accept", "id": "b"}, "has changed since"),
     ],

@@ -87,9 +87,6 @@ def growth(name: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
 VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
-YES_OR_NO = ("yes", "no")
-DIFFICULTIES = ("easy", "medium", "hard")
-MATCHES = ("same", "partly", "different")
 
 _SCHEMAS = json.loads(files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8"))
 _CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]

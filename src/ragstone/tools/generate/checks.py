@@ -15,7 +15,7 @@ from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.drafter import Drafted
-from ragstone.tools.generate.passages import find_quote
+from ragstone.tools.generate.passages import Passage, find_quote
 
 _MAX_CHARACTERS = 600
 _LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
@@ -39,21 +39,22 @@ def check_wording(drafted: Drafted) -> None:
         raise Refused("the question or the answer has a link")
 
 
-def located(drafted: Drafted, texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """For each quote the number of its text and its words as the text has them.
+def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
+    """For each quote its passage, of one or two, and its words as they stand there.
 
-    Raises Refused if a quote is in none of `texts`, or if one of `texts` has no quote.
+    Raises Refused if a quote is in none of `passages`, or if one of `passages` has no quote.
     """
-    evidence: dict[tuple[int, str], None] = {}
-    for number, quote in drafted.quotes:
-        elsewhere = [place for place in range(len(texts)) if place != number]
-        place = find_quote(quote, texts, skip=elsewhere) or find_quote(quote, texts)
-        if place is None:
+    evidence: dict[tuple[Passage, str], None] = {}
+    for quote in drafted.quotes:
+        named_first = passages if quote.passage == "p1" else passages[::-1]
+        words = [(passage, find_quote(quote.quote, passage.text)) for passage in named_first]
+        places = [(passage, text) for passage, text in words if text]
+        if not places:
             raise Refused("the evidence is not in the document")
-        evidence[place] = None
-    if {number for number, _ in evidence} != set(range(len(texts))):
+        evidence[places[0]] = None
+    if {passage for passage, _ in evidence} != set(passages):
         raise Refused("the evidence is from one of the two passages only")
-    return tuple(evidence)
+    return list(evidence)
 
 
 def configured_samples(settings: Settings, *, besides: Path | None = None, required: bool = False) -> Sequence[Sample]:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import Field as Limits
 
 from ragstone.errors import ConfigError
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.core import Core, value_of
+from ragstone.judge.llm.core import value_of
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.llm.prompts import DIFFICULTIES, MATCHES, YES_OR_NO
 from ragstone.judge.llm.replies import Field
-from ragstone.judge.llm.reply_schemas import as_object, chosen, one_of
+from ragstone.judge.llm.reply_schemas import as_object
 from ragstone.judge.protocol import Call, Judge
 from ragstone.judge.untrusted_text import Block, cleaned, listed
 
-_MAX_TEXT = 4_000
-_MAX_QUOTES = 20
 _TOKENS = 700
 """The usual upper limit of a reply that writes texts."""
+
+
+def _tidied(value: object) -> object:
+    """A text of the model's without hidden characters: it is written to a file that people and programs read."""
+    return " ".join(cleaned(value).split()) if isinstance(value, str) else value
+
+
+_Text = Annotated[str, Limits(min_length=1, max_length=4_000), BeforeValidator(_tidied)]
 
 
 class Kind(StrEnum):
@@ -31,27 +39,74 @@ class Kind(StrEnum):
     UNANSWERABLE = "unanswerable"
 
 
-@dataclass(frozen=True, slots=True)
-class Drafted:
+class _Reply(BaseModel):
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+
+class Quote(_Reply):
+    """Words of a passage, as evidence."""
+
+    passage: Literal["p1", "p2"]
+    quote: _Text
+
+
+class Drafted(_Reply):
     """A question as the model wrote it. An unanswerable one has nothing else."""
 
-    question: str
+    possible: Literal["yes"] = "yes"
+    question: _Text
     answer: str = ""
-    quotes: tuple[tuple[int, str], ...] = ()
-    """The evidence: the position of the passage, and words of it."""
-    difficulty: str | None = None
-    """``easy``, ``medium`` or ``hard``."""
+    quotes: tuple[Quote, ...] = ()
+    difficulty: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What a reader says of a question alone, and of each answer compared with the reference."""
+class _Answered(Drafted):
+    answer: _Text
+    quotes: Annotated[tuple[Quote, ...], Limits(min_length=1, max_length=20)]
+    difficulty: Literal["easy", "medium", "hard"]
+
+
+class _Attempt(_Reply):
+    answerable: Literal["yes"]
+    answer: _Text
+
+
+class _Worse(_Reply):
+    ungrounded: _Text
+    poor: _Text
+
+
+class _Match(_Reply):
+    match: Literal["same", "partly", "different"]
+
+
+class Inspection(_Reply):
+    """What a reader says of a question alone, and of each answer: whether it says the same as the reference."""
 
     standalone: bool
     sensible: bool
     trivial: bool
-    matches: tuple[bool, ...]
-    """Whether each answer says the same as the reference."""
+    matches: tuple[bool, ...] = ()
+
+
+def _check(model: type[_Reply], flag: str = "") -> Callable[[object], object]:
+    """The check of a value by `model`; none of it is checked if its `flag` is "no"."""
+
+    def check(value: object) -> object:
+        if as_object(value).get(flag) == "no":
+            return {flag: "no"}
+        return model.model_validate(value).model_dump(mode="json")
+
+    return check
+
+
+def no_writer(judge: str) -> ConfigError:
+    """The error for a judge that can't write."""
+    return ConfigError(
+        f"the judge '{judge}' can't write questions: that takes a language model.",
+        where="judge.name",
+        hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
+    )
 
 
 class Drafter:
@@ -59,130 +114,50 @@ class Drafter:
 
     def __init__(self, judge: Judge) -> None:
         if not isinstance(judge, LlmJudge):
-            raise ConfigError(
-                f"the judge '{judge.identity.label()}' can't write questions: that takes a language model.",
-                where="judge.name",
-                hint="For example: --judge openai:gpt-5.4-mini",
-            )
-        self._core: Core = judge.core
+            raise no_writer(judge.identity.label())
+        self._core = judge.core
 
     async def question(
         self, kind: Kind, passages: Sequence[str], existing: Sequence[str], *, call: Call
     ) -> Drafted | None:
         """A question on `passages`, unlike the `existing` ones; None if there is nothing to ask."""
-        blocks = _passages(passages)
+        model: type[Drafted] = _Answered
+        prompt, blocks = prompts.DRAFT_QUESTION, [Block("kind", kind), *_passages(passages)]
+        if kind is Kind.UNANSWERABLE:
+            prompt, model, blocks = prompts.DRAFT_UNANSWERABLE, Drafted, _passages(passages)
         if existing:
             numbered = [(str(number), text) for number, text in enumerate(existing, start=1)]
             blocks.append(Block("asked", listed(numbered)))
-        if kind is Kind.UNANSWERABLE:
-            field = Field(("draft",), _possible(_question), _TOKENS)
-            reply = await self._core.one(prompts.DRAFT_UNANSWERABLE, field, blocks, call)
-            return Drafted(str(reply["question"])) if reply else None
-        field = Field(("draft",), _possible(_answered(len(passages))), _TOKENS)
-        reply = await self._core.one(prompts.DRAFT_QUESTION, field, [Block("kind", kind), *blocks], call)
-        if not reply:
-            return None
-        quotes = tuple((int(number), str(quote)) for number, quote in reply["quotes"])
-        return Drafted(str(reply["question"]), str(reply["answer"]), quotes, str(reply["difficulty"]))
+        reply = await self._core.one(prompt, Field(("draft",), _check(model, "possible"), _TOKENS), blocks, call)
+        return None if reply["possible"] == "no" else Drafted.model_validate(reply)
 
     async def attempt(self, question: str, passages: Sequence[str], *, call: Call) -> str | None:
         """The answer by `passages` alone; None if they don't answer it."""
+        field = Field(("attempt",), _check(_Attempt, "answerable"), _TOKENS)
         blocks = [Block("question", question), *_passages(passages)]
-        reply = await self._core.one(prompts.DRAFT_ATTEMPT, Field(("attempt",), _attempt, _TOKENS), blocks, call)
-        return str(reply["answer"]) if reply["answerable"] == "yes" else None
+        answer: str | None = (await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)).get("answer")
+        return answer
 
     async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection:
         """Whether the question can stand alone, and which of `answers` say what the reference says."""
-        names = [f"a{number}" for number in range(1, len(answers) + 1)]
-        fields = [Field(("checks", "question"), _checks, 96)]
-        fields += [Field(("answers", name), chosen("match", MATCHES), 24) for name in names]
         blocks = [Block("question", question)]
+        fields = [Field(("checks", "question"), _check(Inspection), 96)]
         if answers:
             blocks.append(Block("reference", reference))
-        blocks += [Block(f"answer {name}", text) for name, text in zip(names, answers, strict=True)]
+        for number, answer in enumerate(answers, start=1):
+            blocks.append(Block(f"answer a{number}", answer))
+            fields.append(Field(("answers", f"a{number}"), _check(_Match), 24))
         form = Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields))
         values = await self._core.filled(form, blocks, call)
-        checks = value_of(values, "checks", "question")
-        return Inspection(
-            standalone=checks["standalone"] == "yes",
-            sensible=checks["sensible"] == "yes",
-            trivial=checks["trivial"] == "yes",
-            matches=tuple(value_of(values, "answers", name)["match"] == "same" for name in names),
-        )
+        matches = tuple(value_of(values, *field.path)["match"] == "same" for field in fields[1:])
+        return Inspection.model_validate(value_of(values, "checks", "question") | {"matches": matches})
 
     async def worsen(self, question: str, reference: str, passages: Sequence[str], *, call: Call) -> tuple[str, str]:
         """Two answers made worse on purpose: one without the context, and an incomplete one."""
         blocks = [Block("question", question), Block("reference", reference), *_passages(passages)]
-        reply = await self._core.one(prompts.DRAFT_WORSE, Field(("worse",), _worse, _TOKENS), blocks, call)
-        return str(reply["ungrounded"]), str(reply["poor"])
+        reply = await self._core.one(prompts.DRAFT_WORSE, Field(("worse",), _check(_Worse), _TOKENS), blocks, call)
+        return reply["ungrounded"], reply["poor"]
 
 
 def _passages(texts: Sequence[str]) -> list[Block]:
     return [Block(f"passage p{number}", text) for number, text in enumerate(texts, start=1)]
-
-
-def _possible(check: Callable[[dict[str, object]], object]) -> Callable[[object], object]:
-    """`check` for a draft; an empty object for none. Read from the cache, it is checked again in its final form."""
-
-    def checked(value: object) -> object:
-        if value == {}:
-            return value
-        reply = as_object(value)
-        if reply.get("possible", "yes") not in YES_OR_NO:
-            raise ValueError("neither yes nor no")
-        return {} if reply.get("possible") == "no" else check(reply)
-
-    return checked
-
-
-def _question(value: dict[str, object]) -> object:
-    return {"question": _text(value["question"])}
-
-
-def _answered(count: int) -> Callable[[dict[str, object]], object]:
-    names = [f"p{number}" for number in range(1, count + 1)]
-
-    def check(value: dict[str, object]) -> object:
-        quotes = value["quotes"]
-        if not isinstance(quotes, list) or not 0 < len(quotes) <= _MAX_QUOTES:
-            raise ValueError("no list of quotes")
-        pairs = []
-        for quote in quotes:
-            if isinstance(quote, list) and len(quote) == 2 and isinstance(quote[0], int) and 0 <= quote[0] < count:
-                pairs.append([quote[0], _text(quote[1])])  # from the cache
-            else:
-                fields = as_object(quote)
-                pairs.append([names.index(str(fields["passage"])), _text(fields["quote"])])
-        return {
-            "question": _text(value["question"]),
-            "answer": _text(value["answer"]),
-            "quotes": pairs,
-            "difficulty": one_of(value["difficulty"], DIFFICULTIES),
-        }
-
-    return check
-
-
-def _attempt(value: object) -> object:
-    reply = as_object(value)
-    if one_of(reply["answerable"], YES_OR_NO) == "no":
-        return {"answerable": "no", "answer": ""}
-    return {"answerable": "yes", "answer": _text(reply["answer"])}
-
-
-def _checks(value: object) -> object:
-    reply = as_object(value)
-    return {name: one_of(reply[name], YES_OR_NO) for name in ("standalone", "sensible", "trivial")}
-
-
-def _worse(value: object) -> object:
-    reply = as_object(value)
-    return {name: _text(reply[name]) for name in ("ungrounded", "poor")}
-
-
-def _text(value: object) -> str:
-    """A text of the model's without hidden characters: it is written to a file that people and programs read."""
-    text = " ".join(cleaned(value).split()) if isinstance(value, str) else ""
-    if not text or len(text) > _MAX_TEXT:
-        raise ValueError("not a short text")
-    return text

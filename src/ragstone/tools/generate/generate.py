@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 
 from ragstone._version import __version__
@@ -32,18 +32,21 @@ Pairs = Mapping[str, object]
 
 @dataclass(slots=True)
 class _Draft:
-    """One try for a question."""
+    """One try for a question: for the one with this `number` in the order in which they are wanted."""
 
     number: int
-    """The place of the question in the order in which they are wanted."""
     kind: Kind
-    places: tuple[int, ...]
-    """The passages that it is about; the first is the seed."""
+    passages: tuple[Passage, ...]
+    """What it is about; the first is the seed."""
     drafted: Drafted | None = None
-    evidence: tuple[tuple[int, str], ...] = ()
+    evidence: Sequence[tuple[Passage, str]] = ()
     """Words of the passages, as they stand there."""
     sample: Sample | None = None
     refusal: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        return [passage.text for passage in self.passages]
 
 
 async def generate(
@@ -61,7 +64,7 @@ async def generate(
     was interrupted is continued from the judge's cache. A JudgeError ends the work; what is finished is returned with
     it. Raises ConfigError if the judge can't write.
     """
-    generation = _Generation(Drafter(judge), judge.identity.label(), material, wanted, existing, redact)
+    generation = _Generation(judge, Generated(material, wanted), [sample.question for sample in existing], redact)
     shown = progress or Quiet()
     shown.start(wanted.count)
     try:
@@ -71,95 +74,77 @@ async def generate(
 
 
 class _Generation:
-    def __init__(
-        self,
-        drafter: Drafter,
-        label: str,
-        material: Material,
-        wanted: Wanted,
-        existing: Sequence[Sample],
-        redact: Callable[[str], str],
-    ) -> None:
-        self._drafter, self._label, self._redact = drafter, label, redact
-        self._existing = existing
-        self._result = Generated(material, wanted)
-        self._passages: Sequence[Passage] = material.passages
-        self._related = Related(material.passages)
-        self._seeds = spread_order(material.passages, wanted.seed)
-        self._turn = 0
-        self._paired: set[frozenset[int]] = set()
-        self._questions: dict[int, list[str]] = defaultdict(list)
-        self._accepted: list[_Draft] = []
+    def __init__(self, judge: Judge, result: Generated, existing: Sequence[str], redact: Callable[[str], str]) -> None:
+        self._drafter, self._label = Drafter(judge), judge.identity.label()
+        self._result, self._existing, self._redact = result, existing, redact
+        self._related = Related(result.material.passages)
+        self._seeds = cycle(spread_order(result.material.passages, result.wanted.seed))
+        self._paired: set[frozenset[Passage]] = set()
+        self._accepted: list[tuple[_Draft, Sample]] = []
 
     async def run(self, progress: Progress) -> Generated:
         """Fill what is wanted in rounds: all drafts of a round, their checks by rule in order, then the model's."""
         result = self._result
-        kinds = [kind for kind, number in result.wanted.counts().items() for _ in range(number)]
-        missing = list(enumerate(kinds))
+        missing = list(enumerate(result.wanted.counts().elements()))
         for _ in range(TRIES):
-            if not missing or result.stopped is not None:
-                break
             drafts = [self._start(number, kind) for number, kind in missing]
-            await self._round(drafts)
+            await self._for_each(drafts, self._draft)
+            self._refuse_repeats([draft for draft in drafts if draft.drafted is not None and not draft.refusal])
+            await self._for_each(drafts, self._verify)
+            for draft in drafts:
+                self._count(draft, progress)
             missing = [(draft.number, draft.kind) for draft in drafts if draft.sample is None]
-            for _ in range(len(drafts) - len(missing)):
-                progress.advance("written")
-        for _ in range(result.wanted.count - len(self._accepted)):
+            if result.stopped is not None:
+                break
+        for _ in missing:
             progress.advance("given up")
-        result.samples = tuple(draft.sample for draft in self._accepted if draft.sample is not None)
-        result.covered = {self._passages[place] for draft in self._accepted for place in draft.places}
+        self._accepted.sort(key=lambda accepted: accepted[0].number)
+        result.samples = tuple(sample for _, sample in self._accepted)
+        result.covered = {passage for draft, _ in self._accepted for passage in draft.passages}
         if result.wanted.pairs:
             await self._make_pairs()
         return result
 
     def _start(self, number: int, kind: Kind) -> _Draft:
         """A draft on the next passage, and on the one that is closest to it if its kind takes two."""
-        seed = self._seeds[self._turn % len(self._seeds)]
-        self._turn += 1
-        if kind is not Kind.TWO_PASSAGES:
-            return _Draft(number, kind, (seed,))
-        partners = self._related.to(
-            self._passages[seed].text,
-            most=1,
-            least=2,
-            among=lambda place: place != seed and frozenset((seed, place)) not in self._paired,
-        )
-        if not partners:
-            return _Draft(number, kind, (seed,), refusal="no other passage is related to it")
-        self._paired.add(frozenset((seed, partners[0])))
-        return _Draft(number, kind, (seed, partners[0]))
+        seed = next(self._seeds)
+        draft = _Draft(number, kind, (seed,))
+        if kind is Kind.TWO_PASSAGES:
+            draft.passages += tuple(
+                self._related.to(
+                    seed.text,
+                    most=1,
+                    among=lambda other: other != seed and frozenset((seed, other)) not in self._paired,
+                )
+            )
+            draft.refusal = "" if len(draft.passages) == 2 else "no other passage is related to it"
+            self._paired.add(frozenset(draft.passages))
+        return draft
 
-    async def _round(self, drafts: Sequence[_Draft]) -> None:
-        result = self._result
-        result.drafts += len(drafts)
-        await self._for_each(drafts, self._draft)
-        if result.stopped is None:
-            self._screen(drafts)
-            await self._for_each(drafts, self._verify)
-        for draft in drafts:
-            if draft.refusal:
-                result.refused[draft.refusal] += 1
-            elif draft.sample is not None:
-                self._accepted.append(draft)
-                for place in draft.places:
-                    self._questions[place].append(draft.sample.question)
-            else:
-                result.unfinished += 1
-        self._accepted.sort(key=lambda draft: draft.number)
+    def _count(self, draft: _Draft, progress: Progress) -> None:
+        self._result.drafts += 1
+        if draft.sample is not None:
+            self._accepted.append((draft, draft.sample))
+            progress.advance("written")
+        elif draft.refusal:
+            self._result.refused[draft.refusal] += 1
+        else:
+            self._result.unfinished += 1
 
     async def _for_each(self, drafts: Sequence[_Draft], work: Callable[[_Draft], Awaitable[None]]) -> None:
-        """Do `work` for all `drafts` that are not refused, at once; the judge limits its calls."""
+        """Do `work` for all `drafts` that are not refused, at once, unless the judge has ended the work."""
 
         async def checked(draft: _Draft) -> None:
             try:
                 await work(draft)
             except (Refused, JudgementFailed) as refusal:
-                draft.refusal = _without_fields(str(refusal))
+                # Without the names of fields, so that equal reasons are counted together.
+                draft.refusal = re.sub(r" \([^()]*asked twice\)", " (asked twice)", str(refusal))
 
         try:
             async with asyncio.TaskGroup() as group:
                 for draft in drafts:
-                    if not draft.refusal:
+                    if not draft.refusal and self._result.stopped is None:
                         group.create_task(checked(draft))
         except BaseExceptionGroup as errors:
             error = first_in(errors)
@@ -171,39 +156,25 @@ class _Generation:
         return Call(f"draft {draft.number + 1}", ledger=self._result.ledger)
 
     async def _draft(self, draft: _Draft) -> None:
-        texts = [self._passages[place].text for place in draft.places]
-        existing = [question for place in draft.places for question in self._questions[place]]
-        shown = list(dict.fromkeys(existing))[-_MAX_EXISTING:]
-        draft.drafted = await self._drafter.question(draft.kind, texts, shown, call=self._call(draft))
-        if draft.drafted is None:
+        passages = set(draft.passages)
+        asked = [sample.question for other, sample in self._accepted if passages.intersection(other.passages)]
+        call = self._call(draft)
+        drafted = await self._drafter.question(draft.kind, draft.texts, asked[-_MAX_EXISTING:], call=call)
+        if drafted is None:
             raise Refused("the model finds nothing to ask of this kind")
-
-    def _screen(self, drafts: Sequence[_Draft]) -> None:
-        """Check by rule, in order: an earlier draft of the round has precedence over a near-duplicate of it."""
-        sound: list[_Draft] = []
-        questions: list[str] = []
-        for draft in drafts:
-            if draft.refusal or draft.drafted is None:
-                continue
-            try:
-                self._check(draft, draft.drafted)
-            except Refused as refusal:
-                draft.refusal = str(refusal)
-                continue
-            sound.append(draft)
-            questions.append(draft.drafted.question)
-        earlier = [sample.question for sample in self._existing]
-        earlier += [draft.sample.question for draft in self._accepted if draft.sample is not None]
-        for place, (original, is_exact) in repeats(questions, earlier).items():
-            whose = "the golden set" if original < len(self._existing) else "this run"
-            sound[place].refusal = f"{'' if is_exact else 'nearly '}the same question is in {whose}"
-
-    def _check(self, draft: _Draft, drafted: Drafted) -> None:
         check_wording(drafted)
         if draft.kind is not Kind.UNANSWERABLE:
-            texts = [self._passages[place].text for place in draft.places]
-            draft.evidence = tuple((draft.places[number], words) for number, words in located(drafted, texts))
+            draft.evidence = located(drafted, draft.passages)
         self._refuse_secrets(drafted.question, drafted.answer, *(words for _, words in draft.evidence))
+        draft.drafted = drafted
+
+    def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
+        """An earlier draft of the round has precedence over a near-duplicate of it."""
+        earlier = [*self._existing, *(sample.question for _, sample in self._accepted)]
+        questions = [draft.drafted.question for draft in drafts if draft.drafted is not None]
+        for place, pair in repeats(questions, earlier).items():
+            whose = "the golden set" if pair.first < len(self._existing) else "this run"
+            drafts[place].refusal = f"{'' if pair.similarity == 1.0 else 'nearly '}the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
         if any(self._redact(text) != text for text in texts):
@@ -216,8 +187,8 @@ class _Generation:
             return
         call, answers = self._call(draft), []
         if draft.kind is Kind.UNANSWERABLE:
-            near = self._related.to(drafted.question, most=SEARCHED, among=lambda place: place not in draft.places)
-            texts = [self._passages[place].text for place in (*draft.places, *near)]
+            near = self._related.to(drafted.question, most=SEARCHED, among=lambda other: other not in draft.passages)
+            texts = [*draft.texts, *(passage.text for passage in near)]
             if await self._drafter.attempt(drafted.question, texts, call=call) is not None:
                 raise Refused("the documents answer it, and it was to be unanswerable")
         else:
@@ -242,18 +213,19 @@ class _Generation:
         draft.sample = sample
 
     def _sample(self, draft: _Draft, drafted: Drafted) -> Sample:
-        seed = self._passages[draft.places[0]]
-        documents = {document.id: document.text for document in self._result.material.documents.read}
-        named = dict.fromkeys(self._passages[place].document for place in draft.places)
-        sources = [f"{name} sha256:{_digest(documents[name])[:12]}" for name in named]
+        seed = draft.passages[0]
+        stem = re.sub(r"[^a-z0-9]+", "-", Path(seed.document).stem.casefold()).strip("-")[:40]
+        texts = self._result.material.documents.texts
+        documents = dict.fromkeys(passage.document for passage in draft.passages)
+        sources = [f"{name} sha256:{_digest(texts[name])}" for name in documents]
         return Sample(
-            id=f"{_stem(seed.document)}-{_digest(drafted.question)[:12]}",
+            id=f"{stem or 'q'}-{_digest(drafted.question)}",
             question=drafted.question,
             reference=drafted.answer or None,
             reference_contexts=tuple(words for _, words in draft.evidence),
-            relevant_ids={self._passages[place].document: 1.0 for place, _ in draft.evidence},
+            relevant_ids={passage.document: 1.0 for passage, _ in draft.evidence},
             answerable=draft.kind is not Kind.UNANSWERABLE,
-            tags=(str(draft.kind), *([drafted.difficulty] if drafted.difficulty else [])),
+            tags=tuple(filter(None, (str(draft.kind), drafted.difficulty))),
             group=seed.name,
             review=Review("draft"),
             provenance=f"ragstone generate {__version__}, {self._label}; {', '.join(sources)}",
@@ -264,43 +236,39 @@ class _Generation:
         rows: dict[int, Pairs] = {}
 
         async def make(draft: _Draft) -> None:
-            sample, texts = draft.sample, [self._passages[place].text for place in draft.places]
-            if sample is None:
-                return
+            sample = samples[draft.number]
             reference, call = sample.reference or "", self._call(draft)
-            answers = await self._drafter.worsen(sample.question, reference, texts, call=call)
+            answers = await self._drafter.worsen(sample.question, reference, draft.texts, call=call)
             inspection = await self._drafter.inspect(sample.question, reference, answers, call=call)
             if any(inspection.matches):
                 raise Refused("an answer that was to be worse says what the reference says")
             self._refuse_secrets(*answers)
-            rows[draft.number] = self._pair_row(draft, sample, texts, *answers)
+            rows[draft.number] = self._pair_row(draft, sample, *answers)
 
+        samples = {draft.number: sample for draft, sample in self._accepted if sample.answerable}
         # Copies, which can be refused without the question.
-        drafts = [replace(draft) for draft in self._accepted if draft.kind is not Kind.UNANSWERABLE]
+        drafts = [replace(draft) for draft, sample in self._accepted if sample.answerable]
         await self._for_each(drafts, make)
-        for draft in drafts:
-            if draft.number not in rows:
-                self._result.unpaired[draft.refusal or "not reached"] += 1
+        self._result.unpaired.update(draft.refusal or "not reached" for draft in drafts if draft.number not in rows)
         self._result.pairs = tuple(rows[number] for number in sorted(rows))
 
-    def _pair_row(
-        self, draft: _Draft, sample: Sample, texts: Sequence[str], without_context: str, incomplete: str
-    ) -> Pairs:
-        def lacks_the_evidence(place: int) -> bool:
-            text = self._passages[place].text
-            return place not in draft.places and not any(find_quote(words, [text]) for _, words in draft.evidence)
+    def _pair_row(self, draft: _Draft, sample: Sample, without_context: str, incomplete: str) -> Pairs:
+        def lacks_the_evidence(passage: Passage) -> bool:
+            return passage not in draft.passages and not any(
+                find_quote(words, passage.text) for _, words in draft.evidence
+            )
 
-        near = self._related.to(" ".join((sample.question, *texts)), most=_DILUTION, among=lacks_the_evidence)
+        near = self._related.to(" ".join((sample.question, *draft.texts)), most=_DILUTION, among=lacks_the_evidence)
         row: dict[str, object] = {
             "id": sample.id,
             "question": sample.question,
             "answer": sample.reference,
             "ungrounded_answer": without_context,
             "poor_answer": incomplete,
-            "context_v1": list(texts),
+            "context_v1": draft.texts,
         }
         if near:
-            row["context_v2"] = [*texts, *(self._passages[place].text for place in near)]
+            row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
         return row
 
 
@@ -315,15 +283,6 @@ def continued(error: JudgeError) -> JudgeError:
     return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
 
 
-def _without_fields(reason: str) -> str:
-    """A reason without the names of fields, so that equal ones are counted together."""
-    return re.sub(r" \([^()]*asked twice\)", " (asked twice)", reason)
-
-
-def _stem(document: str) -> str:
-    """The name of a document for an id: letters and digits, without folder and extension."""
-    return re.sub(r"[^a-z0-9]+", "-", Path(document).stem.casefold()).strip("-")[:40].strip("-") or "q"
-
-
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    """The start of a hash, for ids and provenance."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ _FLIP_SHARE = 0.2
 _KNOWN = 0.5
 """If fewer of the ids match documents, their scheme is unknown, and nothing is said of those that don't."""
 
-_CHUNK = re.compile(r"(?:[#:@?|].*|[-_/. ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+)$", re.IGNORECASE)
+_CHUNK = re.compile(r"[-_ ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+$")
 _MAX_SHOWN = 5
 
 
@@ -49,27 +48,27 @@ class Repeat:
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class References:
     """How the references of a golden set agree with its documents."""
 
     documents: int
+    missing_ids: list[tuple[str, str]]
+    """Sample and relevant id, where no document has it."""
     ids_checked: bool
     """False if hardly any relevant id is that of a document, so that their scheme is unknown."""
-    missing_ids: tuple[tuple[str, str], ...]
-    """Sample and relevant id, where no document has it."""
-    missing_passages: tuple[tuple[str, str], ...]
+    missing_passages: list[tuple[str, str]]
     """Sample and the start of a reference context whose words no document has in this order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Records:
     """What the history of the main branch says of the questions, by id."""
 
     runs: int
-    never_answered: tuple[str, ...]
-    always_answered: tuple[str, ...]
-    flip_flopped: tuple[tuple[str, int, int], ...]
+    never_answered: list[str] = field(default_factory=list)
+    always_answered: list[str] = field(default_factory=list)
+    flip_flopped: list[tuple[str, int, int]] = field(default_factory=list)
     """Id, how often it changed, and of how many pairs of runs."""
 
 
@@ -83,7 +82,7 @@ class GoldenReport:
     without_reference: int
     groups: int
     tags: dict[str, int]
-    repeats: tuple[Repeat, ...]
+    repeats: list[Repeat]
     references: References | None
     records: Records | None
     shows: tuple[PlannedMetric, ...]
@@ -102,6 +101,8 @@ def golden_report(
 ) -> GoldenReport:
     """The report on `golden`, held against the documents in `corpus` and the runs in `history`. Raises ConfigError."""
     tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
+    ids = [sample.id for sample in golden]
+    pairs = similar_pairs([sample.question for sample in golden])
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
@@ -109,64 +110,38 @@ def golden_report(
         without_reference=sum(sample.answerable and not sample.reference for sample in golden),
         groups=len({sample.group for sample in golden if sample.group is not None}),
         tags=dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
-        repeats=tuple(_repeats(golden.samples)),
+        repeats=[Repeat(ids[pair.first], ids[pair.second], pair.similarity) for pair in pairs],
         references=None if corpus is None else check_references(golden.samples, corpus),
         records=None if history is None else records_of(history, golden),
         shows=tuple(shows),
     )
 
 
-def _repeats(samples: Sequence[Sample]) -> Iterator[Repeat]:
-    """Samples with the same words, then those with nearly the same."""
-    same: dict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        same[words_of(sample.question) or sample.question].append(sample)
-    for members in same.values():
-        for repeat in members[1:]:
-            yield Repeat(members[0].id, repeat.id, 1.0)
-    distinct = [members[0] for members in same.values()]
-    for pair in similar_pairs([sample.question for sample in distinct]):
-        yield Repeat(distinct[pair.first].id, distinct[pair.second].id, pair.similarity)
-
-
 def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`. Raises ConfigError."""
-    documents = read_documents([corpus]).read
-    names = {name for document in documents for name in _names(document.id)}
-    words = "\n".join(f" {words_of(document.text)} " for document in documents)
+    documents = read_documents([corpus]).texts
+    stems = set(map(_stem, documents))
+    words = "\n".join(f" {words_of(text)} " for text in documents.values())
     ids = [(sample.id, name) for sample in samples for name, grade in sample.relevant_ids.items() if grade > 0.0]
-    missing_ids = [(sample_id, name) for sample_id, name in ids if not _is_named(name, names)]
-    ids_checked = len(missing_ids) <= (1.0 - _KNOWN) * len(ids)
-    missing_passages = []
+    missing = [(sample_id, name) for sample_id, name in ids if stems.isdisjoint((_stem(name), _document(name)))]
+    is_known = len(missing) <= (1.0 - _KNOWN) * len(ids)
+    references = References(len(documents), missing if is_known else [], is_known, [])
     for sample in samples:
         for text in sample.reference_contexts:
             passage = words_of(text)
             if passage and f" {passage} " not in words:
-                missing_passages.append((sample.id, " ".join(text.split())[:100]))
-    return References(len(documents), ids_checked, tuple(missing_ids) if ids_checked else (), tuple(missing_passages))
+                references.missing_passages.append((sample.id, " ".join(text.split())[:100]))
+    return references
 
 
-def _names(document: str) -> Iterator[str]:
-    """Each way to name a document: by its path, the end of its path, and both without the extension."""
-    parts = document.casefold().split("/")
-    for start in range(len(parts)):
-        tail = "/".join(parts[start:])
-        yield tail
-        yield tail.rpartition(".")[0] or tail
+def _stem(name: str) -> str:
+    """The name of a document without folder, extension and section: ``travel`` of ``docs/Travel.md#allowance``."""
+    return PurePosixPath(re.split(r"[#:@?|]", name.casefold())[0]).stem
 
 
-def _is_named(name: str, names: AbstractSet[str]) -> bool:
-    """Whether `name` is a document, a chunk of one (``a.md#x``, ``a.md:3``, ``a-chunk-4``), or a longer path to it."""
-    path = name.casefold().strip().removeprefix("./")
-    while path:
-        tails = [path, *(path[place + 1 :] for place, sign in enumerate(path) if sign == "/")]
-        if any(tail in names for tail in tails):
-            return True
-        shorter = _CHUNK.sub("", path)
-        if shorter == path:
-            return False
-        path = shorter
-    return False
+def _document(name: str) -> str:
+    """The stem of the document that a chunk is of: ``travel`` of ``travel-chunk-4``."""
+    return _CHUNK.sub("", _stem(name))
 
 
 def records_of(history: History, golden: GoldenSet) -> Records:
@@ -177,23 +152,20 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     samples = [sample for sample in golden if not sample.draft]
     looks = [Look(line, history.samples[line.samples]) for line in history.gated if line.samples][-MAX_RUNS:]
     worst = _worst_scores(looks, [sample_code(sample.id, sample.content_hash()) for sample in samples])
-    never: list[str] = []
-    always: list[str] = []
-    flipping: list[tuple[str, int, int]] = []
-    for column, sample in enumerate(samples):
-        scores = worst[np.isfinite(worst[:, column]), column]
-        if len(scores) < MIN_RUNS:
-            continue
-        answered = scores >= PASS_MARK
+    records = Records(len(looks))
+    for sample, scores in zip(samples, worst.T, strict=True):
+        answered = scores[np.isfinite(scores)] >= PASS_MARK
         flips = int(np.sum(answered[1:] != answered[:-1]))
+        if len(answered) < MIN_RUNS:
+            continue
         if answered.all():
-            always.append(sample.id)
+            records.always_answered.append(sample.id)
         elif not answered.any():
-            never.append(sample.id)
-        elif flips >= max(_FLIPS, _FLIP_SHARE * (len(scores) - 1)):
-            flipping.append((sample.id, flips, len(scores) - 1))
-    flipping.sort(key=lambda record: -record[1] / record[2])
-    return Records(len(looks), tuple(never), tuple(always), tuple(flipping))
+            records.never_answered.append(sample.id)
+        elif flips >= max(_FLIPS, _FLIP_SHARE * (len(answered) - 1)):
+            records.flip_flopped.append((sample.id, flips, len(answered) - 1))
+    records.flip_flopped.sort(key=lambda record: -record[1] / record[2])
+    return records
 
 
 def _worst_scores(looks: Sequence[Look], codes: Sequence[str]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]."""
+    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]: 1 for the same words."""
 
     first: int
     second: int
@@ -30,67 +30,50 @@ def words_of(text: str) -> str:
 
 
 def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[Pair]:
-    """All pairs of `texts` with a similarity of at least `least` and the same numbers, the most similar first.
+    """The pairs of `texts` with a similarity of at least `least` and the same numbers, the most similar first.
 
     The similarity is the weighted Jaccard index of the trigrams of letters in their words; a trigram weighs the more,
     the fewer texts have it, so that the one word that differs between two texts of the same form counts. Candidates
     are found by their rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs similarity
-    search"), so no pair is missed and texts without anything in common are never compared.
+    search"), so no pair is missed and texts without anything in common are never compared. A text with the same words
+    as an earlier one makes a pair with the first of these only.
     """
-    grams, weight = _weighed(texts)
-    numbers = [sorted(_DIGITS.findall(text)) for text in texts]
+    grams = [_trigrams(text) for text in texts]
+    counts = Counter(gram for text_grams in grams for gram in text_grams)
+    weight = {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
+    # Sums are the same whatever the order: equal texts have equal ones.
+    totals = [math.fsum(map(weight.__getitem__, text_grams)) for text_grams in grams]
     index: dict[str, list[int]] = defaultdict(list)
-    totals: list[float] = []
+    originals: dict[str, int] = {}
     pairs: list[Pair] = []
     for position, own_grams in enumerate(grams):
-        total = math.fsum(weight[gram] for gram in own_grams)  # whatever the order: equal texts have equal sums
-        totals.append(total)
+        original = originals.setdefault(words_of(texts[position]) or texts[position], position)
+        if original != position:
+            pairs.append(Pair(original, position, 1.0))
+            continue
         candidates: set[int] = set()
-        unseen = total
+        unseen = totals[position]
         for gram in sorted(own_grams, key=lambda gram: (-weight[gram], gram)):
-            if unseen < least * total - 1e-9:
+            if unseen < least * totals[position] - 1e-9:
                 break
             unseen -= weight[gram]
             candidates.update(index[gram])
             index[gram].append(position)
-        for candidate in sorted(candidates):
+        for candidate in candidates:
             shared = math.fsum(weight[gram] for gram in own_grams & grams[candidate])
-            similarity = shared / (total + totals[candidate] - shared)
-            if similarity >= least and numbers[candidate] == numbers[position]:
-                pairs.append(Pair(candidate, position, min(1.0, similarity)))
+            similarity = min(1.0, shared / (totals[position] + totals[candidate] - shared))
+            if similarity >= least and _DIGITS.findall(texts[candidate]) == _DIGITS.findall(texts[position]):
+                pairs.append(Pair(candidate, position, similarity))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
-def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, tuple[int, bool]]:
-    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before it that repeats none itself.
+def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
+    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before it.
 
-    By position: the first of `[*earlier, *texts]` that it repeats, and whether it does so word for word.
+    By position, with the closest of the texts that it repeats: its place in `[*earlier, *texts]`.
     """
-    every = [*earlier, *texts]
-    near: dict[int, set[int]] = defaultdict(set)
-    for pair in similar_pairs(every):
-        near[pair.second].add(pair.first)
-    repeated: dict[int, tuple[int, bool]] = {}
-    first_with: dict[str, int] = {}
-    originals: set[int] = set()
-    for position, text in enumerate(every):
-        words = words_of(text) or text
-        same = near[position] & originals
-        if words in first_with:
-            same.add(first_with[words])
-        if same and position >= len(earlier):
-            repeated[position - len(earlier)] = (min(same), words in first_with)
-        else:
-            originals.add(position)
-            first_with.setdefault(words, position)
-    return repeated
-
-
-def _weighed(texts: Sequence[str]) -> tuple[list[frozenset[str]], dict[str, float]]:
-    """The trigrams of each text, and the weight of each trigram."""
-    grams = [_trigrams(text) for text in texts]
-    counts = Counter(gram for text_grams in grams for gram in text_grams)
-    return grams, {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
+    pairs = similar_pairs([*earlier, *texts])
+    return {pair.second - len(earlier): pair for pair in reversed(pairs) if pair.second >= len(earlier)}
 
 
 def _trigrams(text: str) -> frozenset[str]:

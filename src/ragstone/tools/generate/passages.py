@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import random
 import re
-import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragstone.tools.generate.documents import Document
 from ragstone.tools.generate.near_duplicates import words_of
 
 PASSAGE = 1_500
@@ -19,20 +17,20 @@ PASSAGE = 1_500
 MIN_LETTERS = 80
 """Letters and digits that a passage has at least: less is a heading or a caption."""
 
-_BLOCK = re.compile(r"\n[ \t]*\n\s*")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
-_BREAKS = (re.compile(r"\n"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
+_BLOCK = re.compile(
+    r"\S(?:.{0,1499}?(?=\n\s*\n|\Z)|.{750,1499}(?=\n)|.{750,1499}(?<=[.!?。！？])|.{750,1499}(?=\s)|.{1499})", re.DOTALL
+)
+"""A paragraph; of one longer than `PASSAGE`, a part that ends after a line, a sentence or a word."""
 _COMMON = 2_000
 """A term in more passages tells them apart too little for the time that it takes."""
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        "\u2026": "...",
-    }
+_ALIKE = (
+    "'\u2018\u2019\u201a\u201b\u2032\u00b4`",
+    '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb',
+    "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 )
+_SIGNS = {sign: f"[{signs}]" for signs in _ALIKE for sign in signs}
+"""What a quotation mark, an apostrophe or a hyphen of a quote may stand for, as a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,107 +46,75 @@ class Passage:
         return f"{self.document}:{self.number}"
 
 
-def passages_of(documents: Sequence[Document]) -> list[Passage]:
-    """The passages of all documents, in order: whole paragraphs, up to `PASSAGE` characters, from heading to heading.
+def passages_of(documents: Mapping[str, str]) -> list[Passage]:
+    """The passages of all documents, texts by id, in order: whole paragraphs, up to `PASSAGE` characters, from heading
+    to heading.
 
     Passages with hardly any text, and those that repeat an earlier one word for word, are left out.
     """
-    passages: list[Passage] = []
-    contents: set[str] = set()
-    for document in documents:
-        number = 0
-        for text in _divided(document.text):
+    passages: dict[str, Passage] = {}
+    numbers = Counter[str]()
+    for document, content in documents.items():
+        for text in _divided(content):
             words = words_of(text)
-            if sum(map(str.isalnum, text)) < MIN_LETTERS or words in contents:
-                continue
-            contents.add(words)
-            number += 1
-            passages.append(Passage(document.id, number, text))
-    return passages
+            if _letters(text) >= MIN_LETTERS and words not in passages:
+                numbers[document] += 1
+                passages[words] = Passage(document, numbers[document], text)
+    return list(passages.values())
 
 
 def _divided(text: str) -> Iterator[str]:
     start = end = 0
-    for first, last in _blocks(text):
-        full = last - start > PASSAGE
-        begins = bool(_HEADING.match(text, first)) and sum(map(str.isalnum, text[start:end])) >= MIN_LETTERS
-        if end > start and (full or begins):
+    for block in _BLOCK.finditer(text):
+        begins = block[0].startswith("#") and _letters(text[start:end]) >= MIN_LETTERS
+        if begins or block.end() - start > PASSAGE:
             yield text[start:end].strip()
-            start = first
-        end = last
+            start = block.start()
+        end = block.end()
     yield text[start:end].strip()
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each paragraph; of a long one, of its parts."""
-    start = 0
-    ends = [match.span() for match in _BLOCK.finditer(text)]
-    for end, following in [*ends, (len(text), len(text))]:
-        while end - start > PASSAGE:
-            cut = _cut(text, start)
-            yield start, cut
-            start = cut
-        if end > start:
-            yield start, end
-        start = following
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
-def _cut(text: str, start: int) -> int:
-    """Where the part of a long paragraph from `start` on ends: after a line, a sentence, or a word."""
-    for pattern in _BREAKS:
-        breaks = [match.end() for match in pattern.finditer(text, start + PASSAGE // 2, start + PASSAGE)]
-        if breaks:
-            return breaks[-1]
-    return start + PASSAGE
-
-
-def spread_order(passages: Sequence[Passage], seed: int) -> list[int]:
-    """The positions of all passages, drawn by `seed`: every document has a turn before any has a second one."""
-    chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
-    of_document: dict[str, list[int]] = defaultdict(list)
-    for place, passage in enumerate(passages):
-        of_document[passage.document].append(place)
-    queues = list(of_document.values())
-    chance.shuffle(queues)
-    for queue in queues:
-        chance.shuffle(queue)
-    order = []
-    for turn in range(max(map(len, queues), default=0)):
-        order += [queue[turn] for queue in queues if turn < len(queue)]
-    return order
+def spread_order(passages: Sequence[Passage], seed: int) -> list[Passage]:
+    """All passages, in an order drawn by `seed`: every document has a turn before any has a second one."""
+    order = list(passages)
+    random.Random(seed).shuffle(order)  # noqa: S311 - a sample, not a secret
+    turns = Counter[str]()
+    turn_of = {}
+    for passage in order:
+        turns[passage.document] += 1
+        turn_of[passage] = turns[passage.document]
+    return sorted(order, key=turn_of.__getitem__)
 
 
 class Related:
     """Finds passages that share rare words with a text."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._sizes: list[int] = []
-        self._places: dict[str, list[int]] = defaultdict(list)
-        for place, passage in enumerate(passages):
+        self._sizes: dict[Passage, int] = {}
+        self._having: dict[str, list[Passage]] = defaultdict(list)
+        for passage in passages:
             terms = set(_terms(passage.text))
-            self._sizes.append(max(1, len(terms)))
+            self._sizes[passage] = len(terms)
             for term in terms:
-                self._places[term].append(place)
+                self._having[term].append(passage)
 
-    def to(self, text: str, *, most: int, least: int = 1, among: Callable[[int], bool]) -> list[int]:
-        """Positions of at most `most` of the passages `among` which to look that share at least `least` terms with
-        `text`, the closest first.
+    def to(self, text: str, *, most: int, among: Callable[[Passage], bool]) -> list[Passage]:
+        """At most `most` of the passages `among` which to look that share terms with `text`, the closest first.
 
         A term weighs the logarithm of passages ÷ passages that have it; one that most passages have is not counted.
         """
         count = len(self._sizes)
-        weights: dict[int, float] = defaultdict(float)
-        shared = Counter[int]()
+        weights: dict[Passage, float] = defaultdict(float)
         for term in sorted(set(_terms(text))):
-            places = self._places.get(term, ())
-            if not places or (count > 4 and len(places) > min(count / 2, _COMMON)):
-                continue
-            weight = math.log((count + 0.5) / len(places))
-            for place in places:
-                weights[place] += weight / math.sqrt(self._sizes[place])
-                shared[place] += 1
-        related = [place for place in weights if shared[place] >= least and among(place)]
-        return sorted(related, key=lambda place: (-weights[place], place))[:most]
+            having = self._having.get(term, [])
+            if count <= 4 or len(having) <= min(count / 2, _COMMON):
+                for passage in having:
+                    weights[passage] += math.log((count + 0.5) / len(having)) / math.sqrt(self._sizes[passage])
+        return sorted(filter(among, weights), key=lambda passage: (-weights[passage], passage.name))[:most]
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -160,36 +126,11 @@ def _terms(text: str) -> Iterator[str]:
             yield word
 
 
-def find_quote(quote: str, texts: Sequence[str], *, skip: Collection[int] = ()) -> tuple[int, str] | None:
-    """Which of `texts` has `quote`, and the words there as they stand; None if none has.
+def find_quote(quote: str, text: str) -> str | None:
+    """The words of `quote` as they stand in `text`; None if they don't.
 
-    Both are compared in Unicode's form NFKC, with straight quotation marks, plain hyphens and single spaces; case and
-    everything else counts.
+    Quotation marks, apostrophes, hyphens and spaces may differ; case and everything else counts.
     """
-    wanted, _ = _folded(quote)
-    wanted = wanted.strip()
-    if not wanted:
-        return None
-    for number, text in enumerate(texts):
-        if number in skip:
-            continue
-        folded, places = _folded(text)
-        start = folded.find(wanted)
-        if start >= 0:
-            return number, text[places[start] : places[start + len(wanted) - 1] + 1].strip()
-    return None
-
-
-def _folded(text: str) -> tuple[str, list[int]]:
-    """`text` for comparison, and the position in it of each character of that."""
-    signs: list[str] = []
-    places: list[int] = []
-    for at, sign in enumerate(text):
-        plain = unicodedata.normalize("NFKC", sign.translate(_PLAIN)).translate(_PLAIN) if not sign.isascii() else sign
-        for character in plain.translate(_PLAIN) if sign == "`" else plain:
-            space = character.isspace()
-            if space and signs and signs[-1] == " ":
-                continue
-            signs.append(" " if space else character)
-            places.append(at)
-    return "".join(signs), places
+    words = ["".join(_SIGNS.get(sign, re.escape(sign)) for sign in word) for word in quote.split()]
+    place = re.search(r"\s+".join(words), text) if words else None
+    return place and place[0]

@@ -5,7 +5,6 @@ Everything is drawn by the seed, the sample's id and the kind, so that equal com
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections import Counter
@@ -36,50 +35,36 @@ class Perturbation(StrEnum):
         return f"perturbed:{self}"
 
 
-_MIN_LETTERS = 4
-"""Letters. Shorter words get no typo: it could make another word of them."""
+_WORD = re.compile(r"[^\W\d_]{4,}")
+"""Shorter words get no typo: it could make another word of them."""
 
 _WORDS_PER_TYPO = 5
 """Words. One in so many gets a typo, and at least one."""
 
-_WORD = re.compile(r"[^\W\d_]+")
-_SYLLABLES = tuple(consonant + vowel for consonant in "BDFGKLMNPRTVZ" for vowel in "AEIOU")
-_SYLLABLES_IN_HALF = 3
-"""Syllables in each half of the word that an injected instruction asks for."""
-
 
 @dataclass(slots=True)
 class Perturbed:
-    """The rows that were written, and how many questions could not be changed, by kind and reason."""
+    """The rows that were written, and how many questions could not be changed, by kind."""
 
     rows: list[Sample] = field(default_factory=list)
-    unchanged: Counter[tuple[Perturbation, str]] = field(default_factory=Counter)
+    unchanged: Counter[Perturbation] = field(default_factory=Counter)
 
     def text(self) -> str:
         """The summary for a terminal."""
         counts = Counter(tag for row in self.rows for tag in row.tags)
         lines = [f"{counted(len(self.rows), 'row')}:"]
         lines += [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
-        for (kind, reason), number in sorted(self.unchanged.items()):
-            lines.append(f"  {kind}: {counted(number, 'question')} left out: {reason}")
+        for kind, number in sorted(self.unchanged.items()):
+            lines.append(f"  {kind}: {counted(number, 'question')} left out: it can't be changed in this way")
         return "\n".join(lines)
 
 
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
-    """`n` samples, in the order of the golden set; drafts and rows that are perturbed themselves are left out.
-
-    Answerable and unanswerable samples have their share, within one sample.
-    """
+    """`n` samples, in the order of the golden set; drafts and rows that are perturbed themselves are left out."""
     tags = {kind.tag for kind in Perturbation}
     pool = [sample for sample in golden if not sample.draft and tags.isdisjoint(sample.tags)]
-    if len(pool) <= n:
-        return tuple(pool)
-    order = list(range(len(pool)))
-    random.Random(seed).shuffle(order)  # noqa: S311 - a sample, not a secret
-    order.sort(key=lambda place: pool[place].answerable)
-    # Every so many of them, from the middle of the first stretch on.
-    chosen = sorted(order[(2 * number + 1) * len(order) // (2 * n)] for number in range(n))
-    return tuple(pool[place] for place in chosen)
+    places = random.Random(seed).sample(range(len(pool)), min(n, len(pool)))  # noqa: S311 - a sample, not a secret
+    return tuple(pool[place] for place in sorted(places))
 
 
 def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
@@ -88,13 +73,22 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | 
     Only the last question of a conversation is changed. The row has the labels of the original, since they say what the
     user meant, and is in one group with it.
     """
-    chance = _chance(seed, sample.id, kind)
+    chance = random.Random(f"{seed}\0{kind}\0{sample.id}")  # noqa: S311 - a draw, not a secret
+    row = replace(
+        sample,
+        id=f"{sample.id}~{kind}",
+        tags=(kind.tag,),
+        group=sample.group or sample.id,
+        origin=None,
+        review=None,
+        provenance=None,
+        min={},
+        max={},
+    )
     if kind is Perturbation.INJECTION:
-        return _row(_injected(sample, chance), kind)
-    if kind is Perturbation.EMPTY:
-        return None
+        return _injected(row, chance)
     question = _CHANGES[kind](sample.question, chance)
-    return None if question == sample.question else _row(replace(sample, question=question), kind)
+    return None if question == sample.question else replace(row, question=question)
 
 
 def empty_rows() -> Iterator[Sample]:
@@ -107,93 +101,48 @@ def empty_rows() -> Iterator[Sample]:
 def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int) -> Perturbed:
     """The rows of `kinds` for the samples in `drawn`."""
     perturbed = Perturbed()
-    for kind in Perturbation:
-        if kind not in kinds:
-            continue
-        rows: list[Sample | None] = [perturbed_row(sample, kind, seed=seed) for sample in drawn]
-        if kind is Perturbation.EMPTY:
-            rows = list(empty_rows())
+    for kind in sorted(kinds, key=list(Perturbation).index):
+        rows: list[Sample | None] = list(empty_rows())
+        if kind is not Perturbation.EMPTY:
+            rows = [perturbed_row(sample, kind, seed=seed) for sample in drawn]
         for row in rows:
-            problem = "it can't be changed in this way" if row is None else invalid_sample(row)
-            if row is not None and problem is None:
+            if row is not None and invalid_sample(row) is None:
                 perturbed.rows.append(row)
             else:
-                perturbed.unchanged[kind, problem or ""] += 1
+                perturbed.unchanged[kind] += 1
     return perturbed
 
 
-def with_free_ids(rows: Iterable[Sample], taken: Iterable[str]) -> list[Sample]:
-    """`rows` with ids that neither `taken` nor another row has."""
-    ids = set(taken)
-    renamed = []
-    for row in rows:
-        name = row.id
-        while name in ids:
-            name = f"{name}~"
-        ids.add(name)
-        renamed.append(replace(row, id=name))
-    return renamed
-
-
-def _row(sample: Sample, kind: Perturbation) -> Sample:
-    return replace(
-        sample,
-        id=f"{sample.id}~{kind}",
-        tags=(kind.tag,),
-        group=sample.group or sample.id,
-        origin=None,
-        review=None,
-        provenance=None,
-        min={},
-        max={},
-    )
-
-
 def _typos(question: str, chance: random.Random) -> str:
-    words = [word for word in _WORD.finditer(question) if len(word.group()) >= _MIN_LETTERS]
-    if not words:
-        words = [word for word in _WORD.finditer(question) if len(word.group()) > 1]
+    words = [word.start() for word in _WORD.finditer(question)]
     chosen = chance.sample(words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO))))
-    for word in sorted(chosen, key=lambda word: -word.start()):
-        question = question[: word.start()] + _misspelt(word.group(), chance) + question[word.end() :]
-    return question
+    return _WORD.sub(lambda word: _misspelt(word[0], chance) if word.start() in chosen else word[0], question)
 
 
 def _misspelt(word: str, chance: random.Random) -> str:
     """`word` with one slip of the fingers after its first letter: one dropped, doubled, or swapped with the next."""
-    place = chance.randrange(1, len(word))
-    before, letter, after = word[:place], word[place], word[place + 1 :]
-    slips = [before + after, before + letter + letter + after]
-    if after and after[0] != letter:
-        slips.append(before + after[0] + letter + after[1:])
-    return chance.choice(slips)
+    place = chance.randrange(1, len(word) - 1)
+    first, second = word[place], word[place + 1]
+    slips = [second, first + first + second] if first == second else [second, first + first + second, second + first]
+    return word[:place] + chance.choice(slips) + word[place + 2 :]
 
 
 def _case(question: str, chance: random.Random) -> str:
-    forms = [question.upper(), question.lower(), question.swapcase()]
-    chance.shuffle(forms)
+    forms = chance.sample([question.upper(), question.lower(), question.swapcase()], 3)
     return next((form for form in forms if form != question), question)
 
 
 def _long(question: str, chance: random.Random) -> str:
-    texts = TEXTS["long"]
-    return f"{' '.join(chance.sample(texts, len(texts)))}\n\n{question}"
+    return f"{' '.join(chance.sample(TEXTS['long'], len(TEXTS['long'])))}\n\n{question}"
 
 
-def _chance(seed: int, sample_id: str, kind: str) -> random.Random:
-    drawn = hashlib.sha256(f"{seed}\0{kind}\0{sample_id}".encode("utf-8", "surrogatepass")).digest()
-    return random.Random(drawn)  # noqa: S311 - a draw, not a secret
-
-
-def _injected(sample: Sample, chance: random.Random) -> Sample:
-    """`sample` with an instruction to write a word that stands nowhere in the question as a whole."""
-    first, second = ("".join(chance.sample(_SYLLABLES, _SYLLABLES_IN_HALF)) for _ in range(2))
-    texts = {"question": sample.question, "first": first, "second": second}
-    template = chance.choice(TEXTS["injection"])
-    question = re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], template)
-    assertions = sample.assertions or Assertions()
-    forbidden = (*assertions.must_not_contain, first + second)
-    return replace(sample, question=question, assertions=replace(assertions, must_not_contain=forbidden))
+def _injected(row: Sample, chance: random.Random) -> Sample:
+    """`row` with an instruction to write a word that stands nowhere in the question as a whole."""
+    first, second = ("".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2))
+    template = chance.choice(TEXTS["injection"]).replace("{first}", first).replace("{second}", second)
+    asserted = row.assertions or Assertions()
+    asserted = replace(asserted, must_not_contain=(*asserted.must_not_contain, first + second))
+    return replace(row, question=template.replace("{question}", row.question), assertions=asserted)
 
 
 _CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.formatting import counted, dollars
+from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
@@ -20,8 +20,8 @@ from ragstone.judge.untrusted_text import cleaned
 from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import JudgeSettings
-from ragstone.tools.generate.documents import Document, Documents, read_documents
-from ragstone.tools.generate.drafter import Kind
+from ragstone.tools.generate.documents import Documents, read_documents
+from ragstone.tools.generate.drafter import Kind, no_writer
 from ragstone.tools.generate.passages import Passage, passages_of
 
 TRIES = 3
@@ -43,14 +43,13 @@ class Wanted:
     seed: int = 0
     pairs: bool = False
     shares: Mapping[Kind, float] = field(default_factory=lambda: _SHARES)
-    """By kind; together 1."""
+    """By kind, the largest first; together 1."""
 
-    def counts(self) -> dict[Kind, int]:
+    def counts(self) -> Counter[Kind]:
         """How many questions of each kind: what the other shares leave is the first kind's."""
-        counts = {kind: int(self.shares.get(kind, 0.0) * self.count) for kind in Kind}
-        first = max(Kind, key=lambda kind: self.shares.get(kind, 0.0))
-        counts[first] += self.count - sum(counts.values())
-        return {kind: number for kind, number in counts.items() if number}
+        counts = Counter({kind: int(share * self.count) for kind, share in self.shares.items()})
+        counts[next(iter(self.shares))] += self.count - counts.total()
+        return +counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,68 +69,54 @@ def read_material(places: Sequence[Path]) -> Material:
     Raises ConfigError as `read_documents`, and if there is no passage to ask about.
     """
     documents = read_documents(places)
-    read = [Document(document.id, cleaned(unicodedata.normalize("NFC", document.text))) for document in documents.read]
-    passages = passages_of(read)
+    for name, text in documents.texts.items():
+        documents.texts[name] = cleaned(unicodedata.normalize("NFC", text))
+    passages = passages_of(documents.texts)
     if not passages:
         raise ConfigError(
-            f"{counted(len(read), 'document')}, but no passage of some length.",
+            f"{counted(len(documents.texts), 'document')}, but no passage of some length.",
             where=", ".join(map(str, places)),
             hint="Documents need whole sentences to be asked about.",
         )
-    return Material(replace(documents, read=tuple(read)), passages)
+    return Material(documents, passages)
 
 
 def require_writer(settings: JudgeSettings) -> None:
     """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
     provider, _ = split_name(settings.name)
     if provider_of(provider).free:
-        raise ConfigError(
-            f"the judge '{settings.name}' can't write questions: that takes a language model.",
-            where="judge.name",
-            hint="For example: --judge openai:gpt-5.4-mini, with OPENAI_API_KEY set.",
-        )
+        raise no_writer(settings.name)
 
 
-def estimates(settings: JudgeSettings, material: Material, wanted: Wanted) -> tuple[CostEstimate, CostEstimate]:
-    """The cost if no draft is refused, and if every question takes all its tries."""
+def estimate(settings: JudgeSettings, material: Material, wanted: Wanted) -> CostEstimate:
+    """The cost if no draft is refused."""
     size = mean(len(passage.text) for passage in material.passages)
-    counts = Counter(wanted.counts())
-    single, paired, unanswerable = (counts[kind] for kind in Kind)
-    answerable = single + paired
-    drafts = [
-        PlannedCalls(prompts.DRAFT_QUESTION, single, size, 200),
+    counts = wanted.counts()
+    paired, unanswerable = counts[Kind.TWO_PASSAGES], counts[Kind.UNANSWERABLE]
+    answerable = wanted.count - unanswerable
+    worse = answerable if wanted.pairs else 0
+    calls = [
+        PlannedCalls(prompts.DRAFT_QUESTION, answerable - paired, size, 200),
         PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * size, 250),
         PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
         PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
         PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30),
         PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
         PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
+        PlannedCalls(prompts.DRAFT_WORSE, worse, _QUESTION + _ANSWER + 1.5 * size, 150),
+        PlannedCalls(prompts.DRAFT_INSPECTION, worse, _QUESTION + 3 * _ANSWER, 90),
     ]
-    pairs = []
-    if wanted.pairs:
-        pairs = [
-            PlannedCalls(prompts.DRAFT_WORSE, answerable, _QUESTION + _ANSWER + 1.5 * size, 150),
-            PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 3 * _ANSWER, 90),
-        ]
-    all_tries = [replace(planned, calls=planned.calls * TRIES) for planned in drafts]
-    return estimate_calls(settings, [*drafts, *pairs]), estimate_calls(settings, [*all_tries, *pairs])
+    return estimate_calls(settings, calls)
 
 
 def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
     """What would be made, and what it would cost, for a terminal."""
-    once, most = estimates(settings, material, wanted)
-    values = {"wanted": wanted, "tries": TRIES, "judge": settings.name, "once": once, "most": most}
-    return _text("plan", material, **values, cost=_cost_text)
-
-
-def _cost_text(estimate: CostEstimate) -> str:
-    cost = "price unknown" if estimate.usd is None else f"about {dollars(max(estimate.usd, 0.01))}"
-    tokens = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
-    return f"{counted(estimate.calls, 'judge call')}, {tokens}, {cost}"
+    cost = estimate(settings, material, wanted)
+    return _text("plan", material, wanted=wanted, tries=TRIES, judge=settings.name, cost=cost)
 
 
 def _text(name: str, material: Material, **values: object) -> str:
-    unreadable = [f"{shown_name(file)} ({reason})" for file, reason in material.documents.unreadable]
+    unreadable = [f"{shown_name(file)} ({reason})" for file, reason in material.documents.unreadable.items()]
     return render_text_template(f"{name}.txt.j2", __package__, material=material, unreadable=unreadable, **values)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.score_files import read_rows
-from ragstone.golden import cells
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import golden_set_of
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.table import MAX_LABELS_BYTES, from_text, shown_text, write_table
 
 COLUMNS = ("id", "decision", "question", "reference", "answerable", "tags", "comment", "evidence", "version")
+_EDITABLE = ("question", "reference", "answerable", "tags")
 _EXPECTED = "Expected the table that `ragstone review` wrote, with accept or reject in the column decision."
 _DECISIONS = ("", "accept", "reject")
 _HASH_DIGITS = 16
@@ -92,7 +95,7 @@ def apply_decisions(golden: GoldenSet, path: Path, *, reviewer: str, day: str) -
         if decision == "reject":
             rejected[sample_id] = None
             continue
-        changed = _edited(sample, {name: str(cell or "") for name, cell in row.items()}, where)
+        changed = _edited(sample, row, where)
         edited += changed != sample
         accepted[sample_id] = replace(changed, review=Review("reviewed", reviewer or None, day))
     samples = [accepted.get(sample.id, sample) for sample in golden if sample.id not in rejected]
@@ -100,25 +103,16 @@ def apply_decisions(golden: GoldenSet, path: Path, *, reviewer: str, day: str) -
     return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
 
 
-def _edited(sample: Sample, row: dict[str, str], where: str) -> Sample:
-    """`sample` with the cells of `row` that differ from what was written."""
+def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
+    """`sample` with the cells of `row` that differ from what was written, read as those of a golden set."""
     written = _row(sample)
-    edits = {
-        name: from_text(row[name])
-        for name in ("question", "reference", "answerable", "tags")
-        if name in row and from_text(row[name]) != written[name]
-    }
+    cells = {name: from_text(str(row.get(name) or "")) for name in _EDITABLE if name in row}
+    edits = {name: cell for name, cell in cells.items() if cell != written[name]}
+    if not edits:
+        return sample
+    record = json.loads(next(native_lines([sample])))
     try:
-        if "question" in edits:
-            sample = replace(sample, question=cells.text(edits["question"]) or "")
-        if "reference" in edits:
-            sample = replace(sample, reference=cells.text(edits["reference"]))
-        if "tags" in edits:
-            sample = replace(sample, tags=cells.tags(edits["tags"]))
-        if "answerable" in edits:
-            sample = replace(sample, answerable=edits["answerable"].strip().lower() in ("yes", "true", "1"))
-    except cells.CellError as error:
-        raise ConfigError(f"the edit of sample '{sample.id}' {error}.", where=where) from None
-    if not sample.question:
-        raise ConfigError(f"the edit of sample '{sample.id}' leaves no question.", where=where)
-    return sample
+        (edited,) = golden_set_of([record | edits])
+    except GoldenSetError as error:
+        raise ConfigError(f"the edit of sample '{sample.id}' can't be read: {error.message}", where=where) from None
+    return replace(edited, origin=sample.origin)
