@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.history.codes import sample_code
 from ragstone.system.response import Context
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.judging.draw import label_page
@@ -64,9 +63,8 @@ def history() -> str:
         )
         for at, run in enumerate(found.runs)
     )
-    names = {sample_code("q1", "1"): evil}
     past = replace(found, runs=runs)
-    return render_history(history_page(past, POLICY, names=names, versions=runs[:3], notes=[evil]))
+    return render_history(history_page(past, POLICY, versions=runs[:3], notes=[evil]))
 
 
 def labels() -> str:

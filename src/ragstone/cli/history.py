@@ -16,14 +16,12 @@ from ragstone.cli.output import write_text
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
-from ragstone.history.codes import sample_code
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
 from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.history import add_runs, damage
-from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.printable import shown_name
-from ragstone.report.escape import clip, terminal
+from ragstone.report.escape import terminal
 from ragstone.report.terminal import look_of
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
@@ -31,8 +29,6 @@ from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
 from ragstone.tools.history_page.versions import find_version
 
 _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
-_QUESTION = 300
-
 _FILE = option(
     "--history",
     value="FILE",
@@ -52,7 +48,6 @@ _FILE = option(
     value="VERSIONS",
     help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
 )
-@option("--no-questions", is_flag=True, help="Show questions in the page by their hash, without ids and texts.")
 @OUTPUT
 @click.pass_context
 def command(
@@ -62,7 +57,6 @@ def command(
     as_page: bool,
     last: int | None,
     versions: str | None,
-    no_questions: bool,
     output: Path | None,
     **flags: object,
 ) -> int:
@@ -80,8 +74,8 @@ def command(
         return 0
     if as_csv and as_page:
         raise click.UsageError("--csv and --page are two outputs: name one of them.")
-    if not as_page and (versions or no_questions):
-        raise click.UsageError("--versions and --no-questions need --page.")
+    if versions and not as_page:
+        raise click.UsageError("--versions needs --page.")
     settings = settings_from(flags)
     path = history_file(settings)
     if flags.get("history") and not os.path.lexists(path):
@@ -91,8 +85,7 @@ def command(
     if as_csv:
         text = csv_text(shown.runs)
     elif as_page:
-        names = {} if no_questions else _question_names(settings)
-        text = _page(settings, shown, versions=versions, names=names)
+        text = _page(settings, shown, versions)
     else:
         policy = _policy(settings, history)
         width = look_of(sys.stdout)[0] if output is None else None
@@ -134,7 +127,7 @@ def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, 
     return 0
 
 
-def _page(settings: Settings, history: History, *, versions: str | None, names: Mapping[str, str]) -> str:
+def _page(settings: Settings, history: History, versions: str | None) -> str:
     """The history as a page, without the secrets that are known here."""
     redact = redactor(settings)
     runs = tuple(RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs)
@@ -144,23 +137,11 @@ def _page(settings: Settings, history: History, *, versions: str | None, names: 
     page = history_page(
         history,
         policy,
-        names=names,
         versions=[find_version(history, name) for name in chosen],
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )
     return render_history(redact.tree(page))
-
-
-def _question_names(settings: Settings) -> dict[str, str]:
-    """The questions of the golden set, with their ids, by the code that a history has for them."""
-    if not settings.golden.paths:
-        return {}
-    redact = redactor(settings)
-    return {
-        sample_code(sample.id, sample.content_hash()): clip(redact(f"{sample.id}: {sample.question}"), _QUESTION)
-        for sample in read_golden_set(settings)
-    }
 
 
 def _policy(settings: Settings, history: History) -> Policy:

@@ -203,18 +203,6 @@ def test_adding_says_which_runs_are_replaced(gated: Path) -> None:
     assert [one.split()[0] for one in added.splitlines()] == ["Added", "Replaced", "other.jsonl"]
 
 
-def test_the_page_names_the_questions_that_changed_unless_it_must_not(gated: Path) -> None:
-    (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
-    assert gate(gated) == 1
-    question = json.loads((gated / "golden.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    page = page_of(gated)
-    assert f"{question['id']}: {question['question']}" in page
-    assert "of single questions changed" in page
-    page = page_of(gated, "--no-questions")
-    assert question["question"] not in page
-    assert "of single questions changed" in page
-
-
 @pytest.mark.heavy
 def test_versions_are_compared_by_their_names(project: Path) -> None:
     gate(project, "--out", "one", "--history", "elsewhere/one.jsonl")
@@ -231,11 +219,10 @@ def test_versions_are_compared_by_their_names(project: Path) -> None:
     assert "no run of the history is the version 'v3'." in unknown.stderr
 
 
-@pytest.mark.parametrize("option", [["--versions", "v1"], ["--no-questions"]])
-def test_what_only_the_page_has_is_refused_without_it(gated: Path, option: list[str]) -> None:
-    refused = ragstone(["history", *option], gated)
+def test_versions_are_refused_without_the_page(gated: Path) -> None:
+    refused = ragstone(["history", "--versions", "v1"], gated)
     assert refused.returncode == 2
-    assert "need --page" in refused.stderr
+    assert "needs --page" in refused.stderr
 
 
 def test_in_a_job_the_page_links_to_its_repository(gated: Path) -> None:

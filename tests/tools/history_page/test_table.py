@@ -39,7 +39,7 @@ def test_the_list_says_what_changed() -> None:
     runs = [line(0), line(1, judge_key="b" * 16, judge="openai new"), line(2, judge_key="b" * 16, golden="a")]
     shown = list(list_lines(runs))
     assert len(shown) == 4
-    assert "judge: openai new" in shown[2]
+    assert "judge: now openai new" in shown[2]
     assert "golden set changed" in shown[3]
     assert shown[1].startswith("2026-01-05 09:00  0000000  pass")
     assert list(list_lines([])) == ["The history is empty."]
@@ -60,7 +60,7 @@ def test_the_list_fits_the_terminal(width: int, fitting: int) -> None:
     cells = [row[match.start() - 4 : match.end()] for match in re.finditer(r"(?<= )\d(?= )", heading)]
     assert len(cells) == fitting
     assert all(re.fullmatch(r"0\.\d{3}", cell) for cell in cells)
-    assert "release v1, judge: anthropic new" in "\n".join(shown)
+    assert "judge: now anthropic new, release v1" in "\n".join(shown)
 
 
 def test_headings_are_above_their_columns() -> None:

@@ -12,7 +12,7 @@ from ragstone.history.codes import decode, group_codes, sample_codes
 from ragstone.history.file import History
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
-from ragstone.tools.history_page.versions import find_version, paired_scores, run_before, why_not_paired
+from ragstone.tools.history_page.versions import find_version, paired_changes, run_before, why_not_paired
 from tests.tools.history_page.histories import made
 
 
@@ -34,7 +34,7 @@ def by_the_gate(history: History, before: int, after: int, metric: str) -> Estim
 def test_an_interval_is_the_one_that_the_gate_finds(groups: int) -> None:
     history = made(40, groups=groups) if groups else made(40)
     for before, after in ((35, 39), (38, 39), (37, 38), (24, 27), (38, 35)):
-        paired = paired_scores(history, history.runs[before], history.runs[after], "faithfulness")
+        paired = paired_changes(history, history.runs[before], history.runs[after], "faithfulness")
         assert paired is not None
         wanted = by_the_gate(history, before, after, "faithfulness")
         assert paired.interval() == wanted
@@ -43,7 +43,7 @@ def test_an_interval_is_the_one_that_the_gate_finds(groups: int) -> None:
 
 def test_runs_of_different_judges_are_not_compared() -> None:
     runs = made(40).runs
-    assert paired_scores(made(40), runs[19], runs[20], "faithfulness") is None
+    assert paired_changes(made(40), runs[19], runs[20], "faithfulness") is None
     reason = why_not_paired(runs[19], runs[20], "faithfulness")
     assert reason == "the judge changed from openai judge-1 to openai judge-2"
 
@@ -52,7 +52,7 @@ def test_a_half_is_not_compared_with_the_whole() -> None:
     history = made(6)
     half = history.runs[5].model_copy(update={"part": "generation"})
     history = replace(history, runs=(*history.runs[:5], half))
-    assert paired_scores(history, history.runs[4], half, "faithfulness") is None
+    assert paired_changes(history, history.runs[4], half, "faithfulness") is None
 
 
 def test_without_the_scores_of_its_questions_a_run_is_not_compared() -> None:
@@ -62,7 +62,7 @@ def test_without_the_scores_of_its_questions_a_run_is_not_compared() -> None:
         run.model_copy(update={"samples": None, "scores": {}}) if run.run in old else run for run in history.runs
     )
     history = replace(history, runs=runs)
-    assert paired_scores(history, history.runs[25], history.runs[38], "faithfulness") is None
+    assert paired_changes(history, history.runs[25], history.runs[38], "faithfulness") is None
     reason = why_not_paired(history.runs[25], history.runs[38], "faithfulness")
     assert reason == "the scores of its questions are not kept any more"
     assert why_not_paired(history.runs[37], history.runs[38], "mrr") == "not measured"

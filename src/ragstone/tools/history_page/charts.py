@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 WIDTH = 300
 HEIGHT = 96
@@ -17,6 +18,7 @@ class Point:
     `starts`: the line has a gap before it, because its value doesn't compare with the one before.
     """
 
+    time: datetime
     value: float | None
     word: str
     label: str
@@ -28,16 +30,20 @@ class Point:
 class Chart:
     """A chart within WIDTH × HEIGHT of at least one value; all values are between `bottom` and `top`.
 
-    `show` words a value, `names` are those of the outer points, and `limit` is where a horizontal line is.
+    `show` words a value, and `limit` is where a horizontal line is.
     """
 
     title: str
     points: Sequence[Point]
     show: Callable[[float], str]
-    names: tuple[str, str]
     bottom: float
     top: float
     limit: float | None = None
+
+    @property
+    def days(self) -> str:
+        """The first and the last day."""
+        return f"{self.points[0].time:%Y-%m-%d} to {self.points[-1].time:%Y-%m-%d}"
 
     @property
     def newest(self) -> str:
@@ -66,18 +72,17 @@ class Chart:
     @property
     def bands(self) -> list[str]:
         """The corners of the area between the limits, one area for each piece of the line."""
-        pieces: list[list[tuple[int, tuple[float, float]]]] = [[]]
+        uppers: list[list[str]] = [[]]
+        lowers: list[list[str]] = [[]]
         for index, point in enumerate(self.points):
             if point.starts:
-                pieces.append([])
+                uppers.append([])
+                lowers.append([])
             if point.interval is not None:
-                pieces[-1].append((index, point.interval))
-        areas = []
-        for piece in pieces:
-            upper = [f"{self.x(index)},{self.y(high)}" for index, (_, high) in piece]
-            lower = [f"{self.x(index)},{self.y(low)}" for index, (low, _) in reversed(piece)]
-            areas.append(" ".join([*upper, *lower]))
-        return [area for area in areas if area]
+                low, high = point.interval
+                uppers[-1].append(f"{self.x(index)},{self.y(high)}")
+                lowers[-1].insert(0, f"{self.x(index)},{self.y(low)}")
+        return [" ".join(upper + lower) for upper, lower in zip(uppers, lowers, strict=True) if upper]
 
     @property
     def dots(self) -> list[tuple[int, Point]]:
@@ -91,7 +96,6 @@ def chart_of(
     title: str,
     points: Sequence[Point],
     show: Callable[[float], str],
-    names: tuple[str, str],
     *,
     limit: float | None = None,
     min_span: float = 0.0,
@@ -100,9 +104,9 @@ def chart_of(
     values = [point.value for point in points if point.value is not None]
     if not values:
         return None
+    values += [end for point in points for end in point.interval or ()]
     if limit is not None:
         values.append(limit)
-    values += [limit for point in points if point.interval is not None for limit in point.interval]
     low, high = min(values), max(values)
     room = max(0.0, (min_span or 0.1 * max(high, 1e-9)) - (high - low)) / 2.0
-    return Chart(title, points, show, names, max(0.0, low - room), high + room, limit)
+    return Chart(title, points, show, max(0.0, low - room), high + room, limit)

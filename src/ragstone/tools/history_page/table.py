@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone.formatting import NONE, counted, dollars, figure, score
 from ragstone.gate.policy import Policy
@@ -12,6 +13,7 @@ from ragstone.history.column import since
 from ragstone.history.drift import find_cause
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
+from ragstone.history.trend import marks
 
 _NO_FACTS = ("kind", "schema_version", "part", "metrics", "versions", "slices", "below", "samples", "scores", "window")
 _FACTS = ("time", *(name for name in RunLine.model_fields if name != "time" and name not in _NO_FACTS))
@@ -24,20 +26,17 @@ def csv_text(runs: Sequence[RunLine]) -> str:
 
     A cell that a spreadsheet would treat as a formula gets a leading apostrophe.
     """
-    means = [_means(run) for run in runs]
-    columns = list(dict.fromkeys(name for parts in means for name in parts))
-    figures = list(dict.fromkeys(name for run in runs for name in run.figures))
+    rows = []
+    for run in runs:
+        row = {name: _cell(_fact(run, name)) for name in _FACTS}
+        for column, part in _means(run).items():
+            row |= {f"{column}.{name}": getattr(part, name) for name in _PARTS}
+        rows.append(row | {f"production.{name}": part.value for name, part in run.figures.items()})
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    headings = [f"{column}.{part}" for column in columns for part in _PARTS]
-    writer.writerow([*_FACTS, *headings, *(f"production.{name}" for name in figures)])
-    for run, parts in zip(runs, means, strict=True):
-        values = [_fact(run, name) for name in _FACTS]
-        for column in columns:
-            part = parts.get(column)
-            values += [None] * len(_PARTS) if part is None else [getattr(part, name) for name in _PARTS]
-        values += [run.figures[name].value if name in run.figures else None for name in figures]
-        writer.writerow([_cell(value) for value in values])
+    columns = dict.fromkeys([*_FACTS, *(name for row in rows for name in row)])
+    writer = csv.DictWriter(stream, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return stream.getvalue()
 
 
@@ -84,34 +83,25 @@ def list_lines(runs: Sequence[RunLine], width: int | None = None) -> Iterator[st
             yield f"{counted(n_more, 'more metric')}: in a wider terminal, or with --csv."
         yield ""
     yield "  ".join(["date".ljust(16), "commit ", "verdict".ljust(verdicts), *headings, "cost"])
-    before: RunLine | None = None
+    changes = _changes(runs)
     for run, cost in zip(runs, costs, strict=True):
         cells = [f"{run.time:%Y-%m-%d %H:%M}", (run.commit or "")[:7].ljust(7), run.verdict.ljust(verdicts)]
         for name, heading in zip(metrics, headings, strict=True):
             cells.append((score(run.metrics[name].mean, 3) if name in run.metrics else NONE).rjust(len(heading)))
-        line = "  ".join([*cells, cost])
-        marks = ", ".join(_marks(run, before))
-        if width is not None and marks and len(line) + 2 + len(marks) > width:
-            yield line
-            yield f"  {marks}"
-        else:
-            yield f"{line}  {marks}".rstrip()
-        if run.window is None:
-            before = run
+        line = f"{'  '.join([*cells, cost])}  {', '.join(changes[run.run])}".rstrip()
+        if width is not None and len(line) > width:
+            yield "  ".join([*cells, cost])
+            line = f"  {', '.join(changes[run.run])}"
+        yield line
 
 
-def _marks(run: RunLine, before: RunLine | None) -> Iterator[str]:
-    if run.window is not None:
-        yield "production"
-        return
-    if run.release is not None:
-        yield f"release {run.release}"
-    if before is not None and before.judge_key != run.judge_key:
-        yield f"judge: {run.judge}"
-    if before is not None and before.golden != run.golden:
-        yield "golden set changed"
-    for entry in run.accepted:
-        yield f"accepted: {entry.metric} -{entry.drop:g}"
+def _changes(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
+    """What differs from the run before, by run; windows of production differ by being that."""
+    texts = defaultdict(list, {run.run: ["production"] for run in runs if run.window is not None})
+    plain = [run for run in runs if run.window is None]
+    for mark in marks(plain):
+        texts[plain[mark.place].run].append(mark.text)
+    return texts
 
 
 def loss_lines(history: History, policy: Policy) -> Iterator[str]:

@@ -16,30 +16,20 @@ from ragstone.history.lines import RunLine
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 
-MIN_MOVE = 0.05
-"""A question has changed if one of its scores moved by at least this much."""
-
 _MIN_COMMIT = 4
 """The fewest characters of a commit or run that name it."""
 
 
 @dataclass(frozen=True, slots=True)
-class PairedScores:
-    """The scores of one metric for the questions that two runs share, by the code of the question."""
+class PairedChanges:
+    """For each question that two runs share, the later score of a metric minus the earlier one."""
 
-    codes: tuple[str, ...]
-    before: Floats
-    after: Floats
+    values: Floats
     groups: NDArray[np.int64] | None = None
-
-    @property
-    def changes(self) -> Floats:
-        """Score by score, the later run minus the earlier one."""
-        return self.after - self.before
 
     def interval(self) -> Estimate:
         """The mean change with its 95 % interval, by the statistics of the gate."""
-        return mean_interval(self.changes, bounds=(-1.0, 1.0), groups=self.groups)
+        return mean_interval(self.values, bounds=(-1.0, 1.0), groups=self.groups)
 
 
 def find_version(history: History, name: str) -> RunLine:
@@ -66,25 +56,21 @@ def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
     return incomparable(before, after, metric)
 
 
-def paired_scores(history: History, before: RunLine, after: RunLine, metric: str) -> PairedScores | None:
-    """The scores of `metric` for the questions that both runs scored; None if there are none, or they don't compare."""
+def paired_changes(history: History, before: RunLine, after: RunLine, metric: str) -> PairedChanges | None:
+    """The changes of `metric` on the questions that both runs scored; None without any, or if they don't compare."""
     if before.samples is None or after.samples is None or why_not_paired(before, after, metric) is not None:
         return None
     samples = history.samples[after.samples]
-    codes = sample_codes(samples)
-    places = {code: place for place, code in enumerate(sample_codes(history.samples[before.samples]))}
-    shared = [place for place, code in enumerate(codes) if code in places]
-    earlier = decode(before.scores[metric])[[places[codes[place]] for place in shared]]
-    later = decode(after.scores[metric])[shared]
-    scored = np.isfinite(earlier) & np.isfinite(later)
+    codes = sample_codes(history.samples[before.samples])
+    earlier = dict(zip(codes, decode(before.scores[metric]), strict=True))
+    then = np.array([earlier.get(code, np.nan) for code in sample_codes(samples)])
+    changes = decode(after.scores[metric]) - then
+    scored = np.isfinite(changes)
     if not scored.any():
         return None
     groups = group_codes(samples)
-    labels = None
-    if groups is not None:
-        labels = np.unique(np.array(groups)[shared][scored], return_inverse=True)[1]
-    names = tuple(codes[place] for place, is_scored in zip(shared, scored, strict=True) if is_scored)
-    return PairedScores(names, earlier[scored], later[scored], labels)
+    labels = None if groups is None else np.unique(np.array(groups)[scored], return_inverse=True)[1]
+    return PairedChanges(changes[scored], labels)
 
 
 def run_before(runs: Sequence[RunLine], place: int) -> RunLine | None:
