@@ -132,7 +132,9 @@ EXAMPLES: Mapping[str, Example] = {
         {"metrics": SHOUTS, "slices": {"even": {"metrics": SHOUTS}}},
     ),
     "labels": Example(policy={"labels": {"file": "calibration.json", "min_agreement": 0.1, "estimate": "judge"}}),
-    "golden set": Example({"golden": {"paths": ["gol*.jsonl"], "columns": {"group": "id"}, "limit": 10}}),
+    "golden set": Example(
+        {"golden": {"paths": ["gol*.jsonl"], "columns": {"group": "id"}, "history": "own", "limit": 10}}
+    ),
     "a few questions": Example(
         {"golden": {"paths": ["golden.jsonl"]}, "gate": {"baseline": ""}},
         environ={"RAGSTONE_ONLY": "house-1, house-4", "RAGSTONE_TAG": "even"},

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from ragstone.evaluation.conversation import ask_conversation, by_conversation, earlier_turn
+from ragstone.evaluation.conversation import ask_conversation, earlier_turn
+from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.system.response import Context, Response, System, SystemFailure, SystemFailureKind
 

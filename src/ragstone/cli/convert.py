@@ -68,7 +68,9 @@ def command(
     FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The mapping of columns to fields is
     printed to standard error.
     """
-    golden = load_golden_set(files, columns=columns_of(columns, config))
+    of_config = settings_from({"config": config}).golden
+    named = {**of_config.columns, **columns_from(columns)}
+    golden = load_golden_set(files, columns=named, history=of_config.history)
     counts = Counter(sample.origin.file for sample in golden if sample.origin is not None)
     for mapping in golden.mappings:
         explain(mapping, counts[mapping.file])
@@ -78,11 +80,6 @@ def command(
         return
     write_samples(golden, output, force=force)
     say(f"wrote {counted(len(golden), 'sample')} to {shown_name(str(output))}", err=True)
-
-
-def columns_of(options: tuple[str, ...], config: Path | None) -> dict[str, str]:
-    """The column of each field: those of the config, then those of --column. Raises ConfigError."""
-    return {**settings_from({"config": config}).golden.columns, **columns_from(options)}
 
 
 def columns_from(options: tuple[str, ...]) -> dict[str, str]:

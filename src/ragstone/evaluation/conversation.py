@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from uuid import uuid4
 
 from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
@@ -14,12 +13,6 @@ MAX_EARLIER_CONTEXTS = 200
 """Contexts of earlier turns that an answer is judged with; the newest are kept."""
 
 Ask = Callable[[System, Sample], Awaitable[Response]]
-
-
-def by_conversation(samples: Iterator[Sample]) -> Iterator[tuple[Sample, ...]]:
-    """The turns of each conversation together, if they stand beside each other; any other sample alone."""
-    for _, turns in groupby(samples, key=lambda sample: sample.turn.id if sample.turn is not None else id(sample)):
-        yield tuple(turns)
 
 
 def with_earlier_turns(turns: Sequence[Sample]) -> Iterator[tuple[Sample, bool]]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ragstone.errors import first_in
-from ragstone.evaluation.conversation import ask_conversation, by_conversation
+from ragstone.evaluation.conversation import ask_conversation
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scoring import judge_sample, sample_state
+from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.protocol import Judge, Ledger
@@ -93,7 +94,7 @@ class Asking:
     def __init__(self, work: Work, *, waiting: int) -> None:
         self._system = work.system
         self._keeps_contexts = work.keeps_contexts
-        self._questions = self._ask_each(by_conversation(iter(work.samples)), work.answers)
+        self._questions = self._ask_each(by_conversation(work.samples), work.answers)
         self._has_answered = False
         self._failed_in_a_row = 0
         self._last_failure: SystemFailure | None = None

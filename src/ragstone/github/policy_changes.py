@@ -168,7 +168,11 @@ class Commit:
         if not names or not self._files.read(names, folder):
             return GoldenSet(())
         golden = load_golden_set(
-            paths, root=folder, columns=settings.golden.columns or None, limit=self._checkout.golden.limit
+            paths,
+            root=folder,
+            columns=settings.golden.columns or None,
+            limit=self._checkout.golden.limit,
+            history=settings.golden.history,
         )
         return golden.only(lambda sample: not sample.draft)
 

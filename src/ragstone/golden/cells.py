@@ -27,6 +27,9 @@ MAX_TURNS = 200
 MAX_ID = 512
 """Maximum length of an id, in characters."""
 
+CLARIFICATION = "clarification"
+"""What `expects` can say of an answer."""
+
 _MAX_WORDS = 10_000_000
 STATUSES = ("draft", "reviewed")
 """What a review can say of a sample."""
@@ -268,6 +271,15 @@ def truth(value: object) -> bool | None:
     if not word:
         return None
     raise CellError(f"contains {shown(value)}, expected true or false")
+
+
+def is_clarification(value: object) -> bool:
+    """Whether `value` says that the right answer asks back."""
+    if value is None or value == "":
+        return False
+    if value != CLARIFICATION:
+        raise CellError(f"contains {shown(value)}, expected {CLARIFICATION}")
+    return True
 
 
 def status(value: object) -> str | None:

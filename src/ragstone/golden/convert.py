@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 
+from ragstone.golden.cells import CLARIFICATION
+from ragstone.golden.conversations import by_conversation
 from ragstone.golden.names import are_names
-from ragstone.golden.sample import Assertion, Sample
+from ragstone.golden.sample import Assertion, ConversationTurn, Sample
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
-    """One line of native JSONL per sample, without the line break. Reading it back gives the same sample."""
-    for sample in samples:
-        yield json.dumps(_native(sample), ensure_ascii=False, allow_nan=False)
+    """One line of native JSONL per sample or conversation, without the line break. Reading it gives the same samples.
+
+    Of a conversation that has not all its turns, each is written with the messages before it.
+    """
+    for turns in by_conversation(samples):
+        place = turns[0].turn
+        if place is not None and len(turns) == place.turns:
+            rows = [_native_conversation(turns, place)]
+        else:
+            rows = [_native(sample) for sample in turns]
+        for row in rows:
+            yield json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _native_conversation(turns: Sequence[Sample], place: ConversationTurn) -> dict[str, object]:
+    group, messages = turns[0].group, _messages(turns[0])
+    answers = "own" if place.own_history else "reference"
+    row: dict[str, object] = {"id": place.id}
+    if group != place.id:
+        row["group"] = group
+    row["history"] = {"answers": answers, "messages": messages} if messages else answers
+    row["turns"] = [_native(_without_place(turn, group)) for turn in turns]
+    return row
+
+
+def _without_place(turn: Sample, group: str | None) -> Sample:
+    """`turn` without what its conversation says."""
+    return replace(turn, id="", history=(), group=None if turn.group == group else turn.group)
+
+
+def _messages(sample: Sample) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.text} for message in sample.history]
 
 
 def _native(sample: Sample) -> dict[str, object]:
     review, asserted = sample.review, sample.assertions
     row = {
-        "id": sample.id,
+        "id": sample.id or None,
         "question": sample.question,
         "reference": sample.reference,
         "other_references": sample.other_references,
-        "history": [{"role": turn.role, "content": turn.text} for turn in sample.history],
+        "history": _messages(sample),
         "reference_contexts": sample.reference_contexts,
         "relevant_ids": dict(sample.relevant_ids),
         "answerable": None if sample.answerable else False,
@@ -32,6 +63,7 @@ def _native(sample: Sample) -> dict[str, object]:
         **(asdict(asserted) if asserted is not None else {}),
         "typed": (),
         "assert": [_typed(one) for one in asserted.typed] if asserted is not None else [],
+        "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
         "status": review and review.status,

@@ -6,7 +6,7 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,6 +16,7 @@ from typing import Any
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_names, refuse_results
+from ragstone.golden.conversations import EarlierAnswers, TurnReading, first_rows, join_turns
 from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import Format, format_of
 from ragstone.golden.opened import open_row
@@ -48,20 +49,22 @@ def load_golden_set(
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
     within: Path | None = None,
+    history: EarlierAnswers = "own",
 ) -> GoldenSet:
     """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
 
     `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field out; other fields are found by
-    their aliases, and a native file needs no column in `columns`. `limit` is the maximum number of samples. Files must
-    be below `within`. The origin of a sample has its path relative to `root`, with forward slashes. Raises
-    GoldenSetError with file, line and a hint, also for more than MAX_SAMPLES, and ConfigError for a field in `columns`
-    that doesn't exist.
+    their aliases, and a native file needs no column in `columns`. `limit` is the maximum number of samples; a
+    conversation that begins within it is read to its end. `history` is what conversations are asked with that say
+    nothing of it. Files must be below `within`. The origin of a sample has its path relative to `root`, with forward
+    slashes. Raises GoldenSetError with file, line and a hint, also for more than MAX_SAMPLES, and ConfigError for a
+    field in `columns` that doesn't exist.
     """
     wanted = _checked(columns)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit must be at least 1, found {limit}.")
     sources = ((source, partial(_open, source, wanted)) for source in find_files(paths, root, within))
-    return _read(sources, wanted, limit)
+    return _read(sources, wanted, limit, history)
 
 
 def table_rows(source: SourceFile) -> Iterable[Row]:
@@ -84,7 +87,7 @@ def golden_set_of(data: object, *, columns: Mapping[str, str] | None = None) -> 
     else:
         rows = in_memory.read_rows(source, data)
         table = _Table(source.name, lambda: rows)
-    return _read([(source, lambda: table)], wanted, None)
+    return _read([(source, lambda: table)], wanted, None, "own")
 
 
 def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -96,18 +99,23 @@ def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _read(
-    sources: Iterable[tuple[SourceFile, Callable[[], _Table]]], wanted: Mapping[str, str], limit: int | None
+    sources: Iterable[tuple[SourceFile, Callable[[], _Table]]],
+    wanted: Mapping[str, str],
+    limit: int | None,
+    history: EarlierAnswers,
 ) -> GoldenSet:
     by_id: dict[str, Sample] = {}
     mappings: list[ColumnMapping] = []
     missing = {name: path for name, path in wanted.items() if path}
     limited = False
     for source, open_table in sources:
-        left = None if limit is None else limit - len(by_id)
+        left = None if limit is None else max(0, limit - len(by_id))
         if left == 0:  # every other file has samples too
             missing, limited = {}, True
             break
         table = open_table()
+        reading = TurnReading(source, wanted.get("question") or "question", history)
+        table = replace(table, rows=partial(_with_turns, reading, table))
         samples, mapping, rows = _load_table(source, table, wanted, missing, left, MAX_SAMPLES - len(by_id))
         for sample in samples:
             first = by_id.setdefault(sample.id, sample)
@@ -121,6 +129,10 @@ def _read(
     if missing and not all(map(_is_native, mappings)):
         raise _column_not_found(missing, mappings)
     return GoldenSet(tuple(by_id.values()), tuple(mappings), limited)
+
+
+def _with_turns(reading: TurnReading, table: _Table) -> Iterator[Row]:
+    return reading.rows(table.rows())
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
@@ -225,7 +237,8 @@ def _load_table(
     if "question" not in asked:
         refuse_results(source, profile, plan)
     reader = SampleReader(source, plan)
-    samples = [reader.sample(open_row(row)) for row in islice(table.rows(), count)]
+    rows = first_rows(map(open_row, table.rows()), count)
+    samples = list(join_turns(source, ((row, reader.sample(row)) for row in rows)))
     refuse_names(source, plan, samples, asked)
     return samples, _mapping(source, table, plan, reader), profile.rows
 
@@ -286,8 +299,10 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
         notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
         notes.append(f"of several references, the best counts (samples with several: {reader.several_references})")
+    if reader.with_history:
+        notes.append(f"earlier turns of conversations are read (samples with a history: {reader.with_history})")
     if reader.conversations:
-        notes.append(f"earlier turns of conversations are read (samples with a history: {reader.conversations})")
+        notes.append(f"each turn of a conversation is a sample (conversations: {reader.conversations})")
     if reader.answerless:
         reference = columns["reference"]
         notes.append(f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})")

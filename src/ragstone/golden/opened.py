@@ -19,7 +19,7 @@ _HEADS = _JSON_CELLS | PATHS
 
 def open_row(row: Row) -> Row:
     """`row` with its cells opened; see `open_cells`."""
-    return Row(open_cells(row.values), row.line)
+    return Row(open_cells(row.values), row.line, row.turn)
 
 
 def open_cells(values: Mapping[str, object]) -> dict[str, object]:

@@ -25,7 +25,8 @@ class SampleReader:
     """Reads the rows of one file.
 
     `several_references` counts rows with several references, `answerless` those that are unanswerable because
-    their answer is SQuAD's empty one, `conversations` those with earlier turns.
+    their answer is SQuAD's empty one, `with_history` those with earlier messages, `conversations` those that are the
+    first of several turns.
     """
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
@@ -33,17 +34,22 @@ class SampleReader:
         self.plan = plan
         self.several_references = 0
         self.answerless = 0
+        self.with_history = 0
         self.conversations = 0
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
         """The sample in `row`; its id comes from the row, or else from the content (`derived_id`).
 
+        The id of a turn is that of its conversation, empty if it has none (`conversations.join_turns`).
+
         Raises GoldenSetError with line and column.
         """
         question = self._read(row, "question", cells.question)
         if question is None:
             name = self.plan.fields["question"][0]
+            if row.turn is not None:
+                raise self.source.error(f"turn {row.turn.number} of {row.turn.conversation} has no question.", row.line)
             raise self.source.error(f"no question: column '{name}' is missing or empty.", row.line)
         for label, judged in self.plan.labels:
             if judged in self.plan.fields:
@@ -52,8 +58,10 @@ class SampleReader:
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         named = self._read(row, "id", _optional_id)
         history = self._history(row)
+        if row.turn is None:
+            named = named or derived_id(question, reference, passages, history)
         return Sample(
-            id=named or derived_id(question, reference, passages, history),
+            id=named or "",
             question=question,
             reference=reference,
             reference_contexts=passages,
@@ -69,6 +77,7 @@ class SampleReader:
             history=history,
             min=self._read(row, "min", cells.bounds) or _NO_GRADES,
             max=self._read(row, "max", cells.bounds) or _NO_GRADES,
+            expects_clarification=self._read(row, "expects", cells.is_clarification) or False,
         )
 
     def _review(self, row: Row) -> Review | None:
@@ -90,10 +99,13 @@ class SampleReader:
 
     def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that the question ends."""
+        if row.turn is not None:
+            self.conversations += row.turn.number == 1
+            return ()
         given = self._read(row, "history", cells.turns)
         if given is None:
             given = self._read(row, "question", cells.earlier_turns) or ()
-        self.conversations += bool(given)
+        self.with_history += bool(given)
         return given
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from ragstone.errors import GoldenSetError
 from ragstone.files import open_regular
+from ragstone.golden.sample import Message
 
 MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
 """Maximum size of a file in any format."""
@@ -28,11 +29,31 @@ MAX_COLUMNS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class TurnPlace:
+    """The place of a row that is the turn `number` of so many `turns` of a conversation.
+
+    `conversation` names it in messages. `messages` are those before the first turn.
+    """
+
+    conversation: str
+    number: int
+    turns: int
+    own_history: bool
+    messages: tuple[Message, ...]
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether later turns are asked with the reference of this one."""
+        return not self.own_history and self.number < self.turns
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One row: its columns, and the line it starts on (from 1; None if the format has no lines)."""
 
     values: Mapping[str, object]
     line: int | None = None
+    turn: TurnPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ragstone.golden.promptfoo import read_promptfoo
 from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.suggest import mapping_block
 
-_QUESTIONS = frozenset(FIELDS["question"].strong + FIELDS["question"].weak)
+_QUESTIONS = frozenset((*FIELDS["question"].strong, *FIELDS["question"].weak, "turns"))
 _SEARCHED_LEVELS = 3
 
 
@@ -49,6 +49,8 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         )
     if squad := _from_squad(document):
         return Table("", squad)
+    if isinstance(document.get("turns"), list):
+        return Table("", (Row(document, line_of(document, "turns")),))
     named = wanted.get("question", "")
     tables = list(_tables(source, document, named, "", 0))
     chosen = [table for table in tables if any(path.startswith(f"{table.path}.") for path in wanted.values())]

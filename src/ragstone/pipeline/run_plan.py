@@ -12,7 +12,7 @@ from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.pipeline.invocation import invocation_of, system_commit
 from ragstone.settings.settings import Settings
 
@@ -20,7 +20,7 @@ from ragstone.settings.settings import Settings
 def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
     """The golden set in `settings`, or all of `files` with its columns. Raises ConfigError if there is none."""
     if files:
-        return load_golden_set(files, columns=settings.golden.columns)
+        return load_golden_set(files, columns=settings.golden.columns, history=settings.golden.history)
     if not settings.golden.paths:
         raise ConfigError(
             "no golden set.",
@@ -32,27 +32,34 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
         columns=settings.golden.columns,
         limit=settings.golden.limit,
         within=settings.within,
+        history=settings.golden.history,
     )
     return _selected(golden, settings.golden.only, settings.golden.tags)
 
 
 def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> GoldenSet:
-    """The samples of `golden` with one of `ids`, and those with one of `tags`; all if none is named.
+    """The samples of `golden` with one of `ids`, which may be a conversation's, and those with one of `tags`.
 
-    Raises ConfigError for an id or a tag that no sample has.
+    All of them if nothing is named. Raises ConfigError for an id or a tag that no sample has.
     """
     if not ids and not tags:
         return golden
+    known_ids = {sample.id for sample in golden} | {sample.turn.id for sample in golden if sample.turn is not None}
     known_tags = {tag for sample in golden for tag in sample.tags}
     for name, flag, known in (
-        *((name, "--only", {sample.id for sample in golden}) for name in ids),
+        *((name, "--only", known_ids) for name in ids),
         *((tag, "--tag", known_tags) for tag in tags),
     ):
         if name not in known:
             raise ConfigError(
                 f"no sample has '{name[:80]}'.", where=flag, hint=suggestion(name, known) if known else None
             )
-    chosen = golden.only(lambda sample: sample.id in ids or bool({*sample.tags} & {*tags}))
+
+    def is_chosen(sample: Sample) -> bool:
+        is_named = sample.id in ids or (sample.turn is not None and sample.turn.id in ids)
+        return is_named or bool({*sample.tags} & {*tags})
+
+    chosen = golden.only(is_chosen)
     return replace(chosen, limited=True, selected=True)
 
 

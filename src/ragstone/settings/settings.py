@@ -61,6 +61,7 @@ class GoldenSettings(_Table):
 
     paths: tuple[str, ...] = ()
     columns: dict[str, str] = Field(default_factory=dict)
+    history: Literal["own", "reference"] = "own"
     limit: int | None = Field(default=None, ge=1)
     only: Ids = ()
     tags: Ids = ()

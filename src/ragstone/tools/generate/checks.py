@@ -70,7 +70,8 @@ def configured_samples(settings: Settings, *, besides: Path | None = None, requi
             paths.append(path)
     if not paths:
         return ()
-    return load_golden_set(paths, root=settings.root, columns=dict(settings.golden.columns)).samples
+    golden = settings.golden
+    return load_golden_set(paths, root=settings.root, columns=golden.columns, history=golden.history).samples
 
 
 def invalid_sample(sample: Sample) -> str | None:
