@@ -58,11 +58,12 @@ def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("id,label\nq,1\n", 2, "'metric' is missing"),
+        ("id,label\nq,1\n", 2, "'metric' is missing, or no text"),
         ("id,metric\nq,m\n", 2, "no column has labels"),
         ("id,metric,label\nq,m,7\n", 2, "--scale"),
         ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,inf\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,-0.1\n", 2, "pass or fail"),
         ("id,metric,label,probability\nq,m,1,0\n", 2, "above 0 and at most 1"),
         ("id,metric,label,probability\nq,m,1,nan\n", 2, "above 0 and at most 1"),

@@ -124,16 +124,18 @@ def read_labels(
     labels = Labels()
     for path in files:
         for where, row in read_rows(path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
-            cells = _labels_in(row, measured, metric, where)
             default_annotator = "" if "label" in row and len(files) == 1 else path.stem
-            sample_id = from_text(_name(row, "id", None, where))
-            annotator = _name(row, "annotator", default_annotator, where)
-            _add_texts(labels, sample_id, row)
-            for name, cell in cells.items():
+            sample_id, annotator = (
+                from_text(_name(row, "id", "", where)),
+                _name(row, "annotator", default_annotator, where),
+            )
+            texts = {column: from_text(str(row[column])) for column in TEXTS if row.get(column)}
+            labels.texts.setdefault(sample_id, texts)
+            for name, cell in _labels_in(row, measured, metric, where).items():
                 label = _label(cell, low, high, where)
                 if label is not None:
                     _add(labels, name, sample_id, annotator, label, where)
-                    _add_probability(labels, sample_id, row, where)
+                    _add_probability(labels, sample_id, row.get("probability"), where)
     places = ", ".join(map(str, files))
     if not labels.by_metric:
         raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
@@ -144,49 +146,31 @@ def _labels_in(
     row: Mapping[str, object], measured: Collection[str], metric: str | None, where: str
 ) -> dict[str, object]:
     """The cells of `row` that hold labels, by metric."""
-    if "label" in row:
-        return {_name(row, "metric", metric, where): row["label"]}
     cells = {name: row[name.lower()] for name in measured if name.lower() in row}
+    if "label" in row:
+        cells = {_name(row, "metric", metric or "", where): row["label"]}
     if not cells:
         names = ", ".join(sorted(measured)) or "none"
-        columns = ", ".join(row)[:200]
-        raise ConfigError(
-            f"no column has labels: expected 'label', or a metric of the run ({names}), found {columns}.",
-            where=where,
-            hint=_EXPECTED,
-        )
+        found = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
+        raise ConfigError(f"no column has labels: {found}.", where=where, hint=_EXPECTED)
     return cells
 
 
 def _add(labels: Labels, metric: str, sample_id: str, annotator: str, label: float, where: str) -> None:
     by_annotator = labels.by_metric.setdefault(metric, {}).setdefault(sample_id, {})
     if annotator in by_annotator:
-        who = f" by {annotator}" if annotator else ""
-        raise ConfigError(
-            f"duplicate label of '{sample_id}' for '{metric}'{who}.",
-            where=where,
-            hint="If there were several annotators, name them in a column 'annotator'.",
-        )
+        hint = "If there were several annotators, name them in a column 'annotator'."
+        raise ConfigError(f"duplicate label of '{sample_id}' for '{metric}'.", where=where, hint=hint)
     by_annotator[annotator] = label
 
 
-def _add_texts(labels: Labels, sample_id: str, row: Mapping[str, object]) -> None:
-    texts = labels.texts.setdefault(sample_id, {})
-    for column in TEXTS:
-        cell = row.get(column)
-        if isinstance(cell, str):
-            texts.setdefault(column, from_text(cell))
-
-
-def _add_probability(labels: Labels, sample_id: str, row: Mapping[str, object], where: str) -> None:
-    cell = row.get("probability")
-    if cell is None or cell == "":
+def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -> None:
+    if cell in (None, ""):
         return
     probability = _number(cell)
     if not 0.0 < probability <= 1.0:
-        raise ConfigError(
-            f"a probability of being drawn is above 0 and at most 1, found {str(cell)[:80]!r}.", where=where
-        )
+        shown = repr(str(cell)[:80])
+        raise ConfigError(f"a probability of being drawn is above 0 and at most 1, found {shown}.", where=where)
     if labels.probabilities.setdefault(sample_id, probability) != probability:
         raise ConfigError(f"two different probabilities for '{sample_id}'.", where=where)
 
@@ -194,8 +178,7 @@ def _add_probability(labels: Labels, sample_id: str, row: Mapping[str, object], 
 def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
     """`labels`, without probabilities that are all the same. Raises ConfigError if some samples have none."""
     drawn = labels.probabilities
-    labelled = {sample_id for by_sample in labels.by_metric.values() for sample_id in by_sample}
-    missing = labelled - drawn.keys()
+    missing = set[str]().union(*labels.by_metric.values()) - drawn.keys()
     if drawn and missing:
         raise ConfigError(
             f"'{min(missing)}' has no probability, but other samples have.",
@@ -207,25 +190,23 @@ def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
     return labels
 
 
-def _name(row: Mapping[str, object], column: str, default: str | None, where: str) -> str:
+def _name(row: Mapping[str, object], column: str, default: str, where: str) -> str:
+    """The text in a column that may be missing only if there is another `default` than ""."""
     cell = row.get(column)
-    if cell is None or cell == "":
-        if default is None:
-            hint = "Name the metric in each line, or use --metric." if column == "metric" else _EXPECTED
-            raise ConfigError(f"'{column}' is missing.", where=where, hint=hint)
-        return default
-    if isinstance(cell, bool) or not isinstance(cell, str | int):
-        raise ConfigError(f"'{column}' must be a string, found {str(cell)[:80]!r}.", where=where)
-    return str(cell)
+    if isinstance(cell, str | int) and cell != "":
+        return str(cell)
+    if cell not in (None, "") or (not default and column != "annotator"):
+        hint = "Name the metric in each line, or use --metric." if column == "metric" else _EXPECTED
+        raise ConfigError(f"'{column}' is missing, or no text.", where=where, hint=hint)
+    return default
 
 
 def _label(cell: object, low: float, high: float, where: str) -> float | None:
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
+    word = str(cell).strip().lower()
+    if cell is None or not word:
         return None
-    if isinstance(cell, bool):
-        return float(cell)
-    if isinstance(cell, str) and cell.strip().lower() in _WORDS:
-        return _WORDS[cell.strip().lower()]
+    if word in _WORDS:
+        return _WORDS[word]
     number = _number(cell)
     if low <= number <= high:
         return (number - low) / (high - low)
@@ -239,7 +220,6 @@ def _label(cell: object, low: float, high: float, where: str) -> float | None:
 def _number(cell: object) -> float:
     """`cell` as a number; NaN if it is none."""
     try:
-        number = float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        return float(str(cell))
+    except ValueError:
         return math.nan
-    return number if math.isfinite(number) else math.nan

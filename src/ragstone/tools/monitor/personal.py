@@ -21,7 +21,7 @@ def strip(text: str) -> str:
     """
     text = _PATTERN["email"].sub("[email]", text)
     text = _PATTERN["iban"].sub(_iban, text)
-    text = _PATTERN["digit_run"].sub(_cards, text)
+    text = _PATTERN["card"].sub(lambda match: "[card]" if _is_card(match) else match.group(), text)
     text = _PATTERN["phone_cue"].sub(_after_cue, text)
     text = _PATTERN["phone"].sub(lambda match: "[phone]" if _is_phone(match) else match.group(), text)
     for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
@@ -49,30 +49,12 @@ def _iban(match: re.Match[str]) -> str:
     return text
 
 
-def _cards(match: re.Match[str]) -> str:
-    """A run of digits and separators, with the card numbers in it replaced; other numbers may stand beside them."""
-    text = match.group()
-    places = [at for at, sign in enumerate(text) if sign.isdigit()]
-    digits = "".join(str(int(text[at])) for at in places)
-    parts, end_of_last, first = [], 0, 0
-    while first + 13 <= len(digits):
-        begins = first == 0 or places[first] - places[first - 1] > 1
-        for count in range(min(19, len(digits) - first), 12, -1) if begins else ():
-            last = first + count - 1
-            ends = last + 1 == len(digits) or places[last + 1] - places[last] > 1
-            number = digits[first : last + 1]
-            if ends and _PATTERN["card"].fullmatch(number) and _luhn(number):
-                parts += [text[end_of_last : places[first]], "[card]"]
-                end_of_last, first = places[last] + 1, last
-                break
-        first += 1
-    return "".join(parts) + text[end_of_last:]
-
-
-def _luhn(number: str) -> bool:
-    """Whether the check digit is right (ISO/IEC 7812-1, annex B)."""
+def _is_card(match: re.Match[str]) -> bool:
+    """Whether a number is one that cards have, and its check digit is right (ISO/IEC 7812-1, annex B)."""
+    number = re.sub(r"\D", "", match.group())
     doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number)))
-    return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
+    is_checked = sum(value // 10 + value % 10 for value in doubled) % 10 == 0
+    return is_checked and _PATTERN["card_number"].fullmatch(number) is not None
 
 
 def _is_phone(match: re.Match[str]) -> bool:
