@@ -53,8 +53,9 @@ LABELS: Final = MappingProxyType[str, str](_TABLE["labels"])
 SCORES: Final = frozenset[str](_TABLE["scores"])
 NO_SCORES: Final = frozenset[str](_TABLE["no_scores"])
 INSTEAD: Final = MappingProxyType[str, str](_TABLE["instead"])
-ROW_LISTS, ALIAS_KEYS, TEXT_KEYS, ID_KEYS, GRADE_KEYS = (
-    tuple[str, ...](_TABLE[name]) for name in ("row_lists", "alias_keys", "text_keys", "id_keys", "grade_keys")
+ROW_LISTS, ALIAS_KEYS, TEXT_KEYS, ID_KEYS, GRADE_KEYS, CALL_KEYS, UNREAD_CALL_KEYS = (
+    tuple[str, ...](_TABLE[name])
+    for name in ("row_lists", "alias_keys", "text_keys", "id_keys", "grade_keys", "call_keys", "unread_call_keys")
 )
 
 

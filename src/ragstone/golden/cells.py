@@ -9,11 +9,20 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from ragstone.golden.aliases import ALIAS_KEYS, GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, normal
+from ragstone.golden.aliases import (
+    ALIAS_KEYS,
+    CALL_KEYS,
+    GRADE_KEYS,
+    ID_KEYS,
+    ROLES,
+    TEXT_KEYS,
+    UNREAD_CALL_KEYS,
+    normal,
+)
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Message
+from ragstone.golden.sample import ExpectedCall, Message
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
@@ -23,6 +32,12 @@ MAX_REFERENCES = 1000
 
 MAX_TURNS = 200
 """Maximum number of earlier messages of a conversation."""
+
+MAX_CALLS = 100
+"""Maximum number of tool calls that one sample expects."""
+
+MAX_HOPS = 100
+MAX_TOOL_NAME = 200
 
 MAX_ID = 512
 """Maximum length of an id, in characters."""
@@ -177,6 +192,65 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
             for name, item in read.items()
         ]
     return [item for item in listed(read, split_bars=split_bars) if item is not None]
+
+
+def hops(value: object) -> tuple[int, ...]:
+    """The hop of each passage of `contexts`, 0 if it has none; empty if no passage has one."""
+    if isinstance(value, str) and "hop" not in value:
+        return ()
+    numbers = []
+    for item in passages(value):
+        hop = item.get("hop") if isinstance(item, Mapping) else None
+        passage = _text(item, 0)
+        if passage is not None and passage.strip():
+            numbers.append(0 if hop is None else _hop(hop))
+    return tuple(numbers) if any(numbers) else ()
+
+
+def _hop(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_HOPS:
+        raise CellError(f"contains the hop {shown(value)}, expected a whole number from 1 to {MAX_HOPS}")
+    return value
+
+
+def expected_calls(value: object) -> tuple[ExpectedCall, ...]:
+    """`value` as the tool calls that an answer needs: names of tools, or objects that say more of a call."""
+    value = opened(value)
+    items = [value] if isinstance(value, Mapping) else listed(value, split_bars=True, split_commas=True)
+    calls = [_expected_call(item) for item in items if item not in (None, "")]
+    if len(calls) > MAX_CALLS:
+        raise CellError(f"contains {len(calls):,} tool calls; at most {MAX_CALLS} are allowed")
+    return tuple(calls)
+
+
+def _expected_call(item: object) -> ExpectedCall:
+    if not isinstance(item, Mapping):
+        return ExpectedCall((_tool_name(item),))
+    unknown = item.keys() - set(CALL_KEYS) - set(UNREAD_CALL_KEYS)
+    if unknown:
+        raise CellError(f"contains a tool call with {shown(min(unknown))}, expected {', '.join(CALL_KEYS)}")
+    named, others = _pick(item, ("name", "tool")), item.get("any_of")
+    if (named is None) is (others is None):
+        raise CellError(f"contains a tool call with the keys {_keys(item)}, expected either name or any_of")
+    names = [named] if others is None else others
+    if not isinstance(names, list) or not names:
+        raise CellError(f"contains any_of = {shown(others)}, expected names of tools")
+    arguments = opened(_pick(item, ("arguments", "args", "input_parameters")))
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise CellError(f"contains the arguments {shown(arguments)}, expected an object")
+    match = item.get("match", "subset")
+    if match not in ("subset", "exact"):
+        raise CellError(f"contains match = {shown(match)}, expected subset or exact")
+    tolerance = item.get("tolerance", 0.0)
+    if isinstance(tolerance, bool) or not 0 <= _as_float(tolerance) < math.inf:
+        raise CellError(f"contains tolerance = {shown(tolerance)}, expected a number of 0 or more")
+    return ExpectedCall(tuple(map(_tool_name, names)), arguments, match, _as_float(tolerance))
+
+
+def _tool_name(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_TOOL_NAME:
+        raise CellError(f"contains {shown(value)}, expected the name of a tool")
+    return sound(value.strip())
 
 
 def phrases(value: object) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ _KNOWN = CONTAINERS | {
 }
 _MISSPELLABLE = frozenset(
     {"reference", "reference_contexts", "relevant_ids", "answerable", "unanswerable", "tags"}
-    | {"must_contain", "must_not_contain", "max_words"}
+    | {"must_contain", "must_not_contain", "max_words", "tools"}
 )
 """Fields whose loss would go unnoticed. Without a question nothing loads; a missing id or group changes no score."""
 

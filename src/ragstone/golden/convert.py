@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from ragstone.golden.cells import CLARIFICATION
 from ragstone.golden.conversations import by_conversation
 from ragstone.golden.names import are_names
-from ragstone.golden.sample import Assertion, ConversationTurn, Sample
+from ragstone.golden.sample import Assertion, ConversationTurn, ExpectedCall, Sample
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _native(sample: Sample) -> dict[str, object]:
         "reference": sample.reference,
         "other_references": sample.other_references,
         "history": _messages(sample),
-        "reference_contexts": sample.reference_contexts,
+        "reference_contexts": _passages(sample),
         "relevant_ids": dict(sample.relevant_ids),
         "answerable": None if sample.answerable else False,
         "tags": sample.tags,
@@ -70,11 +70,32 @@ def _native(sample: Sample) -> dict[str, object]:
         "reviewer": review and review.reviewer,
         "reviewed_on": review and review.date,
         "provenance": sample.provenance,
+        "tools": [_call(call) for call in sample.tools],
+        "tool_order": sample.tools_in_order or None,
     }
     found = {name: value for name, value in row.items() if value not in (None, (), [], {})}
     if are_names(sample.reference_contexts):
         found["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
     return found
+
+
+def _passages(sample: Sample) -> list[object]:
+    if not sample.hops:
+        return list(sample.reference_contexts)
+    return [
+        {"text": text, "hop": hop} if hop else text
+        for text, hop in zip(sample.reference_contexts, sample.hops, strict=True)
+    ]
+
+
+def _call(call: ExpectedCall) -> object:
+    named = {"name": call.names[0]} if len(call.names) == 1 else {"any_of": call.names}
+    details = {
+        "arguments": None if call.arguments is None else dict(call.arguments),
+        "match": "exact" if call.match == "exact" else None,
+        "tolerance": call.tolerance or None,
+    }
+    return {**named, **{name: value for name, value in details.items() if value is not None}}
 
 
 def _typed(one: Assertion) -> dict[str, object]:

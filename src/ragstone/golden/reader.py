@@ -78,6 +78,9 @@ class SampleReader:
             min=self._read(row, "min", cells.bounds) or _NO_GRADES,
             max=self._read(row, "max", cells.bounds) or _NO_GRADES,
             expects_clarification=self._read(row, "expects", cells.is_clarification) or False,
+            hops=self._read(row, "reference_contexts", cells.hops) or (),
+            tools=self._read(row, "tools", cells.expected_calls) or (),
+            tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
         )
 
     def _review(self, row: Row) -> Review | None:

@@ -1,0 +1,104 @@
+"""Golden rows with the tool calls that an answer needs, and the hop that each piece of evidence is from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.errors import GoldenSetError
+from ragstone.golden.convert import native_lines
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import ExpectedCall, Sample
+
+ORDER = {"name": "lookup_order", "arguments": {"order_id": 7}}
+
+
+def load(folder: Path, **row: object) -> Sample:
+    file = folder / "golden.jsonl"
+    file.write_text(json.dumps({"question": "Where is order 7?", **row}) + "\n", encoding="utf-8")
+    (sample,) = load_golden_set([str(file)])
+    return sample
+
+
+@pytest.mark.parametrize(
+    ("row", "calls"),
+    [
+        ({"tools": ["search", "lookup_order"]}, [ExpectedCall(("search",)), ExpectedCall(("lookup_order",))]),
+        ({"tools": "search, lookup_order"}, [ExpectedCall(("search",)), ExpectedCall(("lookup_order",))]),
+        ({"tools": [ORDER]}, [ExpectedCall(("lookup_order",), {"order_id": 7})]),
+        ({"tools": json.dumps([ORDER])}, [ExpectedCall(("lookup_order",), {"order_id": 7})]),
+        ({"tools": [{"any_of": ["search", "browse"]}]}, [ExpectedCall(("search", "browse"))]),
+        (
+            {"tools": [{**ORDER, "match": "exact", "tolerance": 0.01}]},
+            [ExpectedCall(("lookup_order",), {"order_id": 7}, "exact", 0.01)],
+        ),
+        (
+            {"expected_tools": [{"name": "lookup_order", "input_parameters": {"order_id": 7}, "output": "x"}]},
+            [ExpectedCall(("lookup_order",), {"order_id": 7})],
+        ),
+        (
+            {"reference_tool_calls": [{"name": "lookup_order", "args": {"order_id": 7}}]},
+            [ExpectedCall(("lookup_order",), {"order_id": 7})],
+        ),
+        ({"tools": []}, []),
+    ],
+)
+def test_layouts_of_expected_tools(tmp_path: Path, row: dict[str, object], calls: list[ExpectedCall]) -> None:
+    sample = load(tmp_path, **row)
+    assert (sample.tools, sample.tools_in_order) == (tuple(calls), False)
+
+
+def test_the_order_of_tools_counts_if_the_row_says_so(tmp_path: Path) -> None:
+    unordered = load(tmp_path, tools=["a", "b"])
+    ordered = load(tmp_path, tools=["a", "b"], tool_order=True)
+    assert ordered.tools_in_order
+    assert unordered.content_hash() != ordered.content_hash()
+
+
+def test_evidence_may_name_its_hop(tmp_path: Path) -> None:
+    contexts = [{"text": "Order 7 is a lamp.", "hop": 1}, {"text": ""}, "Lamps ship in May.", {"text": "x", "hop": 2}]
+    sample = load(tmp_path, reference_contexts=contexts)
+    assert sample.reference_contexts == ("Order 7 is a lamp.", "Lamps ship in May.", "x")
+    assert sample.hops == (1, 0, 2)
+    assert load(tmp_path, reference_contexts=json.dumps(contexts)).hops == (1, 0, 2)
+    assert load(tmp_path, reference_contexts=["hop one", {"text": "hop two"}]).hops == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"tools": [{**ORDER, "match": "loose"}]}, "match = 'loose', expected subset or exact"),
+        ({"tools": [{**ORDER, "tolerance": -0.1}]}, "tolerance = -0.1, expected a number of 0 or more"),
+        ({"tools": [{**ORDER, "tolerance": True}]}, "tolerance = True"),
+        ({"tools": [{**ORDER, "matches": "exact"}]}, "tool call with 'matches', expected name, tool, any_of"),
+        ({"tools": [{"name": "a", "any_of": ["b"]}]}, "expected either name or any_of"),
+        ({"tools": [{"arguments": {}}]}, "expected either name or any_of"),
+        ({"tools": [{"any_of": []}]}, "any_of = [], expected names of tools"),
+        ({"tools": [{"name": "a", "arguments": [1]}]}, "the arguments [1], expected an object"),
+        ({"tools": [5]}, "contains 5, expected the name of a tool"),
+        ({"tools": ["x"] * 101}, "101 tool calls; at most 100 are allowed"),
+        ({"tool_order": "sometimes"}, "'sometimes', expected true or false"),
+        ({"reference_contexts": [{"text": "a", "hop": 0}]}, "the hop 0, expected a whole number from 1"),
+        ({"reference_contexts": [{"text": "a", "hop": "first"}]}, "the hop 'first'"),
+    ],
+)
+def test_a_wrong_label_names_its_line(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    with pytest.raises(GoldenSetError) as caught:
+        load(tmp_path, **row)
+    assert message in caught.value.message
+    assert str(caught.value.where).endswith("golden.jsonl:1")
+
+
+def test_a_converted_row_is_read_back_as_it_was(tmp_path: Path) -> None:
+    sample = load(
+        tmp_path,
+        id="order-7",
+        reference_contexts=[{"text": "Order 7 is a lamp.", "hop": 1}, "Lamps ship in May."],
+        tools=["search", {"any_of": ["a", "b"]}, {**ORDER, "match": "exact", "tolerance": 0.5}],
+        tool_order=True,
+    )
+    (line,) = native_lines([sample])
+    assert load(tmp_path, **json.loads(line)) == sample
