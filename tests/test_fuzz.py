@@ -20,12 +20,12 @@ from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.history.file import parse_history
 from ragstone.system.http_reply import EVENTS, Reply, ReportedError, read_reply
 from ragstone.system.payload import read
-from ragstone.system.worker import returns
+from ragstone.system.worker import fields
 from tests.evaluation.builders import record, samples
 
 pytestmark = pytest.mark.heavy
 
-FIELDS = returns.Fields()
+FIELDS = fields.Fields()
 EXAMPLES = settings(max_examples=500, deadline=None)
 
 json_values = st.recursive(
@@ -95,7 +95,7 @@ def test_any_reply_of_a_service_is_a_value_or_a_named_failure(
     body = data.draw(damaged(good, STREAM_TOKENS))
     try:
         reply = _read(body, kind, size)
-    except (returns.BadReturn, ReportedError):
+    except (fields.BadReturn, ReportedError):
         return
     again = _read(body, kind, len(body) or 1)
     assert again.value == reply.value, "it does not depend on the pieces in which it arrives"

@@ -158,6 +158,7 @@ EXAMPLES: Mapping[str, Example] = {
                 "contexts_field": "contexts",
                 "context_text_field": "text",
                 "context_id_field": "id",
+                "steps_field": "steps",
                 "price": PRICE,
             }
         }

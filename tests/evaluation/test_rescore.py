@@ -17,7 +17,7 @@ from ragstone.evaluation.stored import AnswerCollector
 from ragstone.evaluation.writer import write_manifest
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context
-from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.fields import Fields
 from tests.judge.conftest import FakeLlm
 from tests.pipeline.conftest import fake  # noqa: F401 - a fixture
 from tests.pipeline.project import Project, run_of

@@ -18,7 +18,7 @@ from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.payload import read
 from ragstone.system.response import Context, Response, SystemFailureKind, takes_contexts
-from ragstone.system.worker import returns
+from ragstone.system.worker import fields
 from tests.system.service import Server, failure
 
 GIVEN = ("It opens at nine.", "It closes at six.")
@@ -171,7 +171,7 @@ RETURNS = [
     iter(("one", "two")),
     [({"text": "one"}, 0.5), ({"text": "two"}, 0.25)],
 ]
-ONLY_RETRIEVES = returns.Fields(contexts_only=True)
+ONLY_RETRIEVES = fields.Fields(contexts_only=True)
 
 
 @pytest.mark.parametrize("returned", RETURNS)

@@ -25,7 +25,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import records
 from ragstone.system.recorded import RecordedAnswers
 from ragstone.system.response import Context, Response, SystemFailureKind
-from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.fields import Fields
 from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]

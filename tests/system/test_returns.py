@@ -20,8 +20,8 @@ from pydantic import BaseModel, ValidationError
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.payload import Payload, read
 from ragstone.system.response import Context
-from ragstone.system.worker import returns, streams, wording
-from ragstone.system.worker.returns import at_path
+from ragstone.system.worker import fields, returns, streams, wording
+from ragstone.system.worker.fields import at_path
 from tests.system.service import failure
 
 
@@ -212,7 +212,7 @@ class Frame:
     ],
 )
 def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value: object, says: str) -> None:
-    with pytest.raises(returns.BadReturn) as caught:
+    with pytest.raises(fields.BadReturn) as caught:
         returns.normalise(value)
     assert says in str(caught.value)
     assert "Expected a string" in str(caught.value)
@@ -220,7 +220,7 @@ def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value
 
 
 def test_endless_contexts_are_refused() -> None:
-    with pytest.raises(returns.BadReturn, match="More than 10,000"):
+    with pytest.raises(fields.BadReturn, match="More than 10,000"):
         returns.normalise({"answer": "a", "contexts": itertools.repeat("again")})
 
 
@@ -256,7 +256,7 @@ json_values = st.recursive(
 def test_any_json_is_an_answer_that_utf8_can_hold_or_a_bad_return(value: object) -> None:
     try:
         found = returns.normalise(value)
-    except returns.BadReturn:
+    except fields.BadReturn:
         return
     json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8")
     Payload.model_validate(found)
@@ -279,12 +279,12 @@ NAMED = {"said": "30 days.", "answer": "no", "documents": [{"body": "one", "key"
 
 
 def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
-    fields = returns.Fields(answer="said", context_text="body", context_id="key")
-    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), lambda: None, fields)
+    paths = fields.Fields(answer="said", context_text="body", context_id="key")
+    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), lambda: None, paths)
     for value, answer in ((NAMED, "30 days."), (streamed, "30 days. Or more.")):
-        found = read("s", value, None, fields=fields)
+        found = read("s", value, None, fields=paths)
         assert (found.answer, found.contexts) == (answer, (Context("one", "7", 0.5),))
-    nothing = read("s", NAMED, None, fields=returns.Fields(contexts="hits")).failure
+    nothing = read("s", NAMED, None, fields=fields.Fields(contexts="hits")).failure
     assert nothing is not None
     assert "Nothing at contexts_field 'hits' in {" in nothing.message
 
@@ -306,7 +306,7 @@ def whole(value: object, on_text: Callable[[], None] = lambda: None) -> dict[str
     async def awaited(pending: Any) -> Any:
         return await pending
 
-    found = streams.finish(value, on_text, returns.Fields())
+    found = streams.finish(value, on_text, fields.Fields())
     return returns.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
 
 
@@ -351,11 +351,11 @@ def test_the_first_text_of_a_stream_is_noticed_once_and_when_it_comes() -> None:
 
 
 def test_a_stream_of_nothing_of_something_else_or_without_end_is_refused() -> None:
-    with pytest.raises(returns.BadReturn, match="ended without a piece"):
+    with pytest.raises(fields.BadReturn, match="ended without a piece"):
         whole(iter(()))
-    with pytest.raises(returns.BadReturn, match=r"Piece 2 of the stream is 7 \(int\)"):
+    with pytest.raises(fields.BadReturn, match=r"Piece 2 of the stream is 7 \(int\)"):
         whole(iter(["a", 7]))
-    with pytest.raises(returns.BadReturn, match="more than 1,000,000 characters"):
+    with pytest.raises(fields.BadReturn, match="more than 1,000,000 characters"):
         whole(itertools.repeat("x" * 10_000))
 
 
@@ -368,7 +368,7 @@ def test_an_answer_and_its_contexts_may_be_a_pair(contexts: object) -> None:
 
 @pytest.mark.parametrize("value", [("yes", 0.5), ("yes", ["c"], 1), (1, ["c"]), ("a", {"text": "b"}.items())])
 def test_other_tuples_are_refused(value: object) -> None:
-    with pytest.raises(returns.BadReturn):
+    with pytest.raises(fields.BadReturn):
         returns.normalise(value)
 
 
@@ -408,12 +408,12 @@ def test_a_worker_that_was_tampered_with_is_not_believed(more: dict[str, Any]) -
 
 
 def test_a_stream_and_named_fields_keep_the_trace() -> None:
-    pieces = streams.Pieces({}, lambda: None, returns.Fields())
+    pieces = streams.Pieces({}, lambda: None, fields.Fields())
     for piece in ("y", {"text": "es", "trace_id": "a" * 32}, {"index_digest": "i1"}):
         pieces.add(piece)
     expected = {"trace_id": "a" * 32, "index_digest": "i1"}
     assert returns.normalise(pieces.whole())["trace"] == expected
-    found = returns.normalise({"data": {"said": "yes"}, **expected}, returns.Fields(answer="data.said"))
+    found = returns.normalise({"data": {"said": "yes"}, **expected}, fields.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", expected)
 
 
@@ -453,7 +453,7 @@ def test_ids_beside_the_contexts_are_theirs() -> None:
     ],
 )
 def test_a_context_with_something_that_could_be_its_text_is_not_read_as_an_id(context: object) -> None:
-    with pytest.raises(returns.BadReturn, match="Context 1 is"):
+    with pytest.raises(fields.BadReturn, match="Context 1 is"):
         returns.normalise({"answer": "a", "contexts": [context]})
 
 
@@ -502,7 +502,7 @@ def test_code_that_fails_in_what_was_returned_is_a_bad_return(value: object, say
 def test_a_node_in_a_node_that_never_ends_has_no_text() -> None:
     outer, inner = SimpleNamespace(), SimpleNamespace()
     outer.node, inner.node = inner, outer
-    with pytest.raises(returns.BadReturn, match="no text was found"):
+    with pytest.raises(fields.BadReturn, match="no text was found"):
         returns.normalise({"answer": "a", "contexts": [outer]})
 
 
@@ -514,7 +514,7 @@ def test_a_passage_too_many_is_refused_before_the_others_are_read() -> None:
             read_so_far.append(number)
             yield "x" * 2_000_000
 
-    with pytest.raises(returns.BadReturn, match="at most 10,000,000 are read"):
+    with pytest.raises(fields.BadReturn, match="at most 10,000,000 are read"):
         returns.normalise({"answer": "a", "contexts": passages()})
     assert len(read_so_far) == 6
 
@@ -552,9 +552,9 @@ def test_paths_to_texts_name_what_the_setting_can_have_and_no_secrets() -> None:
             raise OSError
 
     value = {"a.b": "dotted", 'quo"te': "text", "items": [{"reply": "yes"}], "object": Reply(), "api_key": "k" * 20}
-    assert returns.text_paths(value) == ["items.0.reply", "object.said"]
-    assert all(returns.at_path(value, path) for path in returns.text_paths(value))
-    assert returns.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"
+    assert fields.text_paths(value) == ["items.0.reply", "object.said"]
+    assert all(fields.at_path(value, path) for path in fields.text_paths(value))
+    assert fields.text_paths({f"key{number}": [{"x": "y"}] for number in range(10_000)})[-1] == "key19.0.x"
 
 
 def test_an_error_with_an_endless_message_is_shown_in_part_and_soon() -> None:
@@ -574,5 +574,5 @@ def test_the_length_that_a_text_claims_is_not_believed() -> None:
         def __len__(self) -> int:
             return 1
 
-    with pytest.raises(returns.BadReturn, match="at most 1,000,000 are read"):
+    with pytest.raises(fields.BadReturn, match="at most 1,000,000 are read"):
         returns.normalise(Short("x" * 1_000_001))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.system.worker import adapters, returns, streams
+from ragstone.system.worker import adapters, fields, returns, streams
 
 
 def function(question: str) -> str:
@@ -164,7 +164,7 @@ def test_every_shape_gives_its_answer_each_time(target: object, loop: asyncio.Ab
 
     asker = adapters.adapt(target, resolve)
     for question in ("a", "b"):
-        value = resolve(streams.finish(resolve(asker.begin(question)), lambda: None, returns.Fields()))
+        value = resolve(streams.finish(resolve(asker.begin(question)), lambda: None, fields.Fields()))
         assert returns.normalise(value)["answer"] == "got " + question
 
 

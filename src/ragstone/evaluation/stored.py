@@ -30,7 +30,7 @@ from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.system.given import Wrapped
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System
-from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.fields import Fields
 
 _ANSWER_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak})
 _CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong})

@@ -111,6 +111,7 @@ class SystemSettings(_Table):
     contexts_field: str | None = None
     context_text_field: str | None = None
     context_id_field: str | None = None
+    steps_field: str | None = None
     price: SystemPrice | None = None
     http: HttpSettings = Field(default_factory=HttpSettings)
     _functions: Mapping[str, str] = PrivateAttr(default_factory=dict)

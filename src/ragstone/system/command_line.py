@@ -25,7 +25,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, ha
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt, Peer, Pool, lost
 from ragstone.system.response import Response, System, SystemFailureKind, beside_question
-from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
 MAX_LINE_BYTES = 10_000_000

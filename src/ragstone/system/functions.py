@@ -18,8 +18,8 @@ from ragstone.system.in_process import in_thread
 from ragstone.system.python_worker import check_function
 from ragstone.system.response import Response, System
 from ragstone.system.worker.adapters import EntrypointError
+from ragstone.system.worker.fields import BadReturn
 from ragstone.system.worker.metric_functions import Functions, grade
-from ragstone.system.worker.returns import BadReturn
 from ragstone.system.worker.wording import summary
 
 MAX_SOURCE_BYTES = 4 * 1024 * 1024

@@ -16,7 +16,8 @@ from time import perf_counter
 import httpx2
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.returns import EXPECTED, BadReturn, Fields, Parts, first, parts_of, text_paths
+from ragstone.system.worker.fields import EXPECTED, BadReturn, Fields, first, text_paths
+from ragstone.system.worker.returns import Parts, parts_of
 from ragstone.system.worker.streams import Pieces, read_piece
 from ragstone.system.worker.wording import shown
 

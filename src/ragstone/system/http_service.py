@@ -21,7 +21,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.request import QUESTION, refusal, refuse_misplaced, request_address, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.worker.returns import BadReturn
+from ragstone.system.worker.fields import BadReturn
 from ragstone.system.worker.wording import shown
 
 if TYPE_CHECKING:

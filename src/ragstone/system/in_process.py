@@ -20,7 +20,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.payload import failed, read
 from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, messages_before
 from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt
-from ragstone.system.worker.returns import BadReturn, Fields
+from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
 

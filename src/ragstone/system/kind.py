@@ -14,7 +14,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System
-from ragstone.system.worker.returns import Fields
+from ragstone.system.worker.fields import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,12 @@ def has_folder(program: str) -> bool:
 
 
 def answer_fields(settings: SystemSettings) -> Fields:
-    """Where the answer and its contexts are, as `settings` say."""
+    """Where the answer, its contexts and its steps are, as `settings` say."""
     return Fields(
         answer=settings.answer_field,
         contexts=settings.contexts_field,
         context_text=settings.context_text_field,
         context_id=settings.context_id_field,
+        steps=settings.steps_field,
         contexts_only=settings.part == RETRIEVAL,
     )

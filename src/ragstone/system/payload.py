@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from ragstone.golden.names import are_names
-from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
-from ragstone.system.worker.returns import (
-    MAX_TOKENS,
-    MAX_TRACE_CHARACTERS,
-    TRACE_NAMES,
-    BadReturn,
-    Fields,
-    normalise,
+from ragstone.system.response import (
+    Context,
+    ModelCall,
+    Response,
+    Retrieval,
+    Step,
+    SystemFailure,
+    SystemFailureKind,
+    TokenUsage,
+    ToolCall,
+    usage_of_steps,
+    with_step_contexts,
 )
+from ragstone.system.worker.fields import MAX_TOKENS, BadReturn, Fields
+from ragstone.system.worker.returns import MAX_TRACE_CHARACTERS, TRACE_NAMES, normalise
+from ragstone.system.worker.steps import MAX_STEPS
 
 MAX_MESSAGE_CHARACTERS = 1_000
 TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(TRACE_NAMES)})$")]
@@ -38,6 +45,40 @@ class WireUsage(_Wire):
     output_tokens: Tokens
 
 
+class WireRetrieval(_Wire):
+    type: Literal["retrieval"]
+    query: str
+    contexts: list[WireContext] = []
+    source: str | None = None
+
+    def step(self) -> Step:
+        return Retrieval(self.query, _contexts(self.contexts), self.source)
+
+
+class WireToolCall(_Wire):
+    type: Literal["tool"]
+    name: str
+    arguments: dict[str, JsonValue] = {}
+    result: str | None = None
+    error: str | None = None
+
+    def step(self) -> Step:
+        return ToolCall(self.name, self.arguments, self.result, self.error)
+
+
+class WireModelCall(_Wire):
+    type: Literal["model"]
+    model: str
+    usage: WireUsage | None = None
+    latency_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    def step(self) -> Step:
+        return ModelCall(self.model, _usage(self.usage), self.latency_s)
+
+
+WireStep = Annotated[WireRetrieval | WireToolCall | WireModelCall, Field(discriminator="type")]
+
+
 class Payload(_Wire):
     """An answer as returned by `normalise`."""
 
@@ -45,6 +86,7 @@ class Payload(_Wire):
     contexts: list[WireContext] = []
     contexts_returned: bool = True
     usage: WireUsage | None = None
+    steps: Annotated[list[WireStep], Field(max_length=MAX_STEPS)] = []
     trace: dict[TraceName, TraceText] = {}
 
 
@@ -79,22 +121,32 @@ class Greeting(_Wire):
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
-    """The Response for a valid payload. Contexts that are plainly names of documents are their ids, without a text."""
-    contexts = [Context(context.text, context.id, context.score) for context in payload.contexts]
-    without_other_ids = all(context.id in (None, context.text) for context in contexts)
-    if without_other_ids and are_names(context.text for context in contexts):
-        contexts = [Context("", context.text.strip(), context.score) for context in contexts]
-    usage = payload.usage
+    """The Response for a valid payload, with the contexts and tokens of its steps."""
+    steps = tuple(step.step() for step in payload.steps)
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
-        contexts=tuple(contexts),
+        contexts=with_step_contexts(_contexts(payload.contexts), steps),
         contexts_returned=payload.contexts_returned,
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,
-        usage=None if usage is None else TokenUsage(usage.input_tokens, usage.output_tokens),
+        usage=_usage(payload.usage) or usage_of_steps(steps),
+        steps=steps,
     )
+
+
+def _contexts(wire: list[WireContext]) -> tuple[Context, ...]:
+    """Contexts that are plainly names of documents are their ids, without a text."""
+    contexts = tuple(Context(context.text, context.id, context.score) for context in wire)
+    without_other_ids = all(context.id in (None, context.text) for context in contexts)
+    if without_other_ids and are_names(context.text for context in contexts):
+        return tuple(Context("", context.text.strip(), context.score) for context in contexts)
+    return contexts
+
+
+def _usage(wire: WireUsage | None) -> TokenUsage | None:
+    return None if wire is None else TokenUsage(wire.input_tokens, wire.output_tokens)
 
 
 def failed(

@@ -23,9 +23,9 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, ha
 from ragstone.system.payload import Greeting, WireFailure, WorkerMessage, answered, failed
 from ragstone.system.pool import Attempt, Pool, lost
 from ragstone.system.response import System, SystemFailureKind, beside_question
+from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.protocol import FRAME_DIGITS, frame, rss_bytes
-from ragstone.system.worker.returns import MAX_CHARACTERS
 from ragstone.system.worker.wording import SOURCE_NAME
 
 # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.

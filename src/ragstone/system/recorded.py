@@ -26,7 +26,7 @@ from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_tab
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.worker.returns import Fields, number
+from ragstone.system.worker.fields import Fields, number
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 """Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""

@@ -14,7 +14,7 @@ from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.response import GENERATION, messages_before
-from ragstone.system.worker.returns import at_path
+from ragstone.system.worker.fields import at_path
 
 _PLACES = ("question_field", "history_field", "given_contexts_field", "id_field")
 _LIST = 'body = { messages = [{ role = "user", content = "" }] }'

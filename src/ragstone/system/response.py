@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,6 +60,36 @@ class ModelCall:
 
 
 Step = Retrieval | ToolCall | ModelCall
+
+TOOL_ID = "tool:"
+"""How the id of a context begins that is the result of a tool."""
+
+
+def with_step_contexts(contexts: Sequence[Context], steps: Sequence[Step]) -> tuple[Context, ...]:
+    """`contexts`, then what the retrievals of `steps` found besides, then what the tools returned; each text once."""
+    retrieved = [context for step in steps if isinstance(step, Retrieval) for context in step.contexts]
+    returned = [
+        Context(step.result, f"{TOOL_ID}{step.name}")
+        for step in steps
+        if isinstance(step, ToolCall) and step.result and step.error is None
+    ]
+    merged = list(contexts)
+    texts = {context.text for context in contexts}
+    ids = {context.id for context in contexts}
+    for context in (*retrieved, *returned):
+        if (context.text not in texts) if context.text else (context.id not in ids):
+            merged.append(context)
+            texts.add(context.text)
+            ids.add(context.id)
+    return tuple(merged)
+
+
+def usage_of_steps(steps: Sequence[Step]) -> TokenUsage | None:
+    """The tokens of all model calls in `steps`; None if none names them."""
+    usages = [step.usage for step in steps if isinstance(step, ModelCall) and step.usage is not None]
+    if not usages:
+        return None
+    return TokenUsage(sum(usage.input_tokens for usage in usages), sum(usage.output_tokens for usage in usages))
 
 
 @dataclass(frozen=True, slots=True)

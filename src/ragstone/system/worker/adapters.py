@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.returns import get
+from ragstone.system.worker.fields import get
 from ragstone.system.worker.wording import shown
 
 METHODS = ("answer", "ask", "query", "invoke", "chat")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragstone.system.worker.adapters import EntrypointError, Parameters, did_you_mean, is_coroutine_function
-from ragstone.system.worker.returns import BadReturn, number
+from ragstone.system.worker.fields import BadReturn, number
 from ragstone.system.worker.wording import shown
 
 ARGUMENTS = ("question", "answer", "contexts", "context_ids", "reference", "tags", "id")

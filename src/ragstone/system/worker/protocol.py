@@ -16,8 +16,9 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt, load, refuse_modules_from
+from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.metric_functions import Functions, grade
-from ragstone.system.worker.returns import BadReturn, Fields, normalise
+from ragstone.system.worker.returns import normalise
 from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
 

@@ -9,21 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.returns import (
-    EXPECTED,
-    MAX_ANSWER_CHARACTERS,
-    MAX_CONTEXTS,
-    BadReturn,
-    Fields,
-    Parts,
-    at_path,
-    first,
-    get,
-    is_pair,
-    is_stream,
-    message_text,
-    parts_of,
-)
+from ragstone.system.worker.contexts import MAX_CONTEXTS
+from ragstone.system.worker.fields import EXPECTED, BadReturn, Fields, at_path, first, get, message_text
+from ragstone.system.worker.returns import MAX_ANSWER_CHARACTERS, Parts, is_pair, is_stream, parts_of
+from ragstone.system.worker.steps import joined_steps
 from ragstone.system.worker.wording import shown
 
 
@@ -80,9 +69,12 @@ class Pieces:
         return False
 
     def add_parts(self, text: str | None, parts: Mapping[str, Any]) -> None:
-        """Add what `read_piece` read."""
+        """Add what `read_piece` read. Steps are those of all pieces; of any other part, the last one counts."""
         self._count += 1
+        steps = joined_steps(self._parts.get("steps"), parts.get("steps"))
         self._parts.update(parts)
+        if steps is not None:
+            self._parts["steps"] = steps
         if not text:
             return
         if not self._texts:

@@ -18,7 +18,8 @@ from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.sample import Message
 from ragstone.history.lines import Time
 from ragstone.judge.offline.statements import answer_abstains
-from ragstone.system.worker.returns import MAX_CONTEXTS, at_path
+from ragstone.system.worker.contexts import MAX_CONTEXTS
+from ragstone.system.worker.fields import at_path
 
 BAD_FIELD = "lines whose {} can't be read"
 EMPTY = "lines with neither question, answer, error nor feedback"

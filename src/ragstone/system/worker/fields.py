@@ -1,0 +1,197 @@
+"""Where the parts of a returned value are: named fields, dotted paths, and what is said of a value without them.
+
+Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ragstone.golden.aliases import SYSTEM_NAMES
+from ragstone.system.worker.wording import holds_secret
+
+_ANSWERS = "|".join(SYSTEM_NAMES["answer"][:5])
+_CONTEXTS = "|".join(SYSTEM_NAMES["contexts"][:7])
+_ITEMS = "text|page_content|content|node"
+EXPECTED = (
+    f"Expected a string, or a mapping or object with the answer under {_ANSWERS} and, optionally, contexts under "
+    f"{_CONTEXTS} (strings, or mappings or objects with {_ITEMS})."
+)
+EXPECTED_CONTEXTS = (
+    f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_ITEMS}; or a '
+    f"mapping or object with such a list under {_CONTEXTS}."
+)
+
+
+class BadReturn(Exception):  # noqa: N818
+    """The system under test returned something that can't be read as an answer. `detail` is a traceback, if any."""
+
+    detail: str | None = None
+
+
+class Fields(NamedTuple):
+    """Dotted paths to the answer, its contexts and steps in the returned value; None to use the names of SYSTEM_NAMES.
+
+    `contexts_only`: the system only retrieves, so what it returns are contexts, and no answer is read.
+    """
+
+    answer: str | None = None
+    contexts: str | None = None
+    context_text: str | None = None
+    context_id: str | None = None
+    steps: str | None = None
+    contexts_only: bool = False
+
+    def paths(self) -> list[str]:
+        """The paths that are set."""
+        return [path for path in self if isinstance(path, str)]
+
+
+MAX_TOKENS = 2**53 - 1
+ABSENT = object()
+"""What there is at a path that leads nowhere."""
+_PLAIN_NAME = re.compile(r"[\w -]{1,100}")
+_REPLY = re.compile(r"(?i)(answer|reply|response|message|content|text|completion|generation|output|delta|token)[^.]*$")
+_NO_REPLY = re.compile(r"(^|[._])(id|type|event|role|object|model|status)$|Id$")
+"""Names of texts that are never an answer."""
+_MAX_DEPTH = 4
+_MAX_NAMES = 20
+_MAX_TEXTS = 200
+
+
+def first(holder: object, names: Iterable[str]) -> Any:
+    """The first of the fields `names` that `holder` has; None if it has none of them."""
+    for name in names:
+        value = get(holder, name)
+        if value is not None and not inspect.ismethod(value):
+            return value
+    return None
+
+
+def get(holder: object, name: str) -> Any:
+    """The field of a mapping or the attribute of an object; None if absent or if the property raises."""
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    plain = holder is None or isinstance(holder, (str, int, float, bytes, list, tuple, set, frozenset))
+    if plain and not hasattr(type(holder), "_fields"):  # as named tuples have
+        return None
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # a user's property that raises counts as missing
+        return None
+
+
+def message_text(value: object) -> str | None:
+    """The text of a string or of a chat message (its `content`: a string, or a list of blocks)."""
+    if isinstance(value, str):
+        return value
+    content = get(value, "content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    blocks = [block if isinstance(block, str) else get(block, "text") for block in content]
+    texts = [block for block in blocks if isinstance(block, str)]
+    return "".join(texts) if texts else None
+
+
+def token_usage(usage: object) -> dict[str, int] | None:
+    """The token counts in `usage`, by any of their names; None without both."""
+    counts = {}
+    for name in ("input_tokens", "output_tokens"):
+        count = first(usage, SYSTEM_NAMES[name])
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_TOKENS:
+            return None
+        counts[name] = int(str(count))
+    return counts
+
+
+def number(value: object) -> float | None:
+    """A finite number as float; None for anything else, text and truth values too."""
+    if value is None or isinstance(value, (bool, str, bytes)):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def at_path(value: object, path: str, absent: object = None) -> Any:
+    """The value at a dotted path, `absent` if there is none.
+
+    A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``,
+    or ``hits[].source.text``.
+    """
+    if isinstance(value, Mapping) and path in value:  # a key that contains dots, or the last one
+        return value[path]
+    if "[" in path:
+        path = re.sub(r"\[(\d*)\]", lambda match: f".{match[1] or '*'}", path).lstrip(".")
+    name, _, tail = path.partition(".")
+    if isinstance(value, (list, tuple)) and name == "*":
+        return [at_path(item, tail) if tail else item for item in value]
+    child = _child(value, name)
+    if child is ABSENT:
+        return absent
+    return at_path(child, tail, absent) if tail else child
+
+
+def _child(value: object, name: str) -> object:
+    """The value under one part of a path, ABSENT if there is none."""
+    if isinstance(value, Mapping):
+        return value.get(name, ABSENT)
+    if isinstance(value, (list, tuple)) and name.isdecimal():
+        items = value[int(name) :]
+        return items[0] if items else ABSENT
+    child = None if name.startswith("_") else get(value, name)
+    return ABSENT if child is None or inspect.ismethod(child) else child
+
+
+def named_texts(value: object) -> str:
+    """A sentence that names the setting for an answer in `value` without a known name; "" if there is no text in it."""
+    paths = text_paths(value)[:4]
+    if not paths:
+        return ""
+    beside = f" (there is text at {str(paths[1:])[1:-1]} too)" if len(paths) > 1 else ""
+    return f"If its answer is at '{paths[0]}', set answer_field = \"{paths[0]}\" under [system]{beside}. "
+
+
+def text_paths(value: object) -> list[str]:
+    """Paths to the texts in `value` that `answer_field` can have, the likeliest answer first."""
+    lengths = {}
+    for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
+        unlikely = _NO_REPLY.search(path) or holds_secret(f"{path}={text[:200]}")
+        if not unlikely and isinstance(at_path(value, path), str):
+            lengths[path] = len(text)
+    return sorted(lengths, key=lambda path: (_REPLY.search(path) is None, path.count("."), -lengths[path]))
+
+
+def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Paths to texts in `value`, and the texts; of a list, the first element's."""
+    if isinstance(value, str):
+        if path and value.strip():
+            yield path, value
+        return
+    if depth == 0:
+        return
+    for name, item in _fields_of(value).items():
+        yield from _texts_in(item, f"{path}.{name}".lstrip("."), depth - 1)
+
+
+def _fields_of(value: object) -> dict[Any, Any]:
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value[:1]))
+    if isinstance(value, Mapping):
+        names: Iterable[Any] = value
+    else:
+        names = get(value, "__dict__") or getattr(type(value), "__dataclass_fields__", None) or ()
+    return {
+        name: get(value, name)
+        for name in islice(names, _MAX_NAMES)
+        if isinstance(name, str) and _PLAIN_NAME.fullmatch(name)
+    }

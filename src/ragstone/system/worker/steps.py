@@ -1,0 +1,269 @@
+"""The steps of an answer: retrievals, tool calls and model calls, in the shapes that systems and frameworks return.
+
+Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ragstone.golden.aliases import SYSTEM_NAMES
+from ragstone.system.worker.contexts import MAX_CONTEXTS, read_contexts, refuse_long, with_ids
+from ragstone.system.worker.fields import BadReturn, Fields, first, get, message_text, number, token_usage
+from ragstone.system.worker.wording import clean, shown, summary
+
+MAX_STEPS = 1_000
+MAX_NAME_CHARACTERS = 200
+MAX_QUERY_CHARACTERS = 10_000
+MAX_ARGUMENT_CHARACTERS = 100_000
+MAX_RESULT_CHARACTERS = 1_000_000
+MAX_ARGUMENT_DEPTH = 32
+MAX_ERROR_CHARACTERS = 2_000
+
+EXPECTED_STEPS = (
+    'Expected a list of retrievals ("query", "contexts", "source"), tool calls ("tool", "arguments", "result" or '
+    '"error") and model calls ("model", "usage", "latency_s"). If these are no steps, set steps_field under [system] '
+    'to where the steps are, or to "" for none.'
+)
+
+
+def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
+    """The steps in `value` in plain JSON types, in order, each with its `type`: retrieval, tool or model.
+
+    Raises BadReturn with the number of the step that can't be read, from 1. An iterator is read no further than that.
+    """
+    value = _opened_json(value)
+    if isinstance(value, (str, bytes, Mapping, set, frozenset)) or not isinstance(value, Iterable):
+        raise BadReturn(f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}")
+    steps: list[dict[str, Any]] = []
+    characters = contexts = 0
+    for place, item in enumerate(value, start=1):
+        if place > MAX_STEPS:
+            raise _too_many()
+        try:
+            step = _step(item, fields)
+        except BadReturn as error:
+            raise BadReturn(f"Step {place}: {error}") from None
+        if step is None:
+            raise BadReturn(
+                f"Step {place} is {shown(item)}, which is no retrieval, tool call or model call. {EXPECTED_STEPS}"
+            )
+        steps.append(step)
+        contexts += len(step.get("contexts", ()))
+        if contexts > MAX_CONTEXTS:
+            raise BadReturn(f"The steps have more than {MAX_CONTEXTS:,} contexts.")
+        characters += len(json.dumps(step, ensure_ascii=False))
+        refuse_long(characters)
+    return steps
+
+
+def joined_steps(earlier: object, later: object) -> object:
+    """The steps of a stream so far, with those of its next piece. Raises BadReturn if these are too many."""
+    if earlier is None or later is None:
+        return earlier if later is None else later
+    if not isinstance(earlier, list) or not isinstance(later, list):
+        return later
+    if len(earlier) + len(later) > MAX_STEPS:
+        raise _too_many()
+    return earlier + later
+
+
+def _step(item: Any, fields: Fields) -> dict[str, Any] | None:
+    """One step; None if `item` is none. Raises BadReturn."""
+    if isinstance(item, (list, tuple)) and len(item) == 2 and get(item[0], "tool") is not None:
+        return _tool_call(item[0], item[1])  # an agent's action in LangChain, and what was observed
+    kind = _kind(item)
+    if kind == "retrieval":
+        return _retrieval(item, fields)
+    if kind == "tool":
+        return _tool_call(item)
+    if kind == "model":
+        return _model_call(item)
+    return None
+
+
+def _kind(item: object) -> str | None:
+    """The kind of a step by its type, or else by its fields."""
+    word = get(item, "type")
+    word = word.lower() if isinstance(word, str) else None
+    for kind in ("retrieval", "tool", "model"):
+        if word in SYSTEM_NAMES[f"{kind}_types"]:
+            return kind
+    if first(item, SYSTEM_NAMES["contexts"]) is not None:
+        return "retrieval"
+    if first(item, ("tool", "tool_name")) is not None:
+        return "tool"
+    if get(item, "query") is not None:
+        return "retrieval"
+    if word is None and get(item, "name") is not None:
+        return "tool"
+    if first(item, ("model", "model_name", "usage", "latency_s")) is not None:
+        return "model"
+    return None
+
+
+def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
+    contexts = read_contexts(first(item, SYSTEM_NAMES["step_contexts"]), fields)
+    return {
+        "type": "retrieval",
+        "query": _text(first(item, SYSTEM_NAMES["step_query"]), "query", MAX_QUERY_CHARACTERS) or "",
+        "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
+        "source": _text(first(item, SYSTEM_NAMES["step_source"]), "source", MAX_NAME_CHARACTERS),
+    }
+
+
+def _tool_call(item: Any, observation: object = None) -> dict[str, Any]:
+    call = item if first(item, SYSTEM_NAMES["tool_name"]) is not None else get(item, "function")
+    name = _text(first(call, SYSTEM_NAMES["tool_name"]), "name", MAX_NAME_CHARACTERS)
+    if not name:
+        raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
+    result = first(item, SYSTEM_NAMES["tool_result"]) if observation is None else observation
+    return {
+        "type": "tool",
+        "name": name,
+        "arguments": _arguments(first(call, SYSTEM_NAMES["arguments"])),
+        "result": _text(result, "result", MAX_RESULT_CHARACTERS),
+        "error": _error(first(item, ("error", "is_error"))),
+    }
+
+
+def _model_call(item: object) -> dict[str, Any]:
+    latency_s = number(first(item, ("latency_s", "duration_s")))
+    return {
+        "type": "model",
+        "model": _text(first(item, SYSTEM_NAMES["model_name"]), "model", MAX_NAME_CHARACTERS) or "",
+        "usage": token_usage(first(item, SYSTEM_NAMES["usage"])) or token_usage(item),
+        "latency_s": latency_s if latency_s is not None and latency_s >= 0 else None,
+    }
+
+
+def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
+    """The steps in the messages of a chat since its last question, as `read_steps` reads them.
+
+    A tool's artifact is what it retrieved: LangChain's retriever tools keep their documents there.
+    """
+    steps: list[dict[str, Any]] = []
+    calls: dict[object, dict[str, Any]] = {}
+    for message in messages:
+        role = get(message, "type") or get(message, "role")
+        if role in ("human", "user"):
+            steps, calls = [], {}
+        elif role == "tool":
+            call = calls.get(get(message, "tool_call_id"))
+            if call is None:
+                call = {"type": "tool", "name": get(message, "name") or "tool", "arguments": None}
+                steps.append(call)
+            artifact = get(message, "artifact")
+            if artifact:
+                query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
+                steps.append({"type": "retrieval", "query": query, "contexts": artifact, "source": call["name"]})
+            else:
+                failed = get(message, "status") == "error"
+                call["error" if failed else "result"] = message
+        else:
+            usage = get(message, "usage_metadata")
+            if usage is not None:
+                model = first(get(message, "response_metadata"), SYSTEM_NAMES["model_name"])
+                steps.append({"type": "model", "model": model, "usage": usage})
+            for item in get(message, "tool_calls") or ():
+                function = get(item, "function") or item
+                if get(function, "name") is not None:
+                    arguments = first(function, SYSTEM_NAMES["arguments"])
+                    call = {"type": "tool", "name": get(function, "name"), "arguments": arguments}
+                    calls[get(item, "id")] = call
+                    steps.append(call)
+    return steps
+
+
+# --- values of any shape -----------------------------------------------------------------------------------------
+
+
+def _text(value: object, name: str, limit: int) -> str | None:
+    """`value` as text: itself, that of a message, or else its JSON. Raises BadReturn if it is longer than `limit`."""
+    if value is None:
+        return None
+    text = message_text(value)
+    text = json.dumps(_plain(value, name, limit), ensure_ascii=False) if text is None else clean(text)
+    if len(text) > limit:
+        raise _too_long(name, limit)
+    return text
+
+
+def _error(value: object) -> str | None:
+    if value is None or value is False or value == "":
+        return None
+    if value is True:
+        return "failed"
+    text = str(value) if isinstance(value, BaseException) else _text(value, "error", MAX_RESULT_CHARACTERS)
+    return clean(text or "failed")[:MAX_ERROR_CHARACTERS]
+
+
+def _arguments(value: object) -> dict[str, Any]:
+    """Arguments as an object of JSON; those that are no object are the argument ``input``."""
+    value = _opened_json(value)
+    if value is None or value == "":
+        return {}
+    plain = _plain(value, "arguments", MAX_ARGUMENT_CHARACTERS)
+    return plain if isinstance(plain, dict) else {"input": plain}
+
+
+def _opened_json(value: object) -> object:
+    """The list or object that a text is as JSON; anything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _plain(value: object, name: str, limit: int) -> Any:
+    """`value` in plain JSON types. Raises BadReturn if its JSON is longer than `limit`, or deeply nested."""
+    pieces: list[str] = []
+    size = 0
+    try:
+        for piece in json.JSONEncoder(ensure_ascii=False, default=_plain_object).iterencode(value):
+            size += len(piece)
+            if size > limit:
+                raise _too_long(name, limit)
+            pieces.append(piece)
+        plain = json.loads(clean("".join(pieces)), parse_constant=str)
+    except RecursionError:
+        raise _too_deep(name) from None
+    except (TypeError, ValueError) as error:
+        raise BadReturn(f"{name} that can't be written as JSON ({summary(error)}).") from None
+    if _is_deep(plain, MAX_ARGUMENT_DEPTH):
+        raise _too_deep(name)
+    return plain
+
+
+def _plain_object(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(type(value), "__dataclass_fields__") or hasattr(type(value), "model_fields"):
+        return vars(value)
+    return str(value)
+
+
+def _is_deep(value: object, depth: int) -> bool:
+    """Whether lists and objects are nested more than `depth` levels."""
+    items: Iterable[object] = ()
+    if isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, list):
+        items = value
+    return depth < 0 or any(_is_deep(item, depth - 1) for item in items)
+
+
+def _too_many() -> BadReturn:
+    return BadReturn(f"More than {MAX_STEPS:,} steps were returned for one question.")
+
+
+def _too_long(name: str, limit: int) -> BadReturn:
+    return BadReturn(f"more than {limit:,} characters in its {name}.")
+
+
+def _too_deep(name: str) -> BadReturn:
+    return BadReturn(f"{name} that are nested more than {MAX_ARGUMENT_DEPTH} levels.")

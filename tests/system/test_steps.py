@@ -1,0 +1,272 @@
+"""Steps of an answer: every shape that is read, what is kept of them, and a refusal with its place of the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ragstone.system.payload import read
+from ragstone.system.response import Context, ModelCall, Response, Retrieval, TokenUsage, ToolCall
+from ragstone.system.worker import streams
+from ragstone.system.worker.fields import BadReturn, Fields
+from tests.system.service import Server, failure
+
+SEARCH = {"type": "retrieval", "query": "returns", "contexts": ["Returns take 30 days."], "source": "docs"}
+LOOKUP = {"type": "tool", "name": "lookup_order", "arguments": {"order_id": 7}, "result": "Shipped on 3 May."}
+MODEL = {
+    "type": "model",
+    "model": "gpt-5",
+    "usage": {"input_tokens": 800, "output_tokens": 12},
+    "latency_s": 1.2,
+}
+READ = (
+    Retrieval("returns", (Context("Returns take 30 days."),), "docs"),
+    ToolCall("lookup_order", {"order_id": 7}, "Shipped on 3 May."),
+    ModelCall("gpt-5", TokenUsage(800, 12), 1.2),
+)
+
+
+def response_to(steps: object, **parts: object) -> Response:
+    return read("a", {"answer": "30 days.", "steps": steps, **parts}, None)
+
+
+def steps_of(steps: object) -> tuple[object, ...]:
+    response = response_to(steps)
+    assert response.failure is None, response.failure
+    return response.steps
+
+
+def refusal(steps: object) -> str:
+    return failure(response_to(steps)).message
+
+
+def test_steps_are_read_in_their_order() -> None:
+    assert steps_of([SEARCH, LOOKUP, MODEL]) == READ
+    assert steps_of(step for step in (MODEL, SEARCH)) == (READ[2], READ[0])
+    assert steps_of(json.dumps([SEARCH, LOOKUP, MODEL])) == READ
+
+
+def test_a_step_without_a_type_is_known_by_its_fields() -> None:
+    steps = [{name: value for name, value in step.items() if name != "type"} for step in (SEARCH, LOOKUP, MODEL)]
+    assert steps_of(steps) == READ
+    assert steps_of([SimpleNamespace(**step) for step in steps]) == READ
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"tool": "lookup_order", "args": {"order_id": 7}, "output": "Shipped on 3 May."},
+        {"name": "lookup_order", "input_parameters": {"order_id": 7}, "output": "Shipped on 3 May."},
+        {"name": "lookup_order", "arguments": '{"order_id": 7}', "result": "Shipped on 3 May."},
+        {
+            "type": "function",
+            "function": {"name": "lookup_order", "arguments": '{"order_id": 7}'},
+            "result": "Shipped on 3 May.",
+        },
+        {
+            "type": "tool_use",
+            "name": "lookup_order",
+            "input": MappingProxyType({"order_id": 7}),
+            "content": "Shipped on 3 May.",
+        },
+        (SimpleNamespace(tool="lookup_order", tool_input={"order_id": 7}, log="…"), "Shipped on 3 May."),
+    ],
+)
+def test_a_tool_call_may_have_the_names_of_other_tools(call: object) -> None:
+    assert steps_of([call]) == (READ[1],)
+
+
+def test_arguments_and_results_are_plain_json() -> None:
+    @dataclass
+    class Order:
+        order_id: int
+
+    calls = [
+        {"tool": "a", "arguments": Order(7), "result": {"status": "shipped", "days": [1, 2]}},
+        {"tool": "b", "arguments": "the red one", "result": 4.5},
+        {"tool": "c", "arguments": {"when": Order, "text": "\ud800"}},
+    ]
+    first, second, third = steps_of(calls)
+    assert first == ToolCall("a", {"order_id": 7}, '{"status": "shipped", "days": [1, 2]}')
+    assert second == ToolCall("b", {"input": "the red one"}, "4.5")
+    assert isinstance(third, ToolCall)
+    assert third.arguments["text"] == "\ufffd"
+
+
+def test_errors_of_tools_are_kept() -> None:
+    calls = [
+        {"tool": "a", "error": ValueError("no such order")},
+        {"tool": "b", "is_error": True},
+        {"tool": "c", "error": ""},
+    ]
+    assert [getattr(step, "error", "") for step in steps_of(calls)] == ["no such order", "failed", None]
+
+
+def test_what_steps_found_is_among_the_contexts_once() -> None:
+    other = {**SEARCH, "contexts": [{"id": "x", "text": "Gift cards expire."}, "Returns take 30 days."]}
+    failed = {"tool": "refund", "error": "no permission", "result": "Denied."}
+    response = response_to([SEARCH, other, LOOKUP, LOOKUP, failed], contexts=["Returns take 30 days."])
+    assert response.contexts == (
+        Context("Returns take 30 days."),
+        Context("Gift cards expire.", "x"),
+        Context("Shipped on 3 May.", "tool:lookup_order"),
+    )
+
+
+def test_ids_of_documents_in_a_step_are_ids_beside_results_of_tools() -> None:
+    response = response_to([{"query": "returns", "contexts": ["docs/returns.md", "docs/gifts.md"]}, LOOKUP])
+    assert [context.id for context in response.contexts] == ["docs/returns.md", "docs/gifts.md", "tool:lookup_order"]
+    assert [context.text for context in response.contexts] == ["", "", "Shipped on 3 May."]
+
+
+@pytest.mark.parametrize(
+    ("steps", "returned"),
+    [([SEARCH], True), ([LOOKUP], True), ([{"query": "x", "contexts": []}], True), ([MODEL], False), ([], False)],
+)
+def test_a_step_that_could_find_something_counts_as_contexts(steps: list[Any], returned: bool) -> None:
+    assert response_to(steps).contexts_returned is returned
+
+
+def test_tokens_of_model_calls_count_unless_the_answer_names_its_own() -> None:
+    assert response_to([MODEL, MODEL]).usage == TokenUsage(1600, 24)
+    assert response_to([MODEL], usage={"input_tokens": 5, "output_tokens": 6}).usage == TokenUsage(5, 6)
+    assert response_to([SEARCH]).usage is None
+
+
+def test_the_messages_of_a_graph_are_steps() -> None:
+    def message(kind: str, content: str, **fields: object) -> SimpleNamespace:
+        return SimpleNamespace(type=kind, content=content, **fields)
+
+    def calls(*items: dict[str, Any]) -> SimpleNamespace:
+        usage = {"input_tokens": 9, "output_tokens": 1}
+        return message("ai", "", tool_calls=list(items), usage_metadata=usage, response_metadata={"model_name": "m"})
+
+    documents = [SimpleNamespace(page_content="Returns take 30 days.", metadata={"source": "returns.md"})]
+    messages = [
+        message("human", "an earlier question"),
+        calls({"name": "old", "args": {}, "id": "0"}),
+        message("tool", "old", tool_call_id="0"),
+        message("human", "And order 7?"),
+        calls(
+            {"name": "search", "args": {"query": "returns"}, "id": "1"}, {"name": "order", "args": {"id": 7}, "id": "2"}
+        ),
+        message("tool", "boom", tool_call_id="2", status="error"),
+        message("tool", "Returns take 30 days.", tool_call_id="1", artifact=documents),
+        message("ai", "30 days."),
+    ]
+    response = read("a", {"messages": messages}, None)
+    assert response.answer == "30 days."
+    assert response.steps == (
+        ModelCall("m", TokenUsage(9, 1)),
+        ToolCall("search", {"query": "returns"}),
+        ToolCall("order", {"id": 7}, error="boom"),
+        Retrieval("returns", (Context("Returns take 30 days.", "returns.md"),), "search"),
+    )
+
+
+def test_a_path_leads_to_steps_and_an_empty_one_to_none() -> None:
+    reply = {"answer": "yes", "steps": 3, "meta": {"trace": [LOOKUP]}}
+    assert read("a", reply, None, fields=Fields(steps="meta.trace")).steps == (READ[1],)
+    assert read("a", reply, None, fields=Fields(steps="")).steps == ()
+    assert "The steps are 3 (int)" in failure(read("a", reply, None)).message
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ({"a": 1}, "which is not a list"),
+        ({"a", "b"}, "which is not a list"),
+        ([SEARCH, "thinking"], "Step 2 is 'thinking' (str), which is no retrieval, tool call or model call."),
+        ([{"type": "guard"}], "Step 1 is"),
+        ([LOOKUP, {"type": "tool"}], "Step 2: "),
+        ([{**SEARCH, "contexts": [5]}], "Step 1: Context 1 is 5 (int)"),
+        ([{**SEARCH, "query": "x" * 10_001}], "Step 1: more than 10,000 characters in its query."),
+        ([{**LOOKUP, "name": "x" * 201}], "Step 1: more than 200 characters in its name."),
+        ([{**LOOKUP, "arguments": {"a": "x" * 100_000}}], "Step 1: more than 100,000 characters in its arguments."),
+        ([{**LOOKUP, "arguments": {("a", "b"): 1}}], "Step 1: arguments that can't be written as JSON"),
+        ([{**LOOKUP, "result": "x" * 1_000_001}], "Step 1: more than 1,000,000 characters in its result."),
+        ([{**SEARCH, "contexts": ["x"] * 6_000}] * 2, "more than 10,000 contexts"),
+    ],
+)
+def test_a_bad_step_is_refused_with_its_place(steps: object, message: str) -> None:
+    assert message in refusal(steps)
+
+
+def test_deep_arguments_and_those_in_themselves_are_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    circle: list[Any] = []
+    circle.append(circle)
+    wide: list[Any] = []
+    for _ in range(50):
+        wide = [wide] * 10
+    assert "nested more than 32 levels" in refusal([{**LOOKUP, "arguments": deep}])
+    assert "Circular reference" in refusal([{**LOOKUP, "arguments": circle}])
+    assert "more than 100,000 characters" in refusal([{**LOOKUP, "arguments": wide}])
+
+
+def test_a_million_steps_are_read_no_further_than_the_limit() -> None:
+    made = []
+
+    def many() -> Iterator[object]:
+        for number in range(1_000_000):
+            made.append(number)
+            yield LOOKUP
+
+    assert refusal(many()) == "More than 1,000 steps were returned for one question."
+    assert len(made) == 1_001
+
+
+def test_a_property_that_raises_is_absent() -> None:
+    class Step:
+        tool = "lookup"
+
+        @property
+        def result(self) -> str:
+            raise RuntimeError("gone")
+
+    assert steps_of([Step()]) == (ToolCall("lookup"),)
+
+
+def test_an_iterator_of_steps_that_raises_is_no_answer() -> None:
+    def broken() -> Iterator[object]:
+        yield LOOKUP
+        raise RuntimeError("lost the trace")
+
+    assert "RuntimeError: lost the trace" in refusal(broken())
+
+
+def test_steps_come_in_any_pieces_of_a_stream() -> None:
+    pieces = [{"steps": [SEARCH]}, "30 ", {"steps": [LOOKUP]}, "days."]
+    value = streams.finish(iter(pieces), lambda: None, Fields())
+    response = read("a", value, None)
+    assert (response.answer, response.steps) == ("30 days.", READ[:2])
+    endless = iter(lambda: {"steps": [LOOKUP]}, None)
+    with pytest.raises(BadReturn, match="More than 1,000 steps"):
+        streams.finish(endless, lambda: None, Fields())
+
+
+def test_a_worker_returns_steps(room: Any) -> None:
+    room.app(f"def answer(question):\n    return {{'answer': 'x', 'steps': [{SEARCH!r}, {LOOKUP!r}, {MODEL!r}]}}\n")
+    (response,) = room.ask("python:app:answer", "q")
+    assert response.steps == READ
+
+
+def test_a_service_returns_steps(room: Any, server: Server, no_proxy: None) -> None:
+    reply = {"answer": "x", "meta": {"did": [SEARCH, LOOKUP, MODEL]}}
+    server.reply = lambda path, body: (200, {}, json.dumps(reply).encode())
+    (response,) = room.ask(server.url, "q", steps_field="meta.did")
+    assert response.steps == READ
+
+
+def test_recorded_answers_have_steps(room: Any) -> None:
+    record = {"id": "s0", "answer": "x", "tools_called": [LOOKUP]}
+    room.write("outputs.jsonl", json.dumps(record) + "\n")
+    (response,) = room.ask("file:outputs.jsonl", "q")
+    assert response.steps == (READ[1],)
