@@ -173,6 +173,7 @@ EXAMPLES: Mapping[str, Example] = {
                     "method": "POST",
                     "id_field": "ref",
                     "history_field": "turns",
+                    "session_field": "talk",
                     "given_contexts_field": "passages",
                     "headers": {"X-Path": "${PATH}"},
                     "body": {"top_k": 3},

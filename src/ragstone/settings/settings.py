@@ -86,6 +86,7 @@ class HttpSettings(_Table):
     question_field: str = "question"
     id_field: str = "id"
     history_field: str = "history"
+    session_field: str = "session_id"
     given_contexts_field: str = "contexts"
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)

@@ -31,8 +31,8 @@ from ragstone.system.worker.wording import shown
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _PIECE = 1 << 16
-QUESTION, SAMPLE_ID, HISTORY, CONTEXTS = "{question}", "{id}", "{history}", "{contexts}"
-_PLACEHOLDER = re.compile(r"\{(?:question|id|history|contexts)\}")
+QUESTION, SAMPLE_ID, HISTORY, SESSION, CONTEXTS = "{question}", "{id}", "{history}", "{session}", "{contexts}"
+_PLACEHOLDER = re.compile(r"\{(?:question|id|history|session|contexts)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
@@ -147,7 +147,7 @@ class OneShotPeer:
         self._settings = settings
         self._context = context
         words = " ".join(argv)
-        self.accepts = frozenset(name for name in ("history", "contexts") if f"{{{name}}}" in words)
+        self.accepts = frozenset(name for name in ("history", "session", "contexts") if f"{{{name}}}" in words)
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -194,6 +194,7 @@ class OneShotPeer:
             QUESTION: sample.question,
             SAMPLE_ID: sample.id,
             HISTORY: json.dumps(beside.get("history", [])),
+            SESSION: str(beside.get("session", "")),
             CONTEXTS: json.dumps(beside.get("contexts")),
         }
         # In one pass, because a question may itself contain a placeholder.

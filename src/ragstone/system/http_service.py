@@ -19,7 +19,15 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.request import QUESTION, refusal, refuse_misplaced, request_address, request_fields
+from ragstone.system.request import (
+    IN_HEADER,
+    QUESTION,
+    refusal,
+    refuse_misplaced,
+    request_address,
+    request_fields,
+    session_header,
+)
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.worker.fields import BadReturn
 from ragstone.system.worker.wording import shown
@@ -37,6 +45,7 @@ MAX_RETRY_AFTER_S = 30.0
 _MAX_PAUSE_S = 8.0
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHOWN_BODY = 1_000
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _MIN_SECRET = 6
 _REFUSING_STATUS = frozenset({400, 422})
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -160,7 +169,7 @@ class HttpService:
 
         from ragstone.system.http_reply import ACCEPT
 
-        headers = {"Accept": ACCEPT, **self._headers}
+        headers = {"Accept": ACCEPT, **self._headers, **session_header(self._settings, sample)}
         content = None
         if self._settings.http.method != "GET":
             fields = request_fields(self._settings, sample, asks=QUESTION not in self._url)
@@ -247,8 +256,15 @@ class HttpUrl(EntrypointKind):
         for name, value in settings.http.headers.items():
             where = f"system.http.headers.{name}"
             headers[name] = substituted(value, settings.env, around.environ, where=where)
-            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
+            if not _HEADER_NAME.fullmatch(name) or re.search(r"[^\t\x20-\x7e]", headers[name]):
                 raise ConfigError("a header can contain only printable ASCII characters.", where=where)
+        session_field = settings.http.session_field
+        if session_field.startswith(IN_HEADER) and not _HEADER_NAME.fullmatch(session_field.removeprefix(IN_HEADER)):
+            raise ConfigError(
+                f"'{session_field}' names no header.",
+                where="system.http.session_field",
+                hint=f'Such as "{IN_HEADER}X-Session-Id", or the name of a field of the body.',
+            )
         refuse_misplaced(settings)
         proxied = any(around.environ.get(name) or around.environ.get(name.lower()) for name in _PROXIES)
         return HttpService(target, settings, headers=headers, proxied=proxied)

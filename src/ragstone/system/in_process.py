@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from copy import copy
 from time import perf_counter
 from typing import Any
 
@@ -18,8 +20,16 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.payload import failed, read
-from ragstone.system.response import GENERATION, RETRIEVAL, Response, SystemFailureKind, messages_before
-from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt
+from ragstone.system.response import (
+    GENERATION,
+    RETRIEVAL,
+    Response,
+    System,
+    SystemFailureKind,
+    messages_before,
+    session_id,
+)
+from ragstone.system.worker.adapters import SESSION, Asker, EntrypointError, Part, adapt, is_built
 from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
@@ -49,12 +59,27 @@ class CallableSystem:
         self._timeout_s = settings.timeout_s
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._asker: Asker | None = None
+        self._is_session = False
         self._part = Part(settings.part, settings.takes_contexts)
         self._fields = Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
 
     async def start(self) -> None:
         """Call the class or factory, if it is one. Raises SystemUnderTestError."""
+        try:
+            self._asker = await self._built()
+        except EntrypointError as error:
+            raise SystemUnderTestError(str(error), where=self.entrypoint) from None
+        except Exception as error:
+            message = f"{summary(error)}\n\n{formatted(error, __file__)}"
+            raise SystemUnderTestError(message, where=self.entrypoint) from error
+        accepts = set(self._asker.accepts)
+        if is_built(self._target):
+            accepts.add(SESSION)
+        self.accepts = frozenset(accepts)
+
+    async def _built(self) -> Asker:
+        """An asker of the callable. Raises EntrypointError, and whatever a class or factory raises."""
         unawaited: list[Any] = []
 
         def build(product: Any) -> Any:
@@ -63,27 +88,30 @@ class CallableSystem:
             unawaited.append(product)
             return lambda question: question
 
-        try:
-            asker = adapt(self._target, build, self._part)
-            if unawaited:
-                asker = adapt(await unawaited[0], lambda product: product, self._part)
-        except EntrypointError as error:
-            raise SystemUnderTestError(str(error), where=self.entrypoint) from None
-        except Exception as error:
-            message = f"{summary(error)}\n\n{formatted(error, __file__)}"
-            raise SystemUnderTestError(message, where=self.entrypoint) from error
-        self._asker = asker
-        self.accepts = frozenset(asker.accepts)
+        asker = adapt(self._target, build, self._part)
+        if unawaited:
+            asker = adapt(await unawaited[0], lambda product: product, self._part)
+        return asker
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        """A session with an object of its own, if this is a class or a factory."""
+        session = copy(self)
+        session._is_session = True
+        if is_built(self._target):
+            session._asker = None
+        yield session
 
     async def ask(self, sample: Sample) -> Response:
-        asker = self._asker
-        if asker is None:
+        if self._asker is None and not self._is_session:
             raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
         async with self._slots:
             deadline = asyncio.timeout(self._timeout_s)
             try:
+                if self._asker is None:
+                    self._asker = await self._built()
                 async with deadline:
-                    return await self._response(asker, sample)
+                    return await self._response(self._asker, sample)
             except BadReturn as error:
                 return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail)
             except Exception as error:
@@ -103,7 +131,7 @@ class CallableSystem:
             text_times.append(perf_counter())
 
         def begin() -> Any:
-            value = asker.begin(sample.question, messages_before(sample), contexts)
+            value = asker.begin(sample.question, messages_before(sample), contexts, session_id(sample))
             return value if inspect.isawaitable(value) else finish(value, on_text, self._fields)
 
         started = perf_counter()

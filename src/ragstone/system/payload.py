@@ -102,7 +102,7 @@ class WorkerMessage(_Wire):
     """What a worker says of the question `number`: an event, or the reply, which has a payload or an error."""
 
     number: int
-    event: Literal["text", "returned"] | None = None
+    event: Literal["built", "text", "returned"] | None = None
     payload: Payload | None = None
     error: WireFailure | None = None
     rss_bytes: int | None = None

@@ -1,15 +1,16 @@
 """A pool of child processes, each asked one question at a time.
 
 It starts with one child and grows while questions wait, up to the concurrency. A child that dies is replaced, and only
-its current sample fails. Replacements are limited: a system that can't start again, or has died many times in a row,
-gets no more questions.
+its current sample fails. A session keeps a child to itself. Replacements are limited: a system that can't start again,
+or has died many times in a row, gets no more questions.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,8 +18,9 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
+from ragstone.system.given import Wrapped
 from ragstone.system.payload import failed
-from ragstone.system.response import Response, SystemFailureKind
+from ragstone.system.response import Response, System, SystemFailureKind
 
 MAX_START_FAILURES = 3
 MAX_DEATHS_IN_A_ROW = 25
@@ -33,6 +35,10 @@ class Attempt:
     response: Response | None
     reusable: bool
 
+    @property
+    def is_answered(self) -> bool:
+        return self.response is not None and self.response.failure is None
+
 
 def lost(sample: Sample, kind: SystemFailureKind, message: str, child: Child, *, reusable: bool = False) -> Attempt:
     """An attempt that failed with `child`, whose last output tells more."""
@@ -46,6 +52,30 @@ class Peer(Protocol):
     async def ask(self, sample: Sample) -> Attempt: ...
 
     async def end(self, *, kill: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class Pin:
+    """The child that one question goes to, or all questions of a session if `is_session`: then no others do.
+
+    `is_worn`: it must not be used again after that.
+    """
+
+    is_session: bool
+    peer: Peer | None = None
+    is_worn: bool = False
+
+
+class PoolSession(Wrapped):
+    """A session of a pool, in one child. A child that dies is replaced."""
+
+    def __init__(self, pool: Pool, pin: Pin) -> None:
+        super().__init__(pool)
+        self._pool = pool
+        self._pin = pin
+
+    async def ask(self, sample: Sample) -> Response:
+        return await self._pool.ask_pinned(sample, self._pin)
 
 
 class Pool:
@@ -84,11 +114,24 @@ class Pool:
             self._changed.notify_all()
 
     async def ask(self, sample: Sample) -> Response:
-        response = await self._ask_once(sample)
+        return await self.ask_pinned(sample, Pin(is_session=False))
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        """A session in one child, from its first question on. Children of sessions count in the concurrency."""
+        pin = Pin(is_session=True)
+        try:
+            yield PoolSession(self, pin)
+        finally:
+            await self._release(pin)
+
+    async def ask_pinned(self, sample: Sample, pin: Pin) -> Response:
+        """The response of the child of `pin`."""
+        response = await self._ask_once(sample, pin)
         for _ in range(self._retries):
             if response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
                 break
-            response = await self._ask_once(sample)
+            response = await self._ask_once(sample, pin)
         return self._with_variables(response)
 
     def _with_variables(self, response: Response) -> Response:
@@ -113,21 +156,35 @@ class Pool:
         self._context.guardian.close()
         self._context.log.close()
 
-    async def _ask_once(self, sample: Sample) -> Response:
+    async def _ask_once(self, sample: Sample, pin: Pin) -> Response:
         while True:
-            peer = await self._take()
-            if peer is None:
+            if pin.peer is None:
+                pin.peer = await self._take()
+            if pin.peer is None:
                 why = self._given_up or "the system was closed"
                 return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
-            reusable = False
-            try:
-                attempt = await peer.ask(sample)
-                reusable = attempt.reusable and not self._closed
-                self._count(attempt)
-            finally:
-                await self._put_back(peer, reusable=reusable)
+            attempt = await self._attempt(sample, pin.peer, pin)
             if attempt.response is not None:
                 return attempt.response
+
+    async def _attempt(self, sample: Sample, peer: Peer, pin: Pin) -> Attempt:
+        """An attempt with `peer`, which stays pinned for a session as long as it answers."""
+        was_worn, pin.is_worn = pin.is_worn, True
+        can_continue = False
+        try:
+            attempt = await peer.ask(sample)
+            self._count(attempt)
+            pin.is_worn = was_worn or not attempt.reusable
+            can_continue = attempt.reusable or attempt.is_answered
+        finally:
+            if not (pin.is_session and can_continue):
+                await self._release(pin)
+        return attempt
+
+    async def _release(self, pin: Pin) -> None:
+        if pin.peer is not None:
+            await self._put_back(pin.peer, reusable=not pin.is_worn and not self._closed)
+        pin.peer, pin.is_worn = None, False
 
     async def _take(self) -> Peer | None:
         async with self._changed:

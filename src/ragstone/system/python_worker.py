@@ -22,7 +22,7 @@ from ragstone.system.guardian import kill_group
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import Greeting, WireFailure, WorkerMessage, answered, failed
 from ragstone.system.pool import Attempt, Pool, lost
-from ragstone.system.response import System, SystemFailureKind, beside_question
+from ragstone.system.response import System, SystemFailureKind, beside_question, session_id
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.protocol import FRAME_DIGITS, frame, rss_bytes
@@ -71,6 +71,7 @@ class PythonPeer:
     accepts: frozenset[str] | None = field(default=None, init=False)
     _child: Child | None = field(default=None, init=False)
     _number: int = field(default=0, init=False)
+    _session: str | None = field(default=None, init=False)
     _is_over_memory: bool = field(default=False, init=False)
 
     @property
@@ -120,11 +121,12 @@ class PythonPeer:
         child.tail.clear()
         question = {"number": self._number, "question": sample.question}
         request = {**question, **beside_question(sample, self.settings.part)}
-        exchange = _Exchange(child, self._number)
+        exchange = _Exchange(child, self._number, self.settings.timeout_s)
+        building_s = self.settings.startup_timeout_s if self._begins_session(sample) else 0.0
         child.write(frame(json.dumps(request).encode("ascii")))
         watch = asyncio.create_task(self._kill_over_memory(child))
         try:
-            async with asyncio.timeout(self.settings.timeout_s) as deadline:
+            async with asyncio.timeout(building_s + self.settings.timeout_s) as deadline:
                 reply = await exchange.reply(deadline)
             return self._attempt(sample, reply, exchange)
         except TimeoutError:
@@ -143,6 +145,13 @@ class PythonPeer:
         finally:
             watch.cancel()
         return lost(sample, SystemFailureKind.CRASHED, message, child)
+
+    def _begins_session(self, sample: Sample) -> bool:
+        """Whether `sample` is the first question of a session, for which an object may have to be built."""
+        session = session_id(sample)
+        begins = session is not None and session != self._session
+        self._session = session
+        return begins
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -194,9 +203,10 @@ class _Exchange:
     Times are measured by this process, because the system under test could change the worker's clock.
     """
 
-    def __init__(self, child: Child, number: int) -> None:
+    def __init__(self, child: Child, number: int, timeout_s: float) -> None:
         self._child = child
         self._number = number
+        self._timeout_s = timeout_s
         self._started = perf_counter()
         self._text_at: float | None = None
         self._reply_at = 0.0
@@ -214,7 +224,8 @@ class _Exchange:
     async def reply(self, deadline: asyncio.Timeout) -> WorkerMessage:
         """The reply. Raises EOFError, and ValueError for anything that isn't about this question.
 
-        `deadline` is for the user's code; the worker has _WRITING_S afterwards.
+        `deadline` is for the user's code; the worker has _WRITING_S afterwards. The question counts from when the
+        object of its session is built.
         """
         while True:
             body, arrived = await _receive(self._child)
@@ -227,6 +238,9 @@ class _Exchange:
             if message.event == "returned":
                 self.returned_at = arrived
                 deadline.reschedule(asyncio.get_running_loop().time() + _WRITING_S)
+            elif message.event == "built":
+                self._started = arrived
+                deadline.reschedule(asyncio.get_running_loop().time() + self._timeout_s)
             elif self._text_at is None:
                 self._text_at = arrived
 

@@ -13,10 +13,12 @@ from ragstone.formatting import counted, some
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.response import GENERATION, messages_before
+from ragstone.system.response import GENERATION, messages_before, session_id
 from ragstone.system.worker.fields import at_path
 
-_PLACES = ("question_field", "history_field", "given_contexts_field", "id_field")
+_PLACES = ("question_field", "history_field", "session_field", "given_contexts_field", "id_field")
+IN_HEADER = "header:"
+"""Begins the name of a header that takes the session."""
 _LIST = 'body = { messages = [{ role = "user", content = "" }] }'
 QUESTION = "{question}"
 """Stands for the question in the path or the query string of an address."""
@@ -64,9 +66,20 @@ def request_fields(settings: SystemSettings, sample: Sample, *, asks: bool = Tru
     if sample.history:
         turns = _turns_beside_question(settings, sample, fields) if asks else None
         fields = placed(fields, names.history_field, turns or messages_before(sample))
+    if names.session_field and not names.session_field.startswith(IN_HEADER) and (session := session_id(sample)):
+        fields = placed(fields, names.session_field, session)
     if settings.part == GENERATION:
         fields = placed(fields, names.given_contexts_field, list(sample.reference_contexts))
     return fields
+
+
+def session_header(settings: SystemSettings, sample: Sample) -> dict[str, str]:
+    """The header with the id of the session, if it goes into one."""
+    name = settings.http.session_field
+    session = session_id(sample)
+    if session is None or not name.startswith(IN_HEADER):
+        return {}
+    return {name.removeprefix(IN_HEADER): session}
 
 
 def _turns_beside_question(
@@ -90,7 +103,7 @@ def refuse_misplaced(settings: SystemSettings) -> None:
     """Raise ConfigError if a field of the request has no place in the body."""
     for name in _PLACES:
         path = getattr(settings.http, name)
-        if not path:
+        if not path or path.startswith(IN_HEADER):
             continue
         try:
             placed(settings.http.body, path, "")

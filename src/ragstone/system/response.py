@@ -170,13 +170,18 @@ def messages_before(sample: Sample) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in sample.history]
 
 
+def session_id(sample: Sample) -> str | None:
+    """The id of the session in which `sample` is asked; None for a question that stands alone."""
+    return None if sample.turn is None else sample.turn.session
+
+
 def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
     """What goes with the question of `sample`: earlier messages, the session, and for generation alone the contexts."""
     beside: dict[str, object] = {}
     if sample.history:
         beside["history"] = messages_before(sample)
-    if sample.turn is not None:
-        beside["session"] = sample.turn.session
+    if session := session_id(sample):
+        beside["session"] = session
     if part == GENERATION:
         beside["contexts"] = list(sample.reference_contexts)
     return beside
@@ -192,6 +197,11 @@ RETRIEVAL, GENERATION = "retrieval", "generation"
 def takes_history(system: object) -> bool | None:
     """Whether a started system takes the earlier turns of a conversation; None if that can't be known."""
     return _takes(system, "history")
+
+
+def takes_session(system: object) -> bool | None:
+    """Whether a started system keeps conversations apart: by an id, or by an object for each. None if not known."""
+    return _takes(system, "session")
 
 
 def takes_contexts(system: object) -> bool | None:

@@ -25,6 +25,9 @@ RETRIEVING = ("retrieve", *METHODS)
 CONTEXTS = "contexts"
 """The parameter or field that takes the contexts that a system is given."""
 
+SESSION = "session"
+"""What an entrypoint accepts that keeps the turns of a conversation apart."""
+
 
 class EntrypointError(Exception):
     """The entrypoint can't be found or called; the message is for the user, without a traceback."""
@@ -81,7 +84,8 @@ class Asker:
     """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`.
 
     The question is the argument, or the field `key` of the argument, whose fields are `inputs`. What goes with it is
-    passed by name, or in these fields. `declared`: the user says that it takes contexts.
+    passed by name, or in these fields. `declared`: the user says that it takes contexts. `remembers`: it keeps what was
+    said in threads, as a graph of LangGraph with a checkpointer does.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Asker:
         key: str | None = None,
         inputs: Sequence[str] = (),
         declared: bool = False,
+        remembers: bool = False,
     ) -> None:
         self._ask = ask
         self._ask_async = ask_async
@@ -100,14 +105,19 @@ class Asker:
         names = parameters.beside_question if key is None else inputs
         self._history = first_named(SYSTEM_NAMES["history"], names)
         self._needs_history = key is None and self._history in parameters.required
+        self._session = first_named(SYSTEM_NAMES["session"], names)
+        self._needs_session = key is None and self._session in parameters.required
         self._takes_contexts = declared or CONTEXTS in names
+        self._remembers = remembers
 
     @property
     def accepts(self) -> list[str]:
-        """What it takes besides the question: ``history`` and ``contexts``, or less."""
+        """What it takes besides the question: ``history``, ``session`` and ``contexts``, or less."""
         names = []
         if self._history is not None:
             names.append("history")
+        if self._session is not None or self._remembers:
+            names.append(SESSION)
         if self._takes_contexts:
             names.append(CONTEXTS)
         return names
@@ -118,23 +128,33 @@ class Asker:
         return is_coroutine_function(self._ask)
 
     def begin(
-        self, question: str, history: Sequence[Mapping[str, str]] = (), contexts: Sequence[str] | None = None
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        contexts: Sequence[str] | None = None,
+        session: str | None = None,
     ) -> Any:
         """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented.
 
         `history` are the earlier turns, as ``{"role", "content"}``; they are left out if it takes none. `contexts` are
-        the texts that it is given in place of its own retrieval; None: it retrieves by itself.
+        the texts that it is given in place of its own retrieval; None: it retrieves by itself. `session` is the id of
+        the conversation; a question that stands alone has none, and gets a new one if it is required.
         """
-        turns = [dict(turn) for turn in history]
+        keywords: dict[str, Any] = {}
+        if self._remembers:
+            keywords["config"] = {"configurable": {"thread_id": session or new_session()}}
+        turns = [] if self._remembers and session else [dict(turn) for turn in history]
         messages = [*turns, {"role": "user", "content": question}]
         beside: dict[str, Any] = {}
         if self._history is not None and (turns or self._needs_history):
             beside[self._history] = messages if self._history == "messages" else turns
+        if self._session is not None and (session is not None or self._needs_session):
+            beside[self._session] = session or new_session()
         if contexts is not None and self._takes_contexts:
             beside[CONTEXTS] = list(contexts)
         if self._key is None:
-            return self._call(question, beside)
-        return self._call({**beside, self._key: messages if self._key == "messages" else question}, {})
+            return self._call(question, {**beside, **keywords})
+        return self._call({**beside, self._key: messages if self._key == "messages" else question}, keywords)
 
     def _call(self, argument: Any, keywords: dict[str, Any]) -> Any:
         try:
@@ -145,6 +165,11 @@ class Asker:
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
+
+
+def new_session() -> str:
+    """The id of a conversation that nobody continues."""
+    return os.urandom(16).hex()
 
 
 def first_named(names: Iterable[str], available: Collection[str]) -> str | None:
@@ -183,6 +208,13 @@ def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None)
     return adapt(product, build, part) if inspect.isroutine(product) else _adapt_object(product, part)
 
 
+def is_built(target: object) -> bool:
+    """Whether `target` is a class or a factory: then each conversation gets an object of its own."""
+    parameters = Parameters(target)
+    is_factory = inspect.isroutine(target) and not parameters.positional and not parameters.required
+    return is_factory or inspect.isclass(target)
+
+
 def _adapt_callable(target: Any, part: Part) -> Asker:
     _check_one_question(target, part)
     key = _dspy_input(target)
@@ -214,7 +246,8 @@ def _adapt_method(target: object, name: str, method: Any, twin: Any, part: Part)
     inputs = _runnable_inputs(target)
     key = _runnable_key(target, inputs)
     declared = bool(part.takes_contexts) if key is not None else _declared(method, part)
-    return Asker(method, twin, key=key, inputs=inputs or (), declared=declared)
+    remembers = bool(get(target, "checkpointer"))
+    return Asker(method, twin, key=key, inputs=inputs or (), declared=declared, remembers=remembers)
 
 
 def _check_one_question(target: Any, part: Part) -> None:
@@ -227,7 +260,7 @@ def _check_one_question(target: Any, part: Part) -> None:
             'contexts. If it only generates, set part = "generation" under [system]: then it is given the reference '
             "contexts."
         )
-    passed = [first_named(SYSTEM_NAMES["history"], beside), first_named([CONTEXTS], beside)]
+    passed = [first_named(names, beside) for names in (SYSTEM_NAMES["history"], SYSTEM_NAMES["session"], [CONTEXTS])]
     required = [name for name in parameters.required if name not in passed]
     if len(required) > 1 or parameters.positional == 0:
         raise EntrypointError(
@@ -322,8 +355,11 @@ def _takes_question(name: str, socket: Mapping[str, Any]) -> bool:
 # --- importing ---------------------------------------------------------------------------------------------------
 
 
-def load(spec: str) -> object:
-    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names. Raises EntrypointError."""
+def load(spec: str) -> tuple[Any, bool]:
+    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names, and whether it was created:
+    it is a method of a class. Raises EntrypointError.
+    """
+    is_created = False
     target, _, path = spec.rpartition(":")
     try:
         value = _load_file(target) if target.endswith(".py") else _load_module(target)
@@ -338,8 +374,9 @@ def load(spec: str) -> object:
         if inspect.isclass(value) and inspect.isfunction(inspect.getattr_static(value, name)):
             refuse_parameters(value)
             value = value()  # a method needs an object
+            is_created = True
         value = getattr(value, name)
-    return value
+    return value, is_created
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
@@ -380,8 +417,11 @@ def _load_file(path: str) -> Any:
     if not os.path.isfile(full):  # noqa: PTH113
         raise EntrypointError(f"file not found: {full}")
     folder, file = os.path.split(full)
-    sys.path.insert(0, folder)
     name = os.path.splitext(file)[0]  # noqa: PTH122
+    loaded = sys.modules.get(name)
+    if getattr(loaded, "__file__", None) == full:
+        return loaded
+    sys.path.insert(0, folder)
     specification = importlib.util.spec_from_file_location(name, full)
     if specification is None or specification.loader is None:
         raise EntrypointError(f"not a Python file: {full}")

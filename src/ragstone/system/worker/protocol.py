@@ -15,7 +15,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ragstone.system.worker.adapters import Asker, EntrypointError, Part, adapt, load, refuse_modules_from
+from ragstone.system.worker.adapters import (
+    SESSION,
+    Asker,
+    EntrypointError,
+    Part,
+    adapt,
+    is_built,
+    load,
+    refuse_modules_from,
+)
 from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.metric_functions import Functions, grade
 from ragstone.system.worker.returns import normalise
@@ -143,18 +152,27 @@ class Service:
         self._fields = Fields(**hello["fields"])
         self._functions: Functions | None = None
         self._asker: Asker | None = None
+        self._entrypoint: str = hello["entrypoint"]
+        self._part = Part(hello["part"], hello["takes_contexts"])
+        self._builds = False
+        self._session: str | None = None
+        self._session_asker: Asker | None = None
         if hello["functions"]:
-            self._functions = Functions({metric: load(spec) for metric, spec in hello["functions"].items()})
+            self._functions = Functions({metric: load(spec)[0] for metric, spec in hello["functions"].items()})
         else:
-            part = Part(hello["part"], hello["takes_contexts"])
-            self._asker = adapt(load(hello["entrypoint"]), loop.resolve, part)
+            target, is_created = load(self._entrypoint)
+            self._builds = is_created or is_built(target)
+            self._asker = adapt(target, loop.resolve, self._part)
         if hello["not_from"]:
             refuse_modules_from(hello["not_from"])
 
     @property
     def accepts(self) -> list[str]:
         """What the entrypoint takes besides the question."""
-        return [] if self._asker is None else self._asker.accepts
+        accepts = set() if self._asker is None else set(self._asker.accepts)
+        if self._builds:
+            accepts.add(SESSION)
+        return sorted(accepts)
 
     def serve(self) -> None:
         """Answer until stdin ends."""
@@ -185,12 +203,27 @@ class Service:
             score = self._loop.resolve(self._functions.call(call["metric"], call["arguments"]))
             self._link.send(returned)
             return {"answer": json.dumps(grade(score)), "contexts": [], "usage": None}
-        assert self._asker is not None  # noqa: S101
-        value = self._asker.begin(request["question"], request.get("history") or (), request.get("contexts"))
+        asker = self._asker_of(request)
+        value = asker.begin(
+            request["question"], request.get("history") or (), request.get("contexts"), request.get("session")
+        )
         value = finish(self._loop.resolve(value), lambda: self._link.send(text_came), self._fields)
         value = self._loop.resolve(value)
         self._link.send(returned)
         return normalise(value, self._fields)
+
+    def _asker_of(self, request: dict[str, Any]) -> Asker:
+        """What answers `request`: in each session an object of its own, if the entrypoint builds one."""
+        assert self._asker is not None  # noqa: S101
+        session = request.get("session")
+        if session is None or not self._builds:
+            return self._asker
+        if session != self._session or self._session_asker is None:
+            self._session_asker = None
+            self._session_asker = adapt(load(self._entrypoint)[0], self._loop.resolve, self._part)
+            self._session = session
+            self._link.send({"number": request["number"], "event": "built"})
+        return self._session_asker
 
 
 def _closed_output(error: BaseException) -> str:
