@@ -40,6 +40,11 @@ class Attack:
     stopped_by: str
     test: str
 
+    @property
+    def file(self) -> str:
+        """The file of the test, below tests/."""
+        return self.test.partition("::")[0]
+
 
 def attacks_in(folder: Path) -> Iterator[Attack]:
     """The marked tests below `folder`, by file and line. Raises ValueError for a mark that lacks an argument."""
@@ -70,7 +75,7 @@ def tables(attacks: list[Attack]) -> str:
     """A heading and a table for each attacker."""
     parts = []
     for by, heading in ATTACKERS.items():
-        rows = [f"| {_cell(one.tries)} | {_cell(one.stopped_by)} | `{one.test}` |" for one in attacks if one.by == by]
+        rows = [f"| {_cell(one.tries)} | {_cell(one.stopped_by)} | `{one.file}` |" for one in attacks if one.by == by]
         parts.append("\n".join([f"### {heading}\n", "| attempt | defence | test |", "|:--|:--|:--|", *rows]))
     return "\n\n".join(parts)
 

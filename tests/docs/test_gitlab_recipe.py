@@ -148,9 +148,7 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
 
 
 @pytest.mark.attack(
-    by="other CI",
-    tries="the answer of a model merges or approves in a note on GitLab (`/merge`)",
-    stopped_by="the recipe escapes such lines",
+    by="other CI", tries="a note on GitLab that merges (`/merge`)", stopped_by="the recipe escapes such lines"
 )
 @pytest.mark.parametrize("line", ["/merge", "  /approve", "\t/close", "> /assign @me", "> > /merge"])
 def test_no_line_of_a_report_is_a_command(

@@ -12,7 +12,7 @@ from scripts.attack_table import ATTACKERS, attacks_in, with_tables
 ROOT = Path(__file__).parents[2]
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-MAX_WORDS = 900
+MAX_WORDS = 650
 
 
 def test_security_is_read_in_three_minutes() -> None:
@@ -43,16 +43,8 @@ def test_a_mark_that_says_too_little_is_an_error(tmp_path: Path) -> None:
         list(attacks_in(tmp_path))
 
 
-def test_each_test_that_is_named_exists() -> None:
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    defined = set(re.findall(r"^(?:async )?def (test_\w+)", sources, re.MULTILINE))
-    named = set(re.findall(r"::(test_\w+)", PAGE))
-    assert len(named) > 40
-    assert named - defined == set()
-
-
 def test_each_file_of_tests_that_is_named_exists() -> None:
-    named = set(re.findall(r"`([\w/]+\.py)(?:::|`)", PAGE))
+    named = set(re.findall(r"`([\w/]+\.py)`", PAGE))
     assert named
     assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
 
@@ -60,4 +52,4 @@ def test_each_file_of_tests_that_is_named_exists() -> None:
 def test_each_row_names_what_shows_it() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| attempt", "| who"))]
     for row in rows:
-        assert "::test_" in row.rstrip("| ").rpartition("|")[2], row
+        assert ".py`" in row.rstrip("| ").rpartition("|")[2], row

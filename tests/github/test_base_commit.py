@@ -147,8 +147,8 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
 
 @pytest.mark.attack(
     by="pull request",
-    tries="choose what it is compared with: `baseline_commit` or `baseline_entrypoint` in the config file",
-    stopped_by="refused on GitHub; the base's own config file says how its system is started",
+    tries="`baseline_commit` or `baseline_entrypoint` in the config file",
+    stopped_by="refused on GitHub",
 )
 @pytest.mark.parametrize("key", ["baseline_commit", "baseline_entrypoint", "baseline_folder"])
 def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str) -> None:
@@ -258,8 +258,8 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
-    tries="with `baseline: commit`, a base whose archive leaves files out (`export-ignore`)",
-    stopped_by="they are read one by one, or the job ends with 7",
+    tries="with `baseline: commit`, an archive that leaves files out (`export-ignore`)",
+    stopped_by="they are read one by one, or exit code 7",
 )
 def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
     repository: Repository, monkeypatch: pytest.MonkeyPatch

@@ -242,9 +242,7 @@ def damage_the_archive(github: FakeGitHub) -> None:
 
 
 @pytest.mark.attack(
-    by="network",
-    tries="make the baseline unreadable, so that nothing is compared",
-    stopped_by="a run that may have a baseline is inconclusive without it",
+    by="network", tries="make the baseline unreadable", stopped_by="a run that may have one is inconclusive without it"
 )
 @pytest.mark.parametrize("make_unreadable", [refuse_to_list, damage_the_archive])
 def test_a_run_whose_baseline_could_not_be_read_does_not_pass(

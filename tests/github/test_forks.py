@@ -105,8 +105,8 @@ def test_the_verdict_is_decided_anew_by_the_trusted_policy(
 
 @pytest.mark.attack(
     by="fork",
-    tries="make the trusted job (`workflow_run`) post arbitrary text anywhere",
-    stopped_by="only records are read; verdict, text and pull request are determined afresh",
+    tries="make the `workflow_run` job post arbitrary text",
+    stopped_by="only records are read; all else is determined afresh",
 )
 def test_rendered_text_and_numbers_from_the_artifact_are_not_looked_at(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
@@ -189,11 +189,7 @@ def test_a_run_that_left_nothing_is_no_error(
     assert nothing_posted(github)
 
 
-@pytest.mark.attack(
-    by="fork",
-    tries="poison the cache of judgements",
-    stopped_by="an untrusted run's cache is never used",
-)
+@pytest.mark.attack(by="fork", tries="poison the cache of judgements", stopped_by="an untrusted run's is never used")
 def test_the_forks_cache_of_judgements_is_never_taken_in(
     github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], tmp_path: Path
 ) -> None:
@@ -248,10 +244,8 @@ def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
 
 @pytest.mark.attack(
     by="fork",
-    tries="claim another version of a metric, or an unknown metric; leave scores out",
-    stopped_by=(
-        "it is reported as unverified and left out; missing scores count as missing; such a run is inconclusive at best"
-    ),
+    tries="claim another version of a metric, or leave scores out",
+    stopped_by="unverified or missing; inconclusive at best",
 )
 @pytest.mark.parametrize(("version", "named"), [("99", True), ("latest", True), ("0", False)])
 def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pass(
@@ -274,11 +268,6 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
     assert "Faithfulness is unverified and left out" in comment
 
 
-@pytest.mark.attack(
-    by="fork",
-    tries="evaluate other files than those of the pull request",
-    stopped_by="a run that does not say that its files were those of its commit is inconclusive at best",
-)
 @pytest.mark.parametrize("count", [None, 1])
 def test_a_run_of_other_files_than_its_commits_is_no_pass(
     github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], count: int | None
@@ -344,8 +333,8 @@ def renamed(document: dict[str, Any]) -> None:
 
 @pytest.mark.attack(
     by="fork",
-    tries="answer easier, fewer or other questions under the ids and hashes of the real ones",
-    stopped_by="content hashes are recomputed and compared with the default branch's golden set",
+    tries="other questions under the real ids, or other files than the commit's",
+    stopped_by="compared with the default branch's golden set; inconclusive at best",
 )
 @pytest.mark.parametrize(
     ("forge", "says"),

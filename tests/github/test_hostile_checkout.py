@@ -49,8 +49,8 @@ def forge(source: Path, target: Path) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries="choose the baseline: `[gate] baseline` as a forged run, `none`, or a run outside the workspace",
-    stopped_by="refused on GitHub: only the workflow can set it",
+    tries="name a forged run, `none` or a path outside as `[gate] baseline`",
+    stopped_by="refused on GitHub; a baseline that the workflow names is recomputed",
 )
 @pytest.mark.parametrize("named", ["fb", "none", "ragstone-run", "/etc"])
 def test_a_baseline_that_the_checkouts_config_names_is_refused(falling: Checkout, named: str) -> None:
@@ -75,13 +75,6 @@ def test_artifact_may_stand_in_the_config(falling: Checkout) -> None:
     assert (found.code, found.outputs["verdict"]) == (1, "fail")
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="forge a run if the workflow names a baseline by path",
-    stopped_by=(
-        "its scores are recomputed, it is copied out of reach first, and links out of the workspace are refused"
-    ),
-)
 def test_the_scores_of_a_baseline_that_the_workflow_names_are_replayed(falling: Checkout) -> None:
     found = falling.gate(RAGSTONE_BASELINE="fb")
     assert found.code == 6
@@ -125,7 +118,7 @@ done
 @pytest.mark.attack(
     by="pull request",
     tries="write templates, policy, config or golden set while the gate runs",
-    stopped_by="each is read once, before any of that code runs",
+    stopped_by="each is read once, before that code runs",
 )
 @pytest.mark.parametrize("committed", [False, True])
 def test_what_the_system_writes_while_it_runs_says_nothing(
@@ -151,9 +144,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries='say "pass" through a template',
-    stopped_by="the heading with the verdict is not part of a template and always comes first",
+    by="pull request", tries='say "pass" through a template', stopped_by="the heading is not part of it"
 )
 def test_a_committed_template_can_not_say_how_it_ended(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("templates/report.md.j2", FORGED)
@@ -170,9 +161,7 @@ def test_a_committed_template_can_not_say_how_it_ended(github: FakeGitHub, check
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="remove the policy or the config by replacing it with a dangling link or a folder",
-    stopped_by="that is an error",
+    by="pull request", tries="replace policy or config with a dangling link or a folder", stopped_by="an error"
 )
 @pytest.mark.parametrize("how", ["dangling", "folder"])
 def test_a_policy_that_can_not_be_read_is_not_taken_for_none(checkout: Checkout, how: str) -> None:

@@ -213,11 +213,8 @@ LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="text",
-    tries=(
-        "the same, and control characters, bidirectional marks and workflow commands, from 24 sources: golden "
-        "set, answers, errors, output of the system, config, policy, a fork's manifest, branches"
-    ),
-    stopped_by="tested on whole jobs and everything they leave behind",
+    tries="mentions, links, images, fences, markers, control characters, workflow commands, from 24 sources",
+    stopped_by="escaped for each format, in all that whole jobs leave behind",
 )
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("text", [every_fragment, LINES], ids=["every fragment", "commands"])

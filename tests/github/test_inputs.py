@@ -49,11 +49,7 @@ def test_secrets_are_in_no_repr() -> None:
     assert found.github_token.get_secret_value() == "ghs_secret"
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="pass on the gate's own variables by listing them in `system-env`",
-    stopped_by="such names are refused",
-)
+@pytest.mark.attack(by="pull request", tries="list the gate's own variables in `system-env`", stopped_by="refused")
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

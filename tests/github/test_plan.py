@@ -91,11 +91,7 @@ def test_only_the_default_branch_and_scheduled_runs_tell_a_webhook(name: str, re
     assert plan(name, ref=ref).notifies is notifies
 
 
-@pytest.mark.attack(
-    by="fork",
-    tries="get at secrets through `pull_request_target`",
-    stopped_by="Ragstone refuses to run there, and no example uses it",
-)
+@pytest.mark.attack(by="fork", tries="`pull_request_target`", stopped_by="Ragstone refuses to run there")
 def test_pull_request_target_is_refused() -> None:
     with pytest.raises(ConfigError, match="does not run on pull_request_target"):
         plan("pull_request_target", pull_request(fork=True))

@@ -58,11 +58,8 @@ def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(github: FakeGitH
 
 @pytest.mark.attack(
     by="pull request",
-    tries="weaken the policy, accept a drop, remove samples or change the judge in the pull request itself",
-    stopped_by=(
-        "the first lines of the report say so, based on the files of the base; in the report for forks, a "
-        "fork's acceptance does not count"
-    ),
+    tries="weaken policy or settings, accept a drop, remove samples, change the judge",
+    stopped_by="the first lines of the report say so, commented in every mode but `off`",
 )
 def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -133,11 +130,6 @@ def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
     assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="weaken a setting that does not count before the merge, with a comment that stays away",
-    stopped_by="commented in every mode but `off`",
-)
 @pytest.mark.parametrize("mode", ["always", "failures", "changes"])
 @pytest.mark.parametrize("config", [CONFIG + NEVER, CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")])
 def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_merge(
@@ -150,9 +142,7 @@ def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_mer
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="pass unseen through a base whose `fail_on` is `never`",
-    stopped_by="line one of every report says so",
+    by="pull request", tries="pass unseen through a base whose `fail_on` is `never`", stopped_by="line one says so"
 )
 @pytest.mark.parametrize("base_says", [True, False], ids=["of the base", "of the workflow"])
 def test_line_one_says_that_no_verdict_blocks(github: FakeGitHub, checkout: Checkout, base_says: bool) -> None:
@@ -173,7 +163,7 @@ def line_one(summary: str) -> str:
 @pytest.mark.attack(
     by="pull request",
     tries="edit a file of the system in a step before the gate",
-    stopped_by="its content is compared with the commit, as GitHub has it; the first lines of the report name it",
+    stopped_by="compared with the commit; the report names it",
 )
 def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("rag.py", "def answer(question): ...\n")
@@ -189,8 +179,8 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, 
 
 @pytest.mark.attack(
     by="pull request",
-    tries="give the id of a must-pass question that it breaks to a healthy one, where no baseline tells",
-    stopped_by="the questions are compared with those of the base; the run can not pass, and says why",
+    tries="give the id of a broken must-pass question to a healthy one",
+    stopped_by="compared with the base's questions; no pass",
 )
 def test_ids_that_are_swapped_are_named_and_do_not_pass(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.write("thresholds.toml", POLICY + '[must_pass]\nsamples = ["moon"]\nmin = 0.9\n')

@@ -248,11 +248,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.attack(
-    by="text",
-    tries="mention people, link, embed an image, close a fence or a `<details>`, forge the marker",
-    stopped_by="escaped for each output format",
-)
 def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, checkout: Checkout) -> None:
     checkout.answer_badly(f"{HOSTILE}\n::error::forged\n{MARK}\nBananas are purple in 1834.")
     found = checkout.gate()
@@ -418,8 +413,8 @@ FAULTS: list[dict[str, Any]] = [
 
 @pytest.mark.attack(
     by="network",
-    tries="a fault turns into a pass, or into a failure",
-    stopped_by="a baseline that could not be read is no pass; the verdict is decided before anything is published",
+    tries="a fault that turns into a pass or a failure",
+    stopped_by="the verdict is decided before anything is published",
 )
 @pytest.mark.parametrize(
     ("fault", "bad"),
@@ -466,8 +461,8 @@ def plant_cache(path: Path) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=("commit a run directory with forged records or judgements, where the gate will write, or as its `baseline`"),
-    stopped_by="on GitHub no records or judgements are read from the checkout",
+    tries="commit a run directory with forged records",
+    stopped_by="none is read from the checkout on GitHub",
 )
 def test_records_that_lie_in_the_checkout_are_not_gone_on_from(checkout: Checkout) -> None:
     assert checkout.gate().code == 0
@@ -499,9 +494,7 @@ def answer(question):
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="keep the job busy forever, or fill its log, in `setup`",
-    stopped_by="a time limit for each step and in total; a limit on the output shown",
+    by="pull request", tries="keep the job busy, or fill its log, in `setup`", stopped_by="limits of time and output"
 )
 @pytest.mark.heavy
 def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> None:
@@ -546,9 +539,7 @@ def warnings_of_tokens(checkout: Checkout, entrypoint: str) -> list[str]:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="read the token that actions/checkout left in `.git/config` or in `RUNNER_TEMP`",
-    stopped_by="**not prevented**: the files belong to that user. Ragstone warns, with the line to add",
+    by="pull request", tries="read the token that actions/checkout left", stopped_by="**not prevented**: Ragstone warns"
 )
 @pytest.mark.parametrize(
     ("how", "place"), [*((how, ".git/config") for how in KEPT), ("as a header", "service/.git/config")]

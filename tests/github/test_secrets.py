@@ -21,10 +21,7 @@ CANARIES = {name: f"canary-{number}-of-{name.lower()}" for number, name in enume
 @pytest.mark.attack(
     by="other CI",
     tries="have a token repeated in a report, a comment or the log",
-    stopped_by=(
-        "code of ours can read no secret that isn't declared; what is declared is redacted in everything that "
-        "is written"
-    ),
+    stopped_by="our code reads only declared secrets, and redacts them",
 )
 def test_a_job_writes_no_declared_secret(github: FakeGitHub, checkout: Checkout) -> None:
     said = " ".join(CANARIES.values())

@@ -215,29 +215,15 @@ ATTEMPTS = {
 @pytest.mark.attack(
     by="pull request",
     tries=(
-        "have the judge's key, or the job's identity, sent elsewhere through the config file: `base_url`, "
-        "`embeddings_base_url`, `ca_bundle` or the content of that file"
+        "send the key or the identity elsewhere, by setting or removing an address, a provider or a bundle in "
+        "the config"
     ),
-    stopped_by=(
-        "if there is a key or an identity, these are accepted only from inputs, the environment, or with "
-        "their value in the (reviewed) base branch, read through the API"
-    ),
+    stopped_by="these count only from workflow or base branch",
 )
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "have the key or the job's identity sent elsewhere by *removing* a setting that the base names, by "
-        "another provider, or by a file of credentials in the workspace"
-    ),
-    stopped_by=(
-        "what a pull request removes counts as changed; a key that belongs to no provider stays with the "
-        "base's; such a file is refused"
-    ),
-)
-@pytest.mark.attack(
-    by="pull request",
-    tries=("raise the budget: `[judge.prices]` of 0, a more expensive service tier, `max_cost_usd` raised or removed"),
-    stopped_by="the same rule; a limit in the base applies unless it is lowered",
+    tries="raise the budget: prices of 0, a dearer tier, `max_cost_usd`",
+    stopped_by="the same rule; the base's limit applies",
 )
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs(
@@ -445,14 +431,10 @@ def test_an_ordinary_parameter_does(checkout: Checkout, listener: Listener) -> N
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "have golden set and answers sent to a Dask cluster of its own, whose replies could run code in the "
-        "gate (`[run] dask`)"
-    ),
+    tries="send the answers to a Dask cluster of its own",
     stopped_by=(
-        "accepted only from the environment, or with its value in the base branch, whether there is a key or "
-        "not; the action's image has no Dask. **Not prevented**: code of the pull request that reaches a "
-        "scheduler without TLS can use it, so don't give such a job a way to one"
+        "the same rule, with or without a key. **Not prevented**: its code can use a scheduler without TLS "
+        "that the job reaches"
     ),
 )
 @pytest.mark.parametrize("base", [None, "tcp://scheduler.example:8786"])
@@ -499,7 +481,7 @@ def test_certificates_of_the_checkout_are_the_base_branchs(
 @pytest.mark.attack(
     by="pull request",
     tries="get the key passed to the system through `[system] env`",
-    stopped_by="names that contain a key or look like a secret follow the same rule",
+    stopped_by="the same rule for names of secrets",
 )
 @pytest.mark.parametrize("names", ['["OPENAI_API_KEY"]', '["OPENAI_*"]', '["SEARCH_*", "A_COPY"]'])
 def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout, names: str) -> None:
@@ -541,13 +523,8 @@ def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "bring a judge along that the gate loads (`judge.name` as `fitted:FILE`), with weights that pass everything"
-    ),
-    stopped_by=(
-        "it is loaded only if the workflow or the base branch names its digest; the file is data, read once "
-        "within a limit, and the digest is that of what was read"
-    ),
+    tries="bring a fitted judge that passes everything",
+    stopped_by="workflow or base branch must name its digest; it is data",
 )
 def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, checkout: Checkout) -> None:
     digest = judge_in(checkout)
@@ -583,10 +560,8 @@ def test_on_the_default_branch_a_fitted_judge_needs_no_digest(checkout: Checkout
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
-    tries='have a failing gate end well: `[gate] fail_on = "never"` in the config file',
-    stopped_by=(
-        "the base's value counts, and the report mentions the other one; if the base can't be read, the policy decides"
-    ),
+    tries='`fail_on = "never"`, or a limit that leaves must-pass samples out, in the config',
+    stopped_by="the base's value counts, and the report says so",
 )
 @pytest.mark.parametrize(
     ("theirs", "code"), [("", 1), ('[gate]\nfail_on = "fail"\n', 1), ('[gate]\nfail_on = "never"\n', 0)]
@@ -623,13 +598,6 @@ def with_one_bad_answer(checkout: Checkout) -> None:
     checkout.write("thresholds.toml", MUST_PASS)
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="leave the must-pass samples out: `[golden] limit` in the config file",
-    stopped_by=(
-        "the base's value counts, and the report mentions the other one; if the base can't be read, there is no limit"
-    ),
-)
 @pytest.mark.parametrize(("theirs", "code"), [(GOLDEN + METRICS, 1), (LIMITED.replace("2", "3"), 0), (LIMITED, 0)])
 def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
     github: FakeGitHub, checkout: Checkout, theirs: str, code: int

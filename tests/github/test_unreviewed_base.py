@@ -228,8 +228,8 @@ def test_the_baseline_is_the_default_branchs(github: FakeGitHub, checkout: Check
 
 @pytest.mark.attack(
     by="pull request",
-    tries="choose the baseline's branch through the config file or the input `baseline-branch`",
-    stopped_by="refused in a file; the input may only name the default branch or a protected one",
+    tries="choose the baseline's branch",
+    stopped_by="only the default branch or a protected one, by input",
 )
 @pytest.mark.parametrize("event", ["pull_request", "push"])
 def test_baseline_branch_names_a_reviewed_branch(github: FakeGitHub, checkout: Checkout, event: str) -> None:

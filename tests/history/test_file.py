@@ -72,11 +72,8 @@ def changed(**fields: object) -> str:
 
 @pytest.mark.attack(
     by="history",
-    tries=(
-        "end or stall a command with a history or a manifest: times before the year 1, endless numbers, thousands of "
-        "metrics, runs or damaged lines"
-    ),
-    stopped_by="bounded, or refused with an error that says why",
+    tries="stall a command: endless numbers, thousands of metrics, runs or damaged lines",
+    stopped_by="bounded, or refused",
 )
 @pytest.mark.parametrize(
     ("broken", "says"),

@@ -55,13 +55,8 @@ def system(side: str, version: str, attack: str = "pass") -> str:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "with `baseline: commit`, make the base look worse: change its files or environment, stop or read its processes"
-    ),
-    stopped_by=(
-        "it is downloaded from GitHub, installed before any other code runs, and runs as another user, in a "
-        "folder closed to everybody else; both users' processes are killed at the end"
-    ),
+    tries="with `baseline: commit`, change the base's files or processes",
+    stopped_by="it runs as another user, in a closed folder, installed first",
 )
 def test_the_base_is_asked_as_another_user_and_the_change_does_not_get_at_it(step: Runner, github: FakeGitHub) -> None:
     checkout = step.checkout

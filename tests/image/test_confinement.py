@@ -109,18 +109,8 @@ def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:
 
 @pytest.mark.attack(
     by="pull request",
-    tries="read keys and tokens from the environment, from `/proc/<pid>/environ` or memory of the gate",
-    stopped_by="a separate user, an allow-list, no shared files",
-)
-@pytest.mark.attack(
-    by="pull request",
-    tries="gain privileges through a setuid program or file capabilities",
-    stopped_by="`no_new_privs`",
-)
-@pytest.mark.attack(
-    by="pull request",
-    tries="change recorded scores while the gate runs",
-    stopped_by="the run is kept out of reach and handed over at the end",
+    tries="read keys from `/proc` or memory; gain privileges; change recorded scores",
+    stopped_by="a separate user, an allow-list, `no_new_privs`, a run out of reach",
 )
 def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
     assert attempted.outcome.code == 1, attempted.outcome.log
@@ -147,15 +137,8 @@ def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "write to the runner's files (outputs, variables, path, state, summary); replace them with a link, a "
-        "pipe or another file; move their folder away, also through `RUNNER_TEMP`; change the event; leave a "
-        "`.gitconfig` in `/github/home`"
-    ),
-    stopped_by=(
-        "before any of that code runs, these folders become root's and are closed; afterwards the files are "
-        "created afresh (`O_EXCL`)"
-    ),
+    tries="write, replace or move the runner's files, also if the gate is killed",
+    stopped_by="their folders are closed first; afterwards the files are created afresh",
 )
 def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
     for found in attempts(attempted.step):
@@ -172,15 +155,8 @@ def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "leave a process behind that forges later: in its own session, with its first thread gone, as a chain "
-        "of forks, killing whatever it can"
-    ),
-    stopped_by=(
-        "all processes of that user are killed in a single kernel operation, from a process that they can't "
-        "signal, until none has a living thread; if any remains, nothing is published and the job ends with "
-        "code 4"
-    ),
+    tries="leave a process behind that forges later",
+    stopped_by="all of that user's are killed, else nothing is published (exit code 4)",
 )
 def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted) -> None:
     assert living(OWNER) == {}
@@ -189,14 +165,6 @@ def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted)
     assert attempted.outcome.code == 1
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="have the gate killed (memory, a cancelled job) while forged files exist",
-    stopped_by=(
-        "nothing can be forged before that; the folders stay closed to the code and open to the runner, whose "
-        "group the code is not in"
-    ),
-)
 def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
     shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
     step.checkout.write(
@@ -236,10 +204,7 @@ def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
 @pytest.mark.attack(
     by="pull request",
     tries="become root through `docker.sock`",
-    stopped_by=(
-        "a separate group and no other, even if the workspace's group is Docker's; a socket that others can "
-        "use stops the job"
-    ),
+    stopped_by="a separate group; an open socket stops the job",
 )
 @pytest.mark.parametrize("mode", [0o660, 0o600])
 def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> None:
@@ -253,9 +218,7 @@ def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> N
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="print workflow commands",
-    stopped_by="foreign text is printed between `::stop-commands::` with a random token",
+    by="pull request", tries="print workflow commands", stopped_by="printed between `::stop-commands::`"
 )
 def test_what_it_printed_does_not_act(attempted: Attempted) -> None:
     assert "forged" in attempted.outcome.log
@@ -312,11 +275,6 @@ def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through
     assert [path.name for path in (step.checkout.root / "decoy").iterdir()] == ["keep.txt"]
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="change the golden set while the gate runs",
-    stopped_by="it is read once, before anything runs",
-)
 def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
     step.checkout.write("easy.jsonl", json.dumps({"id": "moon", "question": "Is the Moon far away?"}) + "\n")
     found = step.run(setup="cp easy.jsonl golden.jsonl", **RECORDED)
@@ -328,14 +286,8 @@ def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "make the gate read `/proc/self/environ` through a linked golden set, policy, config, template or "
-        "recorded answers"
-    ),
-    stopped_by=(
-        "as above; the gate also wipes the secrets from its own environment block at the start, in case links "
-        "are created later"
-    ),
+    tries="make the gate read `/proc/self/environ` through a link",
+    stopped_by="not followed; the gate also wipes its environment block",
 )
 @pytest.mark.parametrize(("name", "code"), [("golden.jsonl", 3), ("thresholds.toml", 2), ("outputs.jsonl", 4)])
 def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:

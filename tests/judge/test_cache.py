@@ -174,11 +174,8 @@ def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Pa
 
 @pytest.mark.attack(
     by="pull request",
-    tries="put a link, a pipe or a folder where judgements are stored, so that they are written elsewhere",
-    stopped_by=(
-        "refused with an error that names it, and not followed for reading either; on GitHub such a file is "
-        "removed first"
-    ),
+    tries="a link, a pipe or a folder where judgements are stored",
+    stopped_by="refused; on GitHub removed first",
 )
 @pytest.mark.parametrize("name", ["c.sqlite", "c.sqlite-wal", "c.sqlite-shm", "c.sqlite-journal"])
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])

@@ -124,11 +124,8 @@ def all_but_one_drafts(run: Path) -> None:
 
 @pytest.mark.attack(
     by="stored run",
-    tries=(
-        "leave out, double, reword, mask or swap questions, edit their references or tags, mark them as "
-        "drafts, limit the run"
-    ),
-    stopped_by="each question must be that of the golden set that is named, once, and asked",
+    tries="leave out, double, reword or mark questions, limit the run",
+    stopped_by="each must be that of the named golden set, once, and asked",
 )
 @pytest.mark.parametrize(
     ("tamper", "named"),
@@ -199,12 +196,8 @@ def of(path: str, value: object) -> Tampering:
 
 @pytest.mark.attack(
     by="stored run",
-    tries="deploy another commit, an edited checkout, an unfinished run, the baseline in place of the run",
-    stopped_by=(
-        "the commit must be the one that is named, with no changed file; not known is not enough. A job "
-        "compares the content of its files with the commit on GitHub before any code runs, and does not ask "
-        "git"
-    ),
+    tries="another commit, an edited checkout, an unfinished run, the baseline",
+    stopped_by="the commit must be the named one; its files are compared with GitHub's",
 )
 @pytest.mark.parametrize(
     ("tamper", "code", "said"),
@@ -248,9 +241,7 @@ def test_a_dirty_checkout_and_an_earlier_commit_are_refused(world: World) -> Non
 
 @pytest.mark.heavy
 @pytest.mark.attack(
-    by="stored run",
-    tries="hide an edited file from git: assume-unchanged, skip-worktree",
-    stopped_by="the content of such files is compared with the index",
+    by="stored run", tries="hide an edited file from git", stopped_by="content is compared with the index"
 )
 @pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
 def test_an_edit_that_git_was_told_not_to_look_at_is_seen(world: World, flag: str) -> None:
@@ -313,8 +304,8 @@ def without(metric: str) -> Tampering:
 
 @pytest.mark.attack(
     by="stored run",
-    tries="remove a metric or the baseline, claim another judge, an accepted drop or an earlier day",
-    stopped_by="what the policy needs must be there; judge, baseline, accepted drops and day are the caller's",
+    tries="remove a metric or the baseline, claim another judge, drop or day",
+    stopped_by="these are the caller's",
 )
 def test_a_metric_that_the_run_no_longer_has_is_missed(world: World) -> None:
     with world.copy(world.bad) as run:
@@ -341,9 +332,7 @@ def raise_scores(run: Path) -> None:
 
 
 @pytest.mark.attack(
-    by="stored run",
-    tries="write higher scores, a passed verdict, or other terms into the run",
-    stopped_by="scores are computed from the judgements; the stored verdict is only compared with",
+    by="stored run", tries="write higher scores or a passed verdict", stopped_by="computed from the judgements"
 )
 def test_higher_scores_are_not_believed_and_are_named(world: World) -> None:
     with world.copy(world.bad) as run:
@@ -380,7 +369,7 @@ def test_a_stored_verdict_that_can_not_be_read_decides_nothing(world: World, bod
 @pytest.mark.attack(
     by="stored run",
     tries="make the command crash, or pass for want of data",
-    stopped_by="sizes, depth and types are bounded; what can't be established is an error",
+    stopped_by="bounded; what can't be established is an error",
 )
 def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -> None:
     with world.copy(world.good) as run:
@@ -743,11 +732,7 @@ def tampered_exit_codes(world: World, original: Path, count: int) -> Iterator[tu
 REFUSALS = {2, 3, 4, 5, 6, 8}
 
 
-@pytest.mark.attack(
-    by="stored run",
-    tries="any of a thousand changes to a run that fails",
-    stopped_by="none passes: each is refused, or fails",
-)
+@pytest.mark.attack(by="stored run", tries="any of a thousand changes to a run that fails", stopped_by="none passes")
 @pytest.mark.heavy
 def test_a_thousand_tamperings_let_no_run_pass_that_fails(world: World) -> None:
     """Each run fails, or is refused by one of the codes of a refusal."""

@@ -79,8 +79,8 @@ def test_a_season_of_a_branch(repository: Repository) -> None:
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="other CI",
-    tries="be kept as a baseline: a fork's branch called `main`, a tag, another branch",
-    stopped_by="git decides: the commit must be on the remote's branch, which a config file can't name",
+    tries="be kept as a baseline: a fork's `main`, a tag, another branch",
+    stopped_by="the commit must be on the remote's branch",
 )
 def test_a_run_of_another_branch_or_of_a_tag_is_not_kept(repository: Repository) -> None:
     repository.commit("first")
@@ -162,10 +162,8 @@ def archive_of(files: Mapping[str, bytes]) -> bytes:
 
 @pytest.mark.attack(
     by="other CI",
-    tries="an archive with a link, a path that leads out, another commit's run, forged scores",
-    stopped_by=(
-        "read in memory, named members only; the commit must be the one it is kept for; every score is recomputed"
-    ),
+    tries="an archive with a link, a path that leads out, forged scores",
+    stopped_by="named members only; scores are recomputed",
 )
 def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(repository: Repository, tmp_path: Path) -> None:
     store, checkout, commit, run = kept_run(repository)
@@ -268,11 +266,7 @@ def test_a_run_that_passed_and_can_not_be_kept_is_exit_code_6(repository: Reposi
     assert "could not be saved to the folder" in done.stderr
 
 
-@pytest.mark.attack(
-    by="other CI",
-    tries="git gives a token away",
-    stopped_by="no user and password in messages",
-)
+@pytest.mark.attack(by="other CI", tries="git that shows a password", stopped_by="none in messages")
 def test_git_that_refuses_shows_no_password(repository: Repository) -> None:
     checkout = git_of(repository.root / "work")
     with pytest.raises(GitFailed) as refused:

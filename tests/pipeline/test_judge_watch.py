@@ -210,8 +210,8 @@ def with_orders(project: Project, ids: Collection[int]) -> None:
 
 @pytest.mark.attack(
     by="pull request",
-    tries="force an error that looks like a bad judge, with such contexts",
-    stopped_by="what passes is judged by a passage of ours too: the contexts are named, not the judge",
+    tries="force an error that looks like a bad judge",
+    stopped_by="a passage of ours is judged too: the contexts are named",
 )
 def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: Project) -> None:
     obedient(project.fake)
@@ -228,10 +228,8 @@ def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: P
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
-    tries="contexts that order a model to support everything, in the questions that it wants to pass",
-    stopped_by=(
-        "planted answers, new in each run, sit where scores rose most and in drawn questions; the run can not pass"
-    ),
+    tries="contexts that order a model to support everything",
+    stopped_by="planted answers notice them where scores rose; no pass",
 )
 def test_orders_where_scores_rose_most_are_noticed_among_many_questions(project: Project) -> None:
     doubting(project.fake, {"q17"})

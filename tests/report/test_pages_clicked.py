@@ -123,11 +123,7 @@ LEFT = """(() => {
 
 
 @pytest.mark.attack(
-    by="text",
-    tries="act in a page that is clicked through: report, history, labels",
-    stopped_by=(
-        "no script of a text runs, nothing is requested, nothing navigates, with the page's policy and without"
-    ),
+    by="text", tries="act in a page that is clicked through", stopped_by="no script, no request, no navigation"
 )
 @pytest.mark.parametrize("policy", [True, False])
 @pytest.mark.parametrize("made_by", [report, history, labels])

@@ -568,8 +568,8 @@ def test_an_interpreter_that_does_not_exist_is_a_configuration_error(room: Any) 
 
 @pytest.mark.attack(
     by="pull request",
-    tries="patch the clock, so that a slow system stays within `latency_within@N`",
-    stopped_by="latency is measured with the gate's clock",
+    tries="patch the clock, so that a slow system seems fast",
+    stopped_by="latency is measured by the gate's clock",
 )
 def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any) -> None:
     room.app("""

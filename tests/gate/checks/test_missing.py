@@ -53,16 +53,10 @@ BY_SYSTEM = scored(range(10), by="system")
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "give answers that the judge refuses or can't read where they are bad, or none at all, so that their "
-        "scores are missing"
-    ),
+    tries="answers that the judge refuses, or none, where they are bad",
     stopped_by=(
-        "failed judgements are left out only while no more fail than the judge usually does, of all samples, "
-        "of a slice and of the answers that changed; otherwise, and where the system gave no answer, they "
-        "count as the worst score: a run that would fail with that is an error. **Not prevented**: as many as "
-        "fail by chance at `max_failed_judgements` are left out (of 200 samples up to 12, of 1,000 up to 43), "
-        "and the report counts them; with 0, every one counts"
+        "they count as the worst score. **Not prevented**: as many judgements as fail by chance are left out "
+        "(of 200 samples up to 12, of 1,000 up to 43) and counted, unless `max_failed_judgements = 0`"
     ),
 )
 @pytest.mark.parametrize(

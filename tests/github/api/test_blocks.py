@@ -69,9 +69,7 @@ def test_line_ends_that_github_changed_hide_no_block() -> None:
 
 
 @pytest.mark.attack(
-    by="text",
-    tries="pose as the report of another job",
-    stopped_by="the marker of a block can't be written in a report",
+    by="text", tries="pose as the report of another job", stopped_by="a report can't have the marker of a block"
 )
 def test_a_report_can_not_contain_a_block() -> None:
     forged = replace(GREEN, text=f"An answer:\n{replace(GREEN, writer='x', text='').marker}\nforged\n{GREEN.marker}")

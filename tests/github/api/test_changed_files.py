@@ -74,13 +74,6 @@ def hide_from_git(checkout: Path) -> None:
     (checkout / ".git" / "config").write_text("[core]\n\tfsmonitor = touch ran\n", encoding="utf-8")
 
 
-@pytest.mark.attack(
-    by="stored run",
-    tries="deploy an edited checkout, hidden from git by its configuration",
-    stopped_by=(
-        "a job compares the content of each file with the commit on GitHub before any code runs, and does not ask git"
-    ),
-)
 @pytest.mark.parametrize(
     ("change", "name"),
     [

@@ -43,11 +43,7 @@ def test_gates_with_different_ids_have_a_comment_each(github: FakeGitHub, api: G
     assert github.bodies() == [f"{MARK}\none", f"{marker('comment', 'search')}\nthree"]
 
 
-@pytest.mark.attack(
-    by="text",
-    tries="pose as our comment",
-    stopped_by="the marker must be the whole first line, and the author must match",
-)
+@pytest.mark.attack(by="text", tries="pose as our comment", stopped_by="marker and author must match")
 def test_a_person_who_writes_our_marker_is_not_us(github: FakeGitHub, api: GitHubApi) -> None:
     github.add_comment(7, f"{MARK}\nforged pass", "mallory")
     post_comment(api, 7, "default", "real")
@@ -79,9 +75,7 @@ def test_a_personal_token_owns_what_its_person_wrote_only(
 
 
 @pytest.mark.attack(
-    by="network",
-    tries="a lost reply duplicates a comment",
-    stopped_by="we look for the comment before sending it again",
+    by="network", tries="a lost reply that duplicates a comment", stopped_by="we look before sending again"
 )
 @pytest.mark.parametrize("fault", [{"status": 502}, {"how": "reset"}, {"how": "truncated"}, {"how": "garbage"}])
 def test_a_502_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:

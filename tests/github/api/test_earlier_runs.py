@@ -99,8 +99,8 @@ def test_only_finished_runs_of_this_workflow_for_this_pull_request_count(
 
 @pytest.mark.attack(
     by="fork",
-    tries="plant answers for a pull request by a run for a branch of the same name",
-    stopped_by="answers of earlier runs count only from the repository itself",
+    tries="plant answers by a run for a branch of the same name",
+    stopped_by="earlier runs count only from the repository itself",
 )
 def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files: dict[str, bytes]) -> None:
     pull.ran(EARLIER, files)["head_repository"].update(id=FORK_ID)
@@ -115,8 +115,8 @@ def test_the_runs_of_a_fork_do_not_count_for_itself(pull: Pull, files: dict[str,
 
 @pytest.mark.attack(
     by="pull request",
-    tries="plant answers by an earlier commit of the pull request, whose workflow uploads what it likes",
-    stopped_by="answers of an earlier run count only if GitHub says that its commit has the same files",
+    tries="plant answers by an earlier commit, whose workflow uploads what it likes",
+    stopped_by="they count only if GitHub says that it has the same files",
 )
 def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     pull: Pull, files: dict[str, bytes]

@@ -66,15 +66,10 @@ def test_a_protected_branch_counts_as_reviewed(
 
 @pytest.mark.attack(
     by="pull request",
-    tries=(
-        "push a branch with the settings, policy and files one likes, and open a pull request to it: an unreviewed base"
-    ),
+    tries="open a pull request to a branch of its own: an unreviewed base",
     stopped_by=(
-        "only the default branch, or one that GitHub reports as protected, is trusted; if GitHub can't be "
-        "asked, only the default branch. Otherwise no key or identity of a judge reaches judge or system, "
-        "guarded settings, baseline and base commit are the default branch's, the run can't pass, and the "
-        "report says so first. **Not prevented**: a branch that a rule's pattern protects, such as "
-        "`release/*`, counts from the moment it is pushed; restrict who may create such branches"
+        "no key or identity, the default branch's settings and baseline, no pass. **Not prevented**: a branch "
+        "that a pattern protects, such as `release/*`, counts once it is pushed"
     ),
 )
 @pytest.mark.parametrize("propose", [pull_to, queue_for])

@@ -82,9 +82,7 @@ def harmless_requests(world: Any, task: str) -> list[Any]:
 @pytest.mark.attack(
     by="text",
     tries="give orders to a model that judges, rewords, drafts or labels",
-    stopped_by=(
-        "text stays inside its block, in bounded parts; what comes back is bounded and has no hidden characters"
-    ),
+    stopped_by="text stays in its block; what comes back is bounded",
 )
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("task", EVERYTHING)
