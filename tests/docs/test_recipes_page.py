@@ -83,7 +83,11 @@ def means_of(report: Mapping[str, Any]) -> dict[str, float]:
 
 def run_recipe(heading: str, package: str, stub: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, stub)
-    exec(compile(recipe(heading), heading, "exec"), {})
+    names: dict[str, Any] = {}
+    if heading == "Weights & Biases":  # which begins where that of MLflow does
+        beginning = recipe("MLflow").replace("import mlflow\n", "").partition("with mlflow")[0]
+        exec(compile(beginning, "MLflow", "exec"), names)
+    exec(compile(recipe(heading), heading, "exec"), names)
 
 
 def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
@@ -172,26 +176,6 @@ def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
     assert len(expected) >= 6 * 2
     assert set(arrived.values()) == expected
     assert flushed == [True]
-
-
-@pytest.mark.parametrize(
-    ("verdict", "says"), [("fail", "fail, faithfulness 0.71"), ("", "error, faithfulness unknown")]
-)
-def test_slack_gets_the_verdict_and_the_address_of_the_run(verdict: str, says: str) -> None:
-    workflow = yaml.safe_load(recipe("Slack", "yaml"))
-    gate, message = workflow["jobs"]["gate"], workflow["jobs"]["message"]
-    (step,) = message["steps"]
-    assert set(gate["outputs"]) <= set(ACTION["outputs"])
-    assert "secrets." not in json.dumps(gate)
-    values = {
-        "needs.gate.outputs.verdict": verdict,
-        "needs.gate.outputs.faithfulness": "0.71" if verdict else "",
-        "github.server_url": "https://github.com",
-        "github.repository": "acme/shop",
-        "github.run_id": "7",
-    }
-    payload = yaml.safe_load(filled(step["with"]["payload"], values))
-    assert payload == {"text": f"RAG gate of main: {says}. https://github.com/acme/shop/actions/runs/7"}
 
 
 @pytest.mark.parametrize(("part", "code"), [("de", 0), ("en", 1)])
