@@ -226,7 +226,7 @@ def test_every_golden_setting_is_described() -> None:
 def test_every_exit_code_is_described() -> None:
     from ragstone import errors
 
-    page = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
     codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
     codes |= {
         kind.exit_code

@@ -1,4 +1,4 @@
-"""docs/moving-in.md: the files that its table names are read with the columns that it names, by its own command."""
+"""docs/golden-sets.md: files of other tools are read with the columns that its table names, by its own command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.golden.load import load_golden_set
 from tests.cli.project import ragstone
 
-PAGE = (Path(__file__).parents[2] / "docs/moving-in.md").read_text("utf-8")
+GOLDEN_SETS = (Path(__file__).parents[2] / "docs/golden-sets.md").read_text("utf-8")
+PAGE = GOLDEN_SETS.partition("\n## Files of other tools\n")[2].partition("\n## ")[0]
 COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PAGE, re.MULTILINE)]
 
 QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."
