@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.golden.sample import LABELS, Assertions, Label, Sample
+from ragstone.golden.sample import LABELS, Assertions, ExpectedCall, Label, Sample
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS, labels_of
 from ragstone.metrics.score import Score
-from ragstone.system.response import Context, Response
+from ragstone.system.response import Context, Response, Retrieval, ToolCall
 
 SAMPLE = Sample(
     "a",
@@ -23,6 +23,8 @@ SAMPLE = Sample(
     reference_contexts=("The warranty is 24 months.",),
     relevant_ids={"d1": 1.0},
     assertions=Assertions(must_contain=("24",)),
+    hops=(1,),
+    tools=(ExpectedCall(("lookup",), {"id": 7}),),
 )
 EDITED: dict[Label, Sample] = {
     "reference": replace(SAMPLE, reference="Shipping costs 5 euros."),
@@ -30,12 +32,15 @@ EDITED: dict[Label, Sample] = {
     "relevant_ids": replace(SAMPLE, relevant_ids={"d2": 1.0}),
     "answerable": replace(SAMPLE, answerable=False),
     "assertions": replace(SAMPLE, assertions=Assertions(must_contain=("36",))),
+    "tools": replace(SAMPLE, tools=(ExpectedCall(("lookup",), {"id": 8}),)),
 }
+CONTEXTS = (Context("The warranty is 24 months.", "d1"), Context("We ship to Mars.", "d3"))
 RESPONSE = Response(
     "a",
     "The warranty is 24 months. [1]",
-    (Context("The warranty is 24 months.", "d1"), Context("We ship to Mars.", "d3")),
+    CONTEXTS,
     latency_s=1.0,
+    steps=(Retrieval("warranty", CONTEXTS), ToolCall("lookup", {"id": 7})),
 )
 
 
@@ -59,6 +64,10 @@ def test_an_edit_of_a_label_that_a_metric_does_not_read_leaves_its_score_alone(n
         ("context_recall", {"answerable", "reference"}),
         ("recall@5", {"relevant_ids", "reference_contexts"}),
         ("assertions", {"assertions"}),
+        ("hop_recall", {"reference_contexts"}),
+        ("tool_arguments", {"tools"}),
+        ("clarification", {"answerable"}),
+        ("citation_validity", {"answerable"}),
         ("latency_within@5", set()),
         ("a_metric_of_the_project", {"reference"}),
     ],

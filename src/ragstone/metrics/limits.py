@@ -1,4 +1,4 @@
-"""Latency and length as scores: the share of answers within a limit, gated like any other metric."""
+"""Latency, length and steps as scores: the share of answers within a limit, gated like any other metric."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import Response
+from ragstone.system.response import NO_STEPS, Response
 
-_NAME = re.compile(r"(latency_within|words_within|contexts_within)@(\d{1,5}(?:\.\d{1,3})?)")
+_NAME = re.compile(r"(latency_within|words_within|contexts_within|steps_within)@(\d{1,5}(?:\.\d{1,3})?)")
 _TITLES = {
     "latency_within": "Answers within {} s",
     "words_within": "Answers within {} words",
     "contexts_within": "Retrieved text within {} words",
+    "steps_within": "Answers within {} steps",
 }
-USUAL_LIMITS = ("latency_within@5", "words_within@200", "contexts_within@2000")
+USUAL_LIMITS = ("latency_within@5", "words_within@200", "contexts_within@2000", "steps_within@10")
 
 
 class LimitMetric(BaseMetric):
@@ -38,6 +39,8 @@ class LimitMetric(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if self.info.blames == "retrieval" and response.lacking is not None:
             return NotApplicable(response.lacking)
+        if self.info.name.startswith("steps") and not response.steps:
+            return NotApplicable(NO_STEPS)
         measured = self._measure(response)
         if measured is None:
             return NotApplicable("the answer was recorded without a latency")
@@ -45,7 +48,8 @@ class LimitMetric(BaseMetric):
 
 
 def limit_metric(name: str) -> LimitMetric | None:
-    """``latency_within@SECONDS``, ``words_within@WORDS`` or ``contexts_within@WORDS``; None for any other name."""
+    """``latency_within@SECONDS``, ``words_within@WORDS``, ``contexts_within@WORDS`` or ``steps_within@STEPS``; None for
+    any other name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -69,4 +73,5 @@ _MEASURES: dict[str, Callable[[Response], float | None]] = {
     "latency_within": lambda response: response.latency_s,
     "words_within": lambda response: float(word_count(response.answer)),
     "contexts_within": lambda response: float(sum(word_count(context.text) for context in response.contexts)),
+    "steps_within": lambda response: float(len(response.steps)),
 }

@@ -122,7 +122,7 @@ class BaseMetric:
     def labels(self) -> frozenset[Label]:
         if self.reference_needed or self.reads & _OF_REFERENCE:
             return frozenset({"answerable", "reference"})
-        if self.reads or self.answerable_only:
+        if self.reads or self.answerable_only or not self.info.answerless:
             return frozenset({"answerable"})
         return frozenset()
 
@@ -137,6 +137,8 @@ class BaseMetric:
         return frozenset()
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
+        if sample.expects_clarification and (self.reads or not self.info.answerless):
+            return NotApplicable("the right answer asks back")
         if self.answerable_only and not sample.answerable:
             return NotApplicable("the sample is unanswerable")
         if self.reference_needed and sample.answerable and not sample.reference:

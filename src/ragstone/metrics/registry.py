@@ -12,6 +12,7 @@ from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.answer_similarity import AnswerSimilarity, WeightedCorrectness
 from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.citations import CitationSupport, CitationValidity
+from ragstone.metrics.clarification import Clarification
 from ragstone.metrics.completeness import Completeness
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
 from ragstone.metrics.context_recall import ContextRecall
@@ -19,13 +20,16 @@ from ragstone.metrics.context_relevance import ContextRelevance
 from ragstone.metrics.entities import ContextEntityRecall
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.hallucination import Hallucination
+from ragstone.metrics.hops import HopPrecision, HopRecall
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.noise_sensitivity import NoiseSensitivity, WrongStatements
 from ragstone.metrics.pairwise import PairwisePreference
+from ragstone.metrics.repeated_retrievals import RepeatedRetrievals
 from ragstone.metrics.retrieval import retrieval_metric, usual_retrieval_metrics
 from ragstone.metrics.squad import LexicalMatch, exact_match, token_f1
 from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
+from ragstone.metrics.tool_calls import ToolArguments, ToolErrors, ToolSelection
 
 _LISTED: tuple[Metric, ...] = (
     Faithfulness(),
@@ -57,6 +61,13 @@ _LISTED: tuple[Metric, ...] = (
     *usual_retrieval_metrics(),
     *usual_limit_metrics(),
     AssertionsMetric(),
+    HopRecall(),
+    HopPrecision(),
+    RepeatedRetrievals(),
+    ToolSelection(),
+    ToolArguments(),
+    ToolErrors(),
+    Clarification(),
 )
 
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
@@ -67,6 +78,9 @@ HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_preci
 
 DEFAULT = (*HEADLINE, "hallucination")
 """The default metrics of a run: the headline metrics, and what costs no further call."""
+
+LABELLED = ("assertions", "hop_recall", "hop_precision", "tool_selection", "tool_arguments", "clarification")
+"""Metrics of labels of their own: they are default ones, too, if they apply to a sample of the golden set."""
 
 
 def find_metric(name: str) -> Metric | None:

@@ -71,7 +71,7 @@ class RetrievalMetric(BaseMetric):
         places = locate(distinct(sample.reference_contexts), texts)
         retrieved = sum(place.retrieved for place in places)
         note = f"by text: {retrieved} of {counted(len(places), 'reference context')}"
-        return Scored(self._measure(_locate_texts(places)), note=note)
+        return Scored(self._measure(locate_texts(places)), note=note)
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
@@ -98,7 +98,8 @@ def _is_labelled_by_id(sample: Sample) -> bool:
     return any(grade > 0 for grade in sample.relevant_ids.values())
 
 
-def _locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
+def locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
+    """The ranking of contexts in which evidence texts have these places."""
     items: list[tuple[int, int] | None] = []
     relevant: set[int] = set()
     for place in places:

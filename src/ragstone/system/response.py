@@ -160,8 +160,14 @@ class Response:
         """Whether contexts were returned, and only by their ids."""
         return bool(self.contexts) and not any(context.text.strip() for context in self.contexts)
 
+    @property
+    def without_steps(self) -> bool:
+        """Whether the system returned contexts, and not the steps that it got them by."""
+        return bool(self.contexts) and not self.steps
+
 
 NO_CONTEXTS = "the answer came without contexts"
+NO_STEPS = "the answer came without steps"
 NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 

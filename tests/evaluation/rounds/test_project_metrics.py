@@ -10,7 +10,8 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.sources import SystemSource
-from ragstone.golden.sample import GoldenSet, Origin, Sample
+from ragstone.golden.sample import Assertions, ExpectedCall, GoldenSet, Origin, Sample
+from ragstone.metrics.registry import DEFAULT
 from ragstone.settings.settings import CustomMetric, SystemSettings
 
 TONE = {"tone": CustomMetric(rubric="Is it polite?")}
@@ -30,6 +31,22 @@ def test_what_a_sample_must_reach_is_measured() -> None:
         "hallucination",
         "tone",
     ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, set()),
+        ({"reference_contexts": ("A", "B"), "hops": (1, 2)}, {"hop_recall", "hop_precision"}),
+        ({"tools": (ExpectedCall(("lookup",)),)}, {"tool_selection"}),
+        ({"tools": (ExpectedCall(("lookup",), {"id": 7}),)}, {"tool_selection", "tool_arguments"}),
+        ({"expects_clarification": True}, {"clarification"}),
+        ({"assertions": Assertions(max_words=50)}, {"assertions"}),
+        ({"relevant_ids": {"d1": 1.0}}, {"recall@5", "ndcg@10"}),
+    ],
+)
+def test_labels_switch_on_the_metrics_that_read_them(labels: dict[str, Any], expected: set[str]) -> None:
+    assert set(selected(**labels)) - {*DEFAULT, "context_precision_no_reference", "tone"} == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.judge.rubric import YES_NO, Rubric, graded_by
 from ragstone.metrics.custom import FunctionMetric, RubricMetric, function_version, rubric_version
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import DEFAULT, HEADLINE, is_known, lower_is_better, select_metrics
+from ragstone.metrics.registry import DEFAULT, HEADLINE, LABELLED, is_known, lower_is_better, select_metrics
 from ragstone.settings.settings import METRICS, CustomMetric
 from ragstone.system.functions import (
     FunctionFailed,
@@ -97,7 +97,7 @@ class ProjectMetrics:
         """The metrics that are selected, or those called `names`; the project's own can be among them.
 
         If none are selected: the default metrics, all of the project's own, and what the labels of `golden` allow:
-        `RANKING` and `assertions`; but no member of a family that applies to a few samples, where another one applies
+        `RANKING` and `LABELLED`; but no member of a family that applies to a few samples, where another one applies
         to more. If only a half of the system is evaluated, those that are of that half. The metrics that the policy
         names, and the `min` and `max` of samples, are added. Raises ConfigError, also for a selected metric that can't
         be scored without the other half, and GoldenSetError for a `min` or `max` of no metric.
@@ -123,10 +123,15 @@ class ProjectMetrics:
             found = tuple(labelled) or found
         return found
 
-    def _labelled(self, golden: Iterable[Sample]) -> list[str]:
+    def _labelled(self, golden: GoldenSet | tuple[()]) -> list[str]:
         """The metrics that are measured by default where samples of `golden` have labels for them."""
-        labels = {label for sample in golden for label in ("relevant_ids", "assertions") if getattr(sample, label)}
-        return [*(RANKING if "relevant_ids" in labels else ()), *(["assertions"] if "assertions" in labels else ())]
+        names = [*RANKING] if any(sample.relevant_ids for sample in golden) else []
+        labelled = [
+            metric.info.name
+            for metric in select_metrics(LABELLED)
+            if any(metric.excuse(sample) is None for sample in golden)
+        ]
+        return [*names, *labelled]
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""

@@ -1,0 +1,31 @@
+"""Clarification: where the question leaves something open, does the answer ask back?"""
+
+from __future__ import annotations
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.judgements import Judgements
+from ragstone.judge.offline.clarification import asks_back
+from ragstone.metrics.metric import BaseMetric, MetricInfo
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.system.response import Response
+
+
+class Clarification(BaseMetric):
+    """1 if the answer asks the user back, else 0. It applies to samples that expect so, and no other metric of answers
+    does. No judge is asked: see judge/offline/clarification.py."""
+
+    info = MetricInfo(
+        name="clarification",
+        version="1",
+        blames="generation",
+        source="Ragstone: share of the answers that ask back where the golden set expects it",
+    )
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if sample.expects_clarification:
+            return None
+        return NotApplicable("the sample expects an answer")
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        asks = asks_back(response.answer)
+        return Scored(float(asks), note=None if asks else "does not ask back")

@@ -1,0 +1,303 @@
+"""Tool calls: does an answer call the tools that it should, with the right arguments, and do they succeed?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ragstone.formatting import clipped
+from ragstone.golden.sample import ExpectedCall, Label, Sample
+from ragstone.judge.judgements import Judgements
+from ragstone.metrics.metric import BaseMetric, MetricInfo
+from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.system.response import NO_STEPS, Response, Retrieval, ToolCall
+
+_SHOWN = 60
+_ABSENT = object()
+"""The value of an argument that is not there."""
+
+
+class MistakeKind(StrEnum):
+    """What is wrong with the calls of an answer."""
+
+    NOT_CALLED = "not_called"
+    OUT_OF_ORDER = "out_of_order"
+    WRONG_ARGUMENT = "wrong_argument"
+    UNEXPECTED = "unexpected"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMistake:
+    """One mistake in the calls of a tool; `tool` has all names of an expected call that is missing: ``a or b``.
+
+    A wrong argument has the path to it (``address.city``, ``items[0]``), and both values as JSON: None for one that is
+    not there, or should not be. An error has its text as `actual`.
+    """
+
+    kind: MistakeKind
+    tool: str
+    argument: str = ""
+    expected: str | None = None
+    actual: str | None = None
+
+    def __str__(self) -> str:
+        if self.kind is MistakeKind.WRONG_ARGUMENT:
+            actual = "missing" if self.actual is None else self.actual
+            return f"`{self.tool}`: {self.argument} is {actual}, expected {self.expected or 'none'}"
+        if self.kind is MistakeKind.ERROR:
+            return f"`{self.tool}` fails: {self.actual}"
+        return f"`{self.tool}` is {_WORDS[self.kind]}"
+
+
+_WORDS: Mapping[MistakeKind, str] = {
+    MistakeKind.NOT_CALLED: "not called",
+    MistakeKind.OUT_OF_ORDER: "called out of order",
+    MistakeKind.UNEXPECTED: "called though it is not expected",
+}
+
+
+def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]:
+    """What is wrong with the calls of an answer: first by expected call, then unexpected calls, then errors.
+
+    Empty if the answer came without steps. A sample without `tools` expects nothing: of it, only errors are mistakes.
+    """
+    if response.without_steps:
+        return ()
+    calls = calls_of(sample, response)
+    pairs = match_calls(sample, calls)
+    extra = [call for place, call in enumerate(calls) if sample.tools and place not in pairs.values()]
+    mistakes: list[ToolMistake] = []
+    for number, expected in enumerate(sample.tools):
+        if number in pairs:
+            mistakes += wrong_arguments(expected, calls[pairs[number]])
+            continue
+        misplaced = next((call for call in extra if call.name in expected.names), None)
+        if misplaced is None:
+            mistakes.append(ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names)))
+        else:
+            extra.remove(misplaced)
+            mistakes.append(ToolMistake(MistakeKind.OUT_OF_ORDER, misplaced.name))
+    mistakes += [ToolMistake(MistakeKind.UNEXPECTED, call.name) for call in extra]
+    return (*mistakes, *_errors(response))
+
+
+def _errors(response: Response) -> list[ToolMistake]:
+    return [
+        ToolMistake(MistakeKind.ERROR, step.name, actual=clipped(step.error, _SHOWN))
+        for step in response.steps
+        if isinstance(step, ToolCall) and step.error is not None
+    ]
+
+
+def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
+    """The tool calls of an answer, in order. A retrieval is one if `sample` expects a call of its source."""
+    expected_names = {name for expected in sample.tools for name in expected.names}
+    calls = []
+    for step in response.steps:
+        if isinstance(step, ToolCall):
+            calls.append(step)
+        elif isinstance(step, Retrieval) and step.source in expected_names:
+            calls.append(ToolCall(step.source or "", {"query": step.query}))
+    return calls
+
+
+def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
+    """The call, by its place in `calls`, that each expected call is answered by: as many as can be.
+
+    Each call answers one, by its name; where there is a choice, with the fewest wrong arguments.
+    """
+    costs: list[dict[int, int]] = []
+    for expected in sample.tools:
+        places = [place for place, call in enumerate(calls) if call.name in expected.names]
+        costs.append({place: len(wrong_arguments(expected, calls[place])) for place in places})
+    if sample.tools_in_order:
+        return _longest_subsequence(costs, len(calls))
+    pairs: dict[int, int] = {}
+    for number in range(len(costs)):
+        _augment(number, costs, pairs, set())
+    return pairs
+
+
+def _augment(number: int, costs: Sequence[Mapping[int, int]], pairs: dict[int, int], visited: set[int]) -> bool:
+    """Find a call for the expected call `number`, moving others to other calls if need be (Kuhn's algorithm)."""
+    for place in sorted(costs[number], key=costs[number].__getitem__):
+        if place in visited:
+            continue
+        visited.add(place)
+        holder = next((other for other, taken in pairs.items() if taken == place), None)
+        if holder is None or _augment(holder, costs, pairs, visited):
+            pairs[number] = place
+            return True
+    return False
+
+
+def _longest_subsequence(costs: Sequence[Mapping[int, int]], calls: int) -> dict[int, int]:
+    """The longest common subsequence of expected calls and calls; of several, that with the lowest cost."""
+    best: list[tuple[int, int, Any]] = [(0, 0, None)] * (calls + 1)  # of the first calls: length, -cost, pairs linked
+    for number, places in enumerate(costs):
+        row = [best[0]]
+        for place in range(calls):
+            candidates = [best[place + 1], row[place]]
+            if place in places:
+                length, gain, pairs = best[place]
+                candidates.append((length + 1, gain - places[place], (number, place, pairs)))
+            row.append(max(candidates, key=lambda candidate: candidate[:2]))
+        best = row
+    matched: dict[int, int] = {}
+    link = best[-1][2]
+    while link is not None:
+        number, place, link = link
+        matched[number] = place
+    return matched
+
+
+def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]:
+    """The arguments of `call` that are not as expected, each by the path to it."""
+    if expected.arguments is None:
+        return []
+    mistakes = []
+    for path, wanted, actual in _differences(expected.arguments, call.arguments, expected, ""):
+        mistakes.append(ToolMistake(MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual)))
+    return mistakes
+
+
+def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The paths at which two JSON values differ, with both values there."""
+    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        names = list(wanted)
+        if expected.match == "exact":
+            names += [name for name in actual if name not in wanted]
+        for name in names:
+            inner = f"{path}.{name}" if path else name
+            yield from _differences(wanted.get(name, _ABSENT), actual.get(name, _ABSENT), expected, inner)
+    elif isinstance(wanted, list) and isinstance(actual, list) and len(wanted) == len(actual):
+        for place, pair in enumerate(zip(wanted, actual, strict=True)):
+            yield from _differences(*pair, expected, f"{path}[{place}]")
+    elif not _is_equal(wanted, actual, expected.tolerance):
+        yield path, wanted, actual
+
+
+def _is_equal(wanted: object, actual: object, tolerance: float) -> bool:
+    if isinstance(wanted, bool) or isinstance(actual, bool):
+        return wanted is actual
+    if isinstance(wanted, str) and isinstance(actual, str):
+        return wanted.strip() == actual.strip()
+    if isinstance(wanted, int | float):
+        number = _number(actual)
+        if number is None or wanted == number:
+            return number is not None
+        try:
+            return abs(number - wanted) <= tolerance * abs(wanted)
+        except OverflowError:
+            return False
+    return wanted == actual
+
+
+def _number(value: object) -> int | float | None:
+    """A JSON number, or a text that is one."""
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        for parse in (int, float):
+            with suppress(ValueError):
+                return parse(value)
+    return None
+
+
+def _json(value: object) -> str | None:
+    if value is _ABSENT:
+        return None
+    return clipped(json.dumps(value, ensure_ascii=False), _SHOWN)
+
+
+class _ToolMetric(BaseMetric):
+    @property
+    def labels(self) -> frozenset[Label]:
+        return frozenset({"tools"})
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if sample.tools:
+            return None
+        return NotApplicable("the sample expects no tool call")
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if response.without_steps:
+            return NotApplicable(NO_STEPS)
+        calls = calls_of(sample, response)
+        return self._rate(sample, calls, match_calls(sample, calls))
+
+    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+        raise NotImplementedError
+
+
+class ToolSelection(_ToolMetric):
+    """F1 of the calls that are made and those that are expected, by the names of the tools.
+
+    With `tools_in_order`, those count that are in the longest common subsequence.
+    """
+
+    info = MetricInfo(
+        name="tool_selection",
+        version="1",
+        blames="both",
+        source="RAGAS documentation, tool call F1, by names; the note is DeepEval's tool correctness",
+    )
+
+    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+        note = f"{len(pairs)} of {len(sample.tools)} expected called, {len(calls) - len(pairs)} unexpected"
+        return Scored(2 * len(pairs) / (len(sample.tools) + len(calls)), note=note)
+
+
+class ToolArguments(_ToolMetric):
+    """Expected calls that are made with the arguments they name ÷ all that name some; the note is the first mistake."""
+
+    info = MetricInfo(
+        name="tool_arguments",
+        version="1",
+        blames="both",
+        source="Berkeley Function Calling Leaderboard, AST evaluation: a call counts if all its arguments are right",
+    )
+
+    def excuse(self, sample: Sample) -> NotApplicable | None:
+        if any(expected.arguments is not None for expected in sample.tools):
+            return None
+        return NotApplicable("the sample expects no arguments")
+
+    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+        notes: list[str] = []
+        total = right = 0
+        for number, expected in enumerate(sample.tools):
+            if expected.arguments is None:
+                continue
+            total += 1
+            mistakes = [ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))]
+            if number in pairs:
+                mistakes = wrong_arguments(expected, calls[pairs[number]])
+            right += not mistakes
+            notes += map(str, mistakes)
+        return Scored(right / total, note=notes[0] if notes else None)
+
+
+class ToolErrors(BaseMetric):
+    """Tool calls that failed ÷ all tool calls of an answer. Not applicable without any."""
+
+    info = MetricInfo(
+        name="tool_errors",
+        version="1",
+        blames="both",
+        source="Ragstone: share of an answer's tool calls that failed",
+        lower_is_better=True,
+        answerless=True,
+    )
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        calls = [step for step in response.steps if isinstance(step, ToolCall)]
+        if not calls:
+            return NotApplicable(NO_STEPS if response.without_steps else "the answer has no tool call")
+        errors = _errors(response)
+        return Scored(len(errors) / len(calls), note=str(errors[0]) if errors else None)
