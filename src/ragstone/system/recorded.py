@@ -26,7 +26,9 @@ from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_tab
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.span_file import Steps, steps_beside
 from ragstone.system.worker.fields import Fields, number
+from ragstone.system.worker.spans import trace_key
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
 """Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""
@@ -62,6 +64,9 @@ class RecordedAnswers:
         """By the kind and value of the record's key."""
         self._ids_by_question: dict[str, str | None] = {}
         """None if several records have the question."""
+        self._steps: dict[str, Steps] = {}
+        """By the trace of the record."""
+        self._has_trace_with_steps = False
         self._has_right_answers = False
         """Whether ``answer`` is the right answer, because a record has another column for the system's."""
 
@@ -74,6 +79,7 @@ class RecordedAnswers:
             hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
         ):
             self._file, file_records = open_records(self._source)
+            self._steps = await asyncio.to_thread(steps_beside, self._source)
         await asyncio.to_thread(self._index, file_records)
 
     async def ask(self, sample: Sample) -> Response:
@@ -84,7 +90,8 @@ class RecordedAnswers:
             if record is not None and _key(record) == key:
                 where = self._source.at(place.line)
                 names = _SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS
-                return recorded_response(sample.id, record, where, fields=self._fields, answer_names=names)
+                steps = self._steps.get(trace_key(record.get("trace_id")))
+                return recorded_response(sample.id, record, where, fields=self._fields, answer_names=names, steps=steps)
         has_ids = any(kind == _ID for kind, _ in self._places)
         hint = "no id in it matches, and no question" if has_ids else "no question in it matches"
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
@@ -108,6 +115,12 @@ class RecordedAnswers:
             self._add(record, _Place(start, size, line))
         if not self._places:
             raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
+        if self._steps and not self._has_trace_with_steps:
+            raise SystemUnderTestError(
+                "no recorded answer has the trace_id of a trace in the file of spans beside it.",
+                where=self.entrypoint,
+                hint='Write the id of its trace into each record: "trace_id": "…"',
+            )
 
     def _add(self, record: Mapping[str, object], place: _Place) -> None:
         where = self._source.at(place.line)
@@ -135,6 +148,8 @@ class RecordedAnswers:
         question = _question(record)
         if kind == _ID and question:
             self._ids_by_question[question] = None if question in self._ids_by_question else key
+        if trace_key(record.get("trace_id")) in self._steps:
+            self._has_trace_with_steps = True
         if record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None:
             self._has_right_answers = True
 
@@ -170,11 +185,12 @@ def recorded_response(
     place: int = 0,
     fields: Fields | None = None,
     answer_names: Iterable[str] = _ANSWERS,
+    steps: Steps | None = None,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
 
     `place` is that of the response, from 0, in a line with several. Columns may have the names that a golden set's may
-    have; the system's answer is in the first of `answer_names`.
+    have; the system's answer is in the first of `answer_names`. `steps` are its own if the record has none.
     """
     responses = _stored_responses(record)
     if responses:
@@ -195,6 +211,7 @@ def recorded_response(
         "answer": cells.text(answer) if isinstance(answer, bool | int | float) else answer,
         "contexts": _column(record, CONTEXTS_NAMES),
         "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
+        "steps": _column(record, SYSTEM_NAMES["steps"]) or steps,
     }
     response = read(sample_id, parts, latency_s, fields=fields)
     if response.failure is not None:

@@ -8,7 +8,10 @@ from importlib.resources import files
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 
-MODULES = ("wording", "fields", "contexts", "steps", "returns", "streams", "adapters", "metric_functions", "protocol")
+MODULES = (
+    *("wording", "fields", "contexts", "spans", "steps", "returns", "streams"),
+    *("adapters", "metric_functions", "protocol"),
+)
 """Modules of the worker; each imports only from those before it, and from the standard library."""
 
 

@@ -70,7 +70,7 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
         payload["answer"] = _answer_text(value, parts)
     contexts = read_contexts(parts.get("contexts"), fields)
     payload["contexts"] = with_ids(contexts, parts.get("context_ids"))
-    steps = [] if parts.get("steps") is None else read_steps(parts["steps"], fields)
+    steps = read_steps(parts["steps"], fields) if _has_steps(parts, fields) else []
     if steps:
         payload["steps"] = steps
     step_characters = len(json.dumps(steps, ensure_ascii=False))
@@ -84,6 +84,14 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
     if parts.get("contexts") is None and not fields.contexts_only and not found_in_steps:
         payload["contexts_returned"] = False
     return payload
+
+
+def _has_steps(parts: Parts, fields: Fields) -> bool:
+    """Whether there is more than a number or a text under a name of steps; at a path, anything is meant as these."""
+    steps = parts.get("steps")
+    if fields.steps is None and isinstance(steps, str):
+        return steps.lstrip().startswith(("{", "["))
+    return steps is not None and (fields.steps is not None or not isinstance(steps, (int, float)))
 
 
 def parts_of(value: object, fields: Fields) -> Parts:

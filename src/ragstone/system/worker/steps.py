@@ -12,6 +12,7 @@ from typing import Any
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import MAX_CONTEXTS, read_contexts, refuse_long, with_ids
 from ragstone.system.worker.fields import BadReturn, Fields, first, get, message_text, number, token_usage
+from ragstone.system.worker.spans import parsed_json, spans_in, steps_of_spans
 from ragstone.system.worker.wording import clean, shown, summary
 
 MAX_STEPS = 1_000
@@ -32,9 +33,13 @@ EXPECTED_STEPS = (
 def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
     """The steps in `value` in plain JSON types, in order, each with its `type`: retrieval, tool or model.
 
+    Spans of OpenTelemetry, alone or in a document of OTLP, are put in the order of their start.
     Raises BadReturn with the number of the step that can't be read, from 1. An iterator is read no further than that.
     """
-    value = _opened_json(value)
+    value = parsed_json(value)
+    spans = spans_in(value)
+    if spans is not None:
+        value = steps_of_spans(spans)
     if isinstance(value, (str, bytes, Mapping, set, frozenset)) or not isinstance(value, Iterable):
         raise BadReturn(f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}")
     steps: list[dict[str, Any]] = []
@@ -202,21 +207,11 @@ def _error(value: object) -> str | None:
 
 def _arguments(value: object) -> dict[str, Any]:
     """Arguments as an object of JSON; those that are no object are the argument ``input``."""
-    value = _opened_json(value)
+    value = parsed_json(value)
     if value is None or value == "":
         return {}
     plain = _plain(value, "arguments", MAX_ARGUMENT_CHARACTERS)
     return plain if isinstance(plain, dict) else {"input": plain}
-
-
-def _opened_json(value: object) -> object:
-    """The list or object that a text is as JSON; anything else as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def _plain(value: object, name: str, limit: int) -> Any:

@@ -1,0 +1,243 @@
+"""Spans of OpenTelemetry as steps: OpenInference's attributes, and OpenTelemetry's for GenAI.
+
+Sources of the shapes, as of November 2026: OTLP/JSON (opentelemetry-proto), what OpenTelemetry's SDK for Python has and
+writes as JSON, OpenInference's semantic conventions, OpenTelemetry's GenAI conventions.
+
+Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from ragstone.system.worker.fields import BadReturn, first, get, number
+
+MAX_SPANS = 100_000
+"""Spans of one answer, most of which are no steps."""
+
+_MAX_ATTRIBUTE_DEPTH = 8
+_MAX_TEXT_DEPTH = 6
+_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
+_DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
+_OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans", "resource_spans", "scope_spans")
+_STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
+_ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_KINDS = {
+    "RETRIEVER": "retrieval",
+    "retrieval": "retrieval",
+    "TOOL": "tool",
+    "execute_tool": "tool",
+    "LLM": "model",
+    "chat": "model",
+    "text_completion": "model",
+    "generate_content": "model",
+}
+"""Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI. Others, such as agents, are none."""
+_TEXT_NAMES = (
+    *("question", "query", "input", "user_input", "answer", "response", "output", "result", "content", "text"),
+    *("messages", "parts"),
+)
+
+
+def spans_in(value: object) -> list[Any] | None:
+    """The spans in an OTLP document, or in a list of spans or documents; None if `value` is none of these.
+
+    Raises BadReturn for more than MAX_SPANS.
+    """
+    if not isinstance(value, (list, tuple, Mapping)):
+        return None
+    spans: list[Any] = []
+    for item in [value] if isinstance(value, Mapping) else value:
+        spans.extend(_unpacked(item, len(_OTLP_LISTS)))
+        if len(spans) > MAX_SPANS:
+            raise BadReturn(f"More than {MAX_SPANS:,} spans were returned for one question.")
+    return spans if any(map(_is_span, spans)) else None
+
+
+def _unpacked(item: object, depth: int) -> Iterator[object]:
+    inner = first(item, _OTLP_LISTS) if isinstance(item, Mapping) else None
+    if isinstance(inner, list) and depth:
+        for part in inner:
+            yield from _unpacked(part, depth - 1)
+    else:
+        yield item
+
+
+def _is_span(item: object) -> bool:
+    has_place = first(item, ("spanId", "span_id", "context", *_STARTS)) is not None
+    return has_place and get(item, "attributes") is not None
+
+
+def steps_of_spans(spans: Iterable[object]) -> list[dict[str, Any]]:
+    """The spans that are steps, as `read_steps` reads them, by their start; those without one come first.
+
+    Spans stand alone: whether a parent is among them doesn't matter.
+    """
+    timed = [(start_of_span(span), step_of_span(span)) for span in spans]
+    ordered = sorted(timed, key=lambda pair: pair[0])
+    return [step for _, step in ordered if step is not None]
+
+
+def start_of_span(span: object) -> float:
+    """When a span began, in seconds since 1970; 0 if it doesn't say."""
+    return _time_s(first(span, _STARTS)) or 0.0
+
+
+def step_of_span(span: object) -> dict[str, Any] | None:
+    """The step that a span is, as `read_steps` reads it; None if it is none."""
+    attributes = span_attributes(get(span, "attributes"))
+    kind = kind_of_span(attributes)
+    name = get(span, "name")
+    if kind == "retrieval":
+        query = first(attributes, ("gen_ai.retrieval.query.text", "input.value"))
+        return {
+            "type": kind,
+            "query": text_in(query),
+            "contexts": span_documents(attributes),
+            "source": attributes.get("gen_ai.data_source.id") or name,
+        }
+    if kind == "tool":
+        return {
+            "type": kind,
+            "name": first(attributes, ("gen_ai.tool.name", "tool.name")) or name,
+            "arguments": _tool_arguments(attributes),
+            "result": first(attributes, ("gen_ai.tool.call.result", "output.value")),
+            "error": _span_error(span, attributes),
+        }
+    if kind == "model":
+        start_s, end_s = _time_s(first(span, _STARTS)), _time_s(first(span, _ENDS))
+        return {
+            "type": kind,
+            "model": first(attributes, _MODELS),
+            "input_tokens": _tokens(attributes, "input", "prompt"),
+            "output_tokens": _tokens(attributes, "output", "completion"),
+            "latency_s": None if start_s is None or end_s is None else end_s - start_s,
+        }
+    return None
+
+
+def trace_of(span: object) -> str:
+    """The id of the trace that a span belongs to, as `trace_key` writes it."""
+    return trace_key(first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id"))
+
+
+def trace_key(trace_id: object) -> str:
+    """A trace's id in the form that ids are compared in: without dashes and 0x, in lower case."""
+    key = str(trace_id or "").replace("-", "").lower()
+    return key[2:] if key.startswith("0x") else key
+
+
+def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
+    """Which step a span is by its attributes: retrieval, tool or model; None if it is none."""
+    own_kind = str(attributes.get("openinference.span.kind", "")).upper()
+    operation = attributes.get("gen_ai.operation.name")
+    if own_kind or operation:
+        return _KINDS.get(own_kind) or _KINDS.get(str(operation))
+    if first(attributes, _DOCUMENT_LISTS) is not None or span_documents(attributes):
+        return "retrieval"
+    if first(attributes, ("gen_ai.tool.name", "tool.name")) is not None:
+        return "tool"
+    return None if first(attributes, _MODELS) is None else "model"
+
+
+def span_attributes(pairs: object) -> dict[str, Any]:
+    """Attributes by name: those of OTLP, which are a list of keys and typed values, or a mapping."""
+    if isinstance(pairs, Mapping):
+        return dict(pairs)
+    return _attributes(pairs, _MAX_ATTRIBUTE_DEPTH)
+
+
+def _attributes(pairs: object, depth: int) -> dict[str, Any]:
+    if not isinstance(pairs, (list, tuple)) or depth == 0:
+        return {}
+    return {str(get(pair, "key")): _attribute_value(get(pair, "value"), depth - 1) for pair in pairs}
+
+
+def _attribute_value(value: object, depth: int) -> Any:
+    if not isinstance(value, Mapping) or not value:
+        return None
+    kind, inner = next(iter(value.items()))
+    if kind == "intValue":
+        return int(inner) if str(inner).isdecimal() else None
+    if kind == "arrayValue" and depth:
+        return [_attribute_value(item, depth - 1) for item in get(inner, "values") or ()]
+    if kind == "kvlistValue":
+        return _attributes(get(inner, "values"), depth)
+    return inner
+
+
+def span_documents(attributes: Mapping[str, Any]) -> list[Any]:
+    """What a span retrieved, by rank; GenAI's conventions have ids of documents, and rarely texts."""
+    listed = parsed_json(first(attributes, _DOCUMENT_LISTS))
+    if isinstance(listed, list):
+        return listed
+    documents: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        place = _DOCUMENT.fullmatch(name)
+        if place is not None:
+            field = "text" if place[2] == "content" else place[2]
+            documents.setdefault(int(place[1]), {})[field] = value
+    return [documents[rank] for rank in sorted(documents)]
+
+
+def _tool_arguments(attributes: Mapping[str, Any]) -> object:
+    """The arguments of a call; what OpenInference calls its parameters may be the schema of these."""
+    for name in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value"):
+        arguments = parsed_json(attributes.get(name))
+        if arguments is not None and get(arguments, "properties") is None:
+            return arguments
+    return None
+
+
+def _span_error(span: object, attributes: Mapping[str, Any]) -> str | None:
+    status = get(span, "status")
+    code = first(status, ("code", "status_code"))
+    if (get(code, "name") or code) not in (2, "STATUS_CODE_ERROR", "ERROR"):
+        return None
+    return str(first(status, ("message", "description")) or attributes.get("error.type") or "failed")
+
+
+def _tokens(attributes: Mapping[str, Any], name: str, other_name: str) -> object:
+    names = (f"gen_ai.usage.{name}_tokens", f"gen_ai.usage.{other_name}_tokens", f"llm.token_count.{other_name}")
+    return first(attributes, names)
+
+
+def _time_s(value: object) -> float | None:
+    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; None for anything else."""
+    if isinstance(value, str) and not value.isdecimal():
+        try:
+            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+        except ValueError:
+            return None
+    nanoseconds = number(int(value[:20]) if isinstance(value, str) else value)
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def text_in(value: object, depth: int = 0) -> str:
+    """The text in an input or an output: itself, or that of its JSON; the last turn of a chat."""
+    inner = parsed_json(value)
+    texts: Iterable[object] = ()
+    if isinstance(inner, list):
+        texts = reversed(inner)
+    elif isinstance(inner, Mapping):
+        texts = (inner[name] for name in _TEXT_NAMES if name in inner)
+    elif isinstance(value, str):
+        return value
+    if depth > _MAX_TEXT_DEPTH:
+        return ""
+    return next(filter(None, (text_in(text, depth + 1) for text in texts)), value if isinstance(value, str) else "")
+
+
+def parsed_json(value: object) -> object:
+    """The list or object that a text is as JSON; anything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
