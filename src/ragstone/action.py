@@ -74,10 +74,10 @@ def action_settings(inputs: ActionInputs, environ: Mapping[str, str], workspace:
 
 
 def _inside(workspace: Path, path: str, name: str) -> Path:
-    found = (workspace / path).resolve()
-    if not found.is_relative_to(workspace.resolve()):
+    resolved = (workspace / path).resolve()
+    if not resolved.is_relative_to(workspace.resolve()):
         raise ConfigError(f"'{path}' is outside the workspace.", where=f"input '{name}'")
-    return found
+    return resolved
 
 
 def _container(inputs: ActionInputs, environ: Mapping[str, str], workspace: Path, private: Path) -> Container | None:

@@ -104,7 +104,7 @@ class Verdict(GateVerdict):
     @classmethod
     def of(cls, verdict: GateVerdict, document: Document, page: Callable[[], Iterable[str]] = tuple) -> Verdict:
         return cls(
-            **{one.name: getattr(verdict, one.name) for one in fields(GateVerdict)}, document=document, page=page
+            **{field.name: getattr(verdict, field.name) for field in fields(GateVerdict)}, document=document, page=page
         )
 
     def report(self, form: Format = "text") -> Report:

@@ -85,10 +85,10 @@ def _checked_by_name(path: Path, within: Path | None, limit: int | None) -> int:
     return descriptor
 
 
-def _check(found: os.stat_result, path: Path, limit: int | None) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check(status: os.stat_result, path: Path, limit: int | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    if limit is not None and found.st_size > limit:
+    if limit is not None and status.st_size > limit:
         raise _too_large(path, limit)
 
 

@@ -34,13 +34,13 @@ def change(value: float | None, digits: int = 2) -> str:
     return f"+{text}" if value > 0.0 and float(text) > 0.0 else text
 
 
-def digits_for(value: float | None, others: Iterable[float | None]) -> int:
-    """The number of decimals, two to four, needed to distinguish `value` from each different value in `others`."""
+def digits_for(value: float | None, values: Iterable[float | None]) -> int:
+    """The number of decimals, two to four, needed to distinguish `value` from each different value in `values`."""
     if value is None:
         return 2
-    given = [other for other in others if other is not None and not math.isclose(value, other, abs_tol=_SAME)]
+    different = [number for number in values if number is not None and not math.isclose(value, number, abs_tol=_SAME)]
     for digits in (2, 3):
-        if all(score(value, digits) != score(other, digits) for other in given):
+        if all(score(value, digits) != score(number, digits) for number in different):
             return digits
     return 4
 
@@ -79,8 +79,8 @@ def seconds(value: float | None) -> str:
         return f"{value * 1000:.0f} ms"
     if value < 60:
         return f"{value:.2f} s"
-    minutes, rest = divmod(round(value), 60)
-    return f"{minutes} min {rest} s"
+    minutes, remainder = divmod(round(value), 60)
+    return f"{minutes} min {remainder} s"
 
 
 def dollars(value: float | None, digits: int = 2) -> str:
@@ -128,7 +128,7 @@ def listed(names: Sequence[str]) -> str:
 
 def alike(reason: str) -> str:
     """`reason` without what differs from case to case: line numbers, ids, addresses, timings, quoted texts."""
-    return _VARYING.sub(lambda found: found["status"] or "…", reason)
+    return _VARYING.sub(lambda match: match["status"] or "…", reason)
 
 
 def most_common(reasons: Iterable[str]) -> str:

@@ -57,7 +57,7 @@ def log_interaction(
     """
     try:
         number = os.urandom(12).hex() if id is None else str(id)
-        given = {
+        fields = {
             "query": query or None,
             "answer": answer or None,
             "sources": None if sources is None else _sources(sources),
@@ -70,7 +70,7 @@ def log_interaction(
             **more,
         }
         record: dict[str, object] = {"id": number, "timestamp": _time(timestamp)}
-        record |= {name: _plain(value) for name, value in given.items() if value is not None}
+        record |= {name: _plain(value) for name, value in fields.items() if value is not None}
         line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"the interaction is larger than {MAX_LINE_BYTES:,} bytes")
@@ -87,10 +87,10 @@ def _append(path: str, line: bytes) -> None:
         flags |= getattr(os, name, 0)
     file = os.open(path, flags, 0o600)
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("the log is not a regular file")
-        if found.st_size:
+        if status.st_size:
             os.lseek(file, -1, os.SEEK_END)
             if os.read(file, 1) != b"\n":  # a line that a crash or a full disk has cut short
                 line = b"\n" + line
@@ -102,33 +102,33 @@ def _append(path: str, line: bytes) -> None:
         os.close(file)
 
 
-def _time(given: datetime | str | float | None) -> str:
-    if isinstance(given, str):
-        given = datetime.fromisoformat(given)
-    if isinstance(given, datetime):
-        found = given if given.tzinfo is not None else given.astimezone()
+def _time(timestamp: datetime | str | float | None) -> str:
+    if isinstance(timestamp, str):
+        timestamp = datetime.fromisoformat(timestamp)
+    if isinstance(timestamp, datetime):
+        moment = timestamp if timestamp.tzinfo is not None else timestamp.astimezone()
     else:
-        found = datetime.now(UTC) if given is None else datetime.fromtimestamp(given, UTC)
-    return found.isoformat(timespec="milliseconds")
+        moment = datetime.now(UTC) if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
+    return moment.isoformat(timespec="milliseconds")
 
 
-def _sources(given: object) -> list[object]:
+def _sources(sources: object) -> list[object]:
     # One source without a list. Documents of a framework can be iterable: over their fields.
-    single = isinstance(given, str | bytes | Mapping) or any(
-        isinstance(getattr(given, one, None), str) for one in _TEXTS
+    single = isinstance(sources, str | bytes | Mapping) or any(
+        isinstance(getattr(sources, name, None), str) for name in _TEXTS
     )
-    return [_source(given)] if single or not isinstance(given, Iterable) else [_source(one) for one in given]
+    return [_source(sources)] if single or not isinstance(sources, Iterable) else [_source(name) for name in sources]
 
 
-def _source(one: object) -> object:
-    if isinstance(one, str | Mapping):
-        return one
+def _source(source: object) -> object:
+    if isinstance(source, str | Mapping):
+        return source
     for name in _TEXTS:
-        text = getattr(one, name, None)
+        text = getattr(source, name, None)
         if isinstance(text, str):
-            metadata = getattr(one, "metadata", None)
+            metadata = getattr(source, "metadata", None)
             return {"text": text, "metadata": metadata} if isinstance(metadata, Mapping) else {"text": text}
-    return _text(one)
+    return _text(source)
 
 
 def _plain(value: object, depth: int = 0) -> object:
@@ -139,9 +139,9 @@ def _plain(value: object, depth: int = 0) -> object:
         return value if not isinstance(value, float) or math.isfinite(value) else None
     if depth < _DEEPEST:
         if isinstance(value, Mapping):
-            return {_text(key): _plain(one, depth + 1) for key, one in value.items()}
+            return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return [_plain(one, depth + 1) for one in value]
+            return [_plain(item, depth + 1) for item in value]
     return _text(value)
 
 

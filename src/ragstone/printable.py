@@ -28,8 +28,8 @@ def clean(text: str) -> str:
     return _UNUSUAL.sub(_clean_match, _LINE_ENDS.sub("\n", text))
 
 
-def _clean_match(found: re.Match[str]) -> str:
-    return _clean_char(found[0])
+def _clean_match(match: re.Match[str]) -> str:
+    return _clean_char(match[0])
 
 
 @lru_cache(maxsize=4096)

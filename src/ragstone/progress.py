@@ -111,13 +111,13 @@ class LineProgress(_Counting):
 
     def _begin(self) -> None:
         self._said = 0 if self._total == 0 else -1
-        known = "samples" if self._total is None else counted(self._total, "sample")
-        self._say("All samples are already finished" if self._total == 0 else f"{self._doing} {known}")
+        total = "samples" if self._total is None else counted(self._total, "sample")
+        self._say("All samples are already finished" if self._total == 0 else f"{self._doing} {total}")
 
     def _show(self) -> None:
-        self._said = done = self._states.total()
+        self._said = finished = self._states.total()
         of = "" if self._total is None else f" of {self._total:,}"
-        self._say(f"{done:,}{of} done ({self._counts()})" if done else f"0{of} done")
+        self._say(f"{finished:,}{of} done ({self._counts()})" if finished else f"0{of} done")
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
@@ -140,10 +140,10 @@ class NotebookProgress(_Counting):
         self._update: Callable[[object], None] | None = None
 
     def _show(self) -> None:
-        done = self._states.total()
-        of = counted(done, "sample") if self._total is None else f"{done:,} of {counted(self._total, 'sample')}"
-        states = f" ({self._counts()})" if done else ""
-        bar = _Bar(done, self._total, f"{of}{states}, {seconds(self._clock() - self._started)}")
+        finished = self._states.total()
+        of = counted(finished, "sample") if self._total is None else f"{finished:,} of {counted(self._total, 'sample')}"
+        states = f" ({self._counts()})" if finished else ""
+        bar = _Bar(finished, self._total, f"{of}{states}, {seconds(self._clock() - self._started)}")
         if self._update is None:
             self._update = self._display(bar)
         else:

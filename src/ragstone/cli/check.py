@@ -30,12 +30,12 @@ def _bounds(rule: MetricRule) -> str:
     return " and ".join(f"{key} {bound:g}" for key, bound in keys if bound is not None)
 
 
-def _rules(found: CheckResult) -> tuple[str, str]:
+def _rules(result: CheckResult) -> tuple[str, str]:
     """The rules that block, and those that only warn."""
-    policy = found.policy
+    policy = result.policy
     bounds: dict[Action, dict[str, list[str]]] = {Action.BLOCK: {}, Action.WARN: {}}
     levels, changes = {"min": None, "max": None}, {"max_drop": None, "max_rise": None}
-    for rule in found.rules:
+    for rule in result.rules:
         if rule.slice is not None or rule.key not in policy.metrics:
             continue
         written = policy.metrics[rule.key]
@@ -82,9 +82,9 @@ def _fitted(judge: JudgeIdentity) -> str | None:
     return f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
 
 
-def _must_pass(found: CheckResult) -> list[str]:
-    must = found.policy.must_pass
-    own = (one.id for one in found.golden if not one.draft and (must.every or one.bounds))
+def _must_pass(result: CheckResult) -> list[str]:
+    must = result.policy.must_pass
+    own = (sample.id for sample in result.golden if not sample.draft and (must.every or sample.bounds))
     return list(dict.fromkeys((*must.ids, *own)))
 
 
@@ -102,31 +102,31 @@ def command(**flags: object) -> int:
         stored = None
         if settings.gate.baseline_folder is not None:
             stored = look_up(settings, context)
-        found = run_to_end(check(gate_request(settings, context), context))
+        result = run_to_end(check(gate_request(settings, context), context))
         hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))
-    blocks, warns = _rules(found)
-    cost = found.estimate
+    blocks, warns = _rules(result)
+    cost = result.estimate
     text = render_text_template(
         "check.txt.j2",
         __package__,
-        found=found,
-        unanswerable=sum(not sample.answerable for sample in found.golden),
-        conversations=sum(bool(sample.history) for sample in found.golden),
-        given=f"{sum(bool(sample.reference_contexts) for sample in found.golden):,}",
-        fitted=_fitted(found.judge),
+        found=result,
+        unanswerable=sum(not sample.answerable for sample in result.golden),
+        conversations=sum(bool(sample.history) for sample in result.golden),
+        given=f"{sum(bool(sample.reference_contexts) for sample in result.golden):,}",
+        fitted=_fitted(result.judge),
         blocks=blocks,
         warns=warns,
-        sizes={tag: sum(tag in sample.tags for sample in found.golden) for tag in found.policy.slices},
-        must_pass=_must_pass(found),
-        baseline=found.baseline or stored,
+        sizes={tag: sum(tag in sample.tags for sample in result.golden) for tag in result.policy.slices},
+        must_pass=_must_pass(result),
+        baseline=result.baseline or stored,
         cost=_cost(cost, settings.judge.max_cost_usd),
-        measured=bool(found.baseline) and not settings.gate.baseline_commit,
+        measured=bool(result.baseline) and not settings.gate.baseline_commit,
         bounds=_bounds,
         hosts=hosts,
         seconds=seconds,
         short=_short,
     )
     say(text)
-    for problem in found.problems:
+    for problem in result.problems:
         say(f"error: {sentence(problem)}", err=True, label="error:")
-    return found.rehearsal.exit_code if found.problems else 0
+    return result.rehearsal.exit_code if result.problems else 0

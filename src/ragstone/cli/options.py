@@ -18,17 +18,17 @@ FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if opti
 """Flag (as a Python name) to the setting it overrides."""
 
 
-def setting(flag: str, **given: Any) -> Callable[[Function], Function]:
-    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `given`.
+def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
+    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `changes`.
 
     A `help` may end with a default of its own.
     """
     option = option_of(FLAGS[flag])
-    text, own, default = given.pop("help", "").partition("  [default: ")
+    text, own, default = changes.pop("help", "").partition("  [default: ")
     default = default.removesuffix("]") if own else option.default.replace("`", "")
-    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **given}
+    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **changes}
     text = text or option.sentence.replace("`", "")
-    if any(get_origin(one) is tuple for one in (option.field.annotation, *get_args(option.field.annotation))):
+    if any(get_origin(part) is tuple for part in (option.field.annotation, *get_args(option.field.annotation))):
         arguments["multiple"] = option.is_path  # a path can contain a comma
         text += ", can be repeated" if option.is_path else ", separated by commas"
     arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
@@ -37,13 +37,13 @@ def setting(flag: str, **given: Any) -> Callable[[Function], Function]:
 
 def _type_of(annotation: object) -> dict[str, Any]:
     """What click is to know of a setting of this type; all else is validated with the other sources."""
-    types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
+    types = [part for part in get_args(annotation) or (annotation,) if part is not type(None)]
     if bool in types:
         return {"is_flag": True, "default": None}
     if get_origin(annotation) is Literal or (len(types) == 1 and get_origin(types[0]) is Literal):
         return {"type": click.Choice(get_args(types[0]) or types)}
-    plain = {getattr(one, "__origin__", one) for one in types}  # without what Annotated adds
-    return {"type": next((one for one in (int, float) if one in plain), str)}
+    plain = {getattr(part, "__origin__", part) for part in types}  # without what Annotated adds
+    return {"type": next((part for part in (int, float) if part in plain), str)}
 
 
 PATH = click.Path(path_type=Path)
@@ -51,14 +51,14 @@ _PATHS = ("FILE", "DIR", "FOLDER", "RUN")
 
 
 def option(
-    *names: str, help: str, value: str | None = None, choices: Sequence[str] = (), **given: Any
+    *names: str, help: str, value: str | None = None, choices: Sequence[str] = (), **attributes: Any
 ) -> Callable[[Function], Function]:
     """An option of one command. `value` stands for its value in help, and is a path if it is called so."""
     if choices or value in _PATHS:
-        given = {"type": click.Choice(choices) if choices else PATH, **given}
-    if "default" in given:
-        given = {"show_default": True, **given}
-    return click.option(*names, metavar=value, help=help, **given)
+        attributes = {"type": click.Choice(choices) if choices else PATH, **attributes}
+    if "default" in attributes:
+        attributes = {"show_default": True, **attributes}
+    return click.option(*names, metavar=value, help=help, **attributes)
 
 
 CONFIG = click.option(
@@ -70,7 +70,11 @@ _ELSEWHERE = ("answers", "metrics")
 
 
 def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
-    flags = [one.flag for one in OPTIONS if one.table in tables and not one.of_gate and one.flag is not None]
+    flags = [
+        setting_option.flag
+        for setting_option in OPTIONS
+        if setting_option.table in tables and not setting_option.of_gate and setting_option.flag is not None
+    ]
     return tuple(setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE)
 
 

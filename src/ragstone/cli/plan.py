@@ -47,8 +47,8 @@ def command(
 
     if baseline is not None and run is None:
         raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
-    given = {"config": config, "thresholds": None if thresholds is None else str(thresholds)}
-    settings = settings_from(given)
+    flags = {"config": config, "thresholds": None if thresholds is None else str(thresholds)}
+    settings = settings_from(flags)
     named = settings.gate.thresholds
     policy = read_compare_policy(None if named is None else settings.path(named))
     sample_plan = plan(

@@ -49,20 +49,20 @@ def command(sources: tuple[Path, ...], golden: tuple[str, ...], missing: bool, d
         references = read_golden_set(settings, golden) if golden else GoldenSet(())
         plan = run_plan(settings, context, golden=references, command=None)
         columns = settings.golden.columns
-        found = run_to_end(rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run))
-    if found.joined is not None:
-        say(f"{found.joined} of {counted(found.answers, 'answer')} match a sample of the golden set.")
-    if found.run is None:
-        rest = found.answers - found.kept
-        say(f"{rest} of {counted(found.answers, 'stored answer')} to score: {found.estimate.sentence()}.")
+        result = run_to_end(rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run))
+    if result.joined is not None:
+        say(f"{result.joined} of {counted(result.answers, 'answer')} match a sample of the golden set.")
+    if result.run is None:
+        unscored = result.answers - result.kept
+        say(f"{unscored} of {counted(result.answers, 'stored answer')} to score: {result.estimate.sentence()}.")
         return 0
-    counts = found.run.manifest.counts
-    kept = f" {found.kept} of them had been scored already." if found.kept else ""
+    counts = result.run.manifest.counts
+    scored_before = f" {result.kept} of them had been scored already." if result.kept else ""
     say(
         f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer.{kept} Written to {shown_name(str(found.run.path))}."
+        f"{counts.system_failed} without an answer.{scored_before} Written to {shown_name(str(result.run.path))}."
     )
-    if (error := credulous(found.run.manifest.judge, found.run.rounds.judge.planted)) is not None:
+    if (error := credulous(result.run.manifest.judge, result.run.rounds.judge.planted)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed
     return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0

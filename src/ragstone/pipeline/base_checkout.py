@@ -74,9 +74,9 @@ def base_settings(settings: Settings, root: Path, *, above: Path, own_environmen
     folder = update.get("working_directory")
     if isinstance(folder, str) and Path(folder).is_absolute() and Path(folder).is_relative_to(settings.root.absolute()):
         update["working_directory"] = str(Path(folder).relative_to(settings.root.absolute()))
-    found = then.model_copy(update=update)
-    _check_entrypoint(found.entrypoint or "", now.entrypoint or "", above)
-    return found
+    system = then.model_copy(update=update)
+    _check_entrypoint(system.entrypoint or "", now.entrypoint or "", above)
+    return system
 
 
 def _python(settings: Settings) -> str | None:
@@ -155,7 +155,7 @@ def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> It
             system,
             make,
             log=log,
-            lineage=tuple(commit_fingerprint(one) for one in ancestors.split()),
+            lineage=tuple(commit_fingerprint(ancestor) for ancestor in ancestors.split()),
             spent=accepted_at(policy, settings, root),
             notes=_notes(git, commit),
         )
@@ -163,12 +163,12 @@ def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> It
 
 def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str]:
     """`environ` with the folders of PYTHONPATH that are in the current checkout moved to the base's."""
-    found = dict(environ)
+    base_environ = dict(environ)
     if environ.get("PYTHONPATH"):
         entries = (Path(entry) for entry in environ["PYTHONPATH"].split(os.pathsep))
         moved = (folder / entry.relative_to(top) if entry.is_relative_to(top) else entry for entry in entries)
-        found["PYTHONPATH"] = os.pathsep.join(map(str, moved))
-    return found
+        base_environ["PYTHONPATH"] = os.pathsep.join(map(str, moved))
+    return base_environ
 
 
 @contextmanager

@@ -92,5 +92,5 @@ def baseline_beside(path: Path, out: Path, *, resume: bool, writes: bool = True)
                 hint="Use another --baseline, or start over without --resume.",
             )
         return NamedBaseline(carried, is_kept=True)
-    kept = carry(run, out) if writes else run
-    return NamedBaseline(kept, is_kept=True, stands_in=not is_itself)
+    carried_baseline = carry(run, out) if writes else run
+    return NamedBaseline(carried_baseline, is_kept=True, stands_in=not is_itself)

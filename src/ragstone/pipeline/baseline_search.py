@@ -135,9 +135,9 @@ class _Search:
             for stored in self._store.newest():
                 if self._reads == MAX_READ:
                     break
-                found = self._look_at(stored)
-                if found is not None:
-                    return found
+                baseline = self._look_at(stored)
+                if baseline is not None:
+                    return baseline
         except StoreFailed as failed:
             reason = f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip()
             return NoBaseline(reason, self._history, is_unread=True)

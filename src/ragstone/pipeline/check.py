@@ -113,7 +113,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         inputs = read(request, context, stack, writes=False)
         session = Session(replace(plan, cached=False, resume=False), context)
         try:
-            rehearsed = [await rehearse(one, plan) for one in rehearsals(plan, inputs.base, context)]
+            rehearsed = [await rehearse(rehearsal, plan) for rehearsal in rehearsals(plan, inputs.base, context)]
             first = rehearsed[0]
             await _call_functions(plan.metrics.measures(metrics, context), session.judge, first)
             unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
@@ -131,8 +131,8 @@ def _described(
     round_ = session.round(golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy))
     best = perfect_run(golden, metrics, round_.describe(session.context), first.response)
     estimate = first.cost
-    for other in rehearsed[1:]:
-        estimate = estimate.plus(other.cost)
+    for later in rehearsed[1:]:
+        estimate = estimate.plus(later.cost)
     names = [metric.info.name for metric in metrics]
     takes = plan.system.settings.takes_contexts
     return CheckResult(
@@ -142,7 +142,7 @@ def _described(
         first=first,
         estimate=estimate,
         baseline=_baseline_name(inputs, rehearsed),
-        sizes=tuple(_size(metric, session, first.response, asked=_versions(inputs)) for metric in metrics),
+        sizes=tuple(_size(metric, session, first.response, versions=_versions(inputs)) for metric in metrics),
         rehearsal=_decided(inputs, best),
         rules=tuple(_in_force(policy, best)),
         part=part,
@@ -200,7 +200,7 @@ def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
             yield rule
 
 
-def _size(metric: Metric, session: Session, response: Response, *, asked: int) -> MetricSize:
+def _size(metric: Metric, session: Session, response: Response, *, versions: int) -> MetricSize:
     """The size of `metric`, whose answers come from so many versions of the system."""
     plan, judge = session.plan, session.judge
     name, golden = metric.info.name, plan.golden
@@ -215,7 +215,7 @@ def _size(metric: Metric, session: Session, response: Response, *, asked: int) -
         excuses = [NO_MODEL.format(judge.identity.label())] * len(golden)
     if response.without_texts and isinstance(metric, BaseMetric) and metric.reads_texts:
         excuses = [NO_TEXTS] * len(golden)
-    answers = asked * plan.answers
+    answers = versions * plan.answers
     cost = estimate_cost(plan.judge.settings, golden, [metric], repeats=plan.repeats, answers=answers)
     why = most_common(excuses) if excuses else None
     return MetricSize(name, len(golden) - len(excuses), needs, cost, why)
@@ -248,7 +248,7 @@ def remarks(response: Response, metrics: Sequence[Metric], part: str | None = No
         giant=GIANT_CONTEXT,
         names=[one_line(str(context.id)) for context in response.contexts] if response.without_texts else [],
         scored=[metric.info.name for metric in metrics if metric.info.blames != "generation"],
-        unmeasured=[one.info.name for one in metrics if isinstance(one, BaseMetric) and one.reads_texts],
+        unmeasured=[metric.info.name for metric in metrics if isinstance(metric, BaseMetric) and metric.reads_texts],
     )
 
 

@@ -64,7 +64,7 @@ async def confirm_run(first: Confirmed, decide: Decide, policy: Policy, session:
             return _standing(first, _why(error))
         if _all_alike(more):
             return _steady(run, decide)
-        crashed = any(one.kind is CheckKind.ERROR_RATE and one.status is Status.FAIL for one in decided.checks)
+        crashed = any(check.kind is CheckKind.ERROR_RATE and check.status is Status.FAIL for check in decided.checks)
         if decided.status is Status.ERROR or (crashed and not run.scores().system.failed_answers):
             return _standing(first, "some of the new answers failed")
         return _adopted(first, more, decided, alpha)
@@ -91,8 +91,8 @@ def _not_now(run: RunDirectory, session: Session) -> str | None:
     """Why there is nothing left to ask the system again with, as a clause."""
     if session.budget_spent(run.manifest.cost):
         return _NO_BUDGET
-    left = session.time_left_s
-    return _NO_TIME if left is not None and left <= 0 else None
+    seconds_left = session.time_left_s
+    return _NO_TIME if seconds_left is not None and seconds_left <= 0 else None
 
 
 _NO_BUDGET = "the judge's budget is used up"
@@ -131,9 +131,9 @@ def _all_alike(run: RunDirectory) -> bool:
     return not system.failures and all(len(set(answers)) == 1 for answers in system.answers.values())
 
 
-def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: float) -> Confirmed:
+def _adopted(first: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: float) -> Confirmed:
     """`run` in the place of the first one, and its verdict in words."""
-    path, then, now = found.run.path, found.run.manifest, run.manifest
+    path, then, now = first.run.path, first.run.manifest, run.manifest
     with writing_to(path):
         for name in (SAMPLES, SYSTEM_LOG):
             if (run.path / name).is_file():
@@ -148,7 +148,7 @@ def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: f
         }
     )
     write_manifest(path, manifest)
-    judge = found.run.rounds.judge
+    judge = first.run.rounds.judge
     observed = _both(judge.observed, run.rounds.judge.observed)
     adopted = update_rounds(
         RunDirectory(path, manifest),
@@ -156,14 +156,14 @@ def _adopted(found: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: f
         confirm=ConfirmFacts(asked_again=True),
     )
     more = counted(now.answers - then.answers, "more answer")
-    asked = f"{more} to each of {counted(then.golden.samples, 'sample')}"
+    repetition = f"{more} to each of {counted(then.golden.samples, 'sample')}"
     if verdict.status is Status.FAIL:
-        return Confirmed(adopted, replace(verdict, reason=f"{verdict.reason} Confirmed with {asked}."))
-    names = some([check.name for check in doubts(found.verdict, alpha)], 3)
-    failed = found.verdict.status is Status.FAIL
+        return Confirmed(adopted, replace(verdict, reason=f"{verdict.reason} Confirmed with {repetition}."))
+    names = some([check.name for check in doubts(first.verdict, alpha)], 3)
+    failed = first.verdict.status is Status.FAIL
     before = f"The first answers failed {names}" if failed else f"The first answers raised a suspicion about {names}"
     after = "it is still inconclusive" if verdict.status is Status.INCONCLUSIVE else "no failure is confirmed"
-    note = f"{before}; with {asked}, {after}."
+    note = f"{before}; with {repetition}, {after}."
     return Confirmed(adopted, verdict.with_findings(_finding(note)))
 
 

@@ -55,7 +55,7 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
 
 def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
     """`policy` for the part of a golden set whose samples have these ids and tags, and a warning as of `policy_for`."""
-    part = policy.for_part(tags.keys(), {tag for found in tags.values() for tag in found})
+    part = policy.for_part(tags.keys(), {tag for sample_tags in tags.values() for tag in sample_tags})
     lost = [f"must-pass sample {name}" for name in policy.must_pass.ids if name not in part.must_pass.ids]
     lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
     drawn = counted(len(tags), "sample")
@@ -101,9 +101,9 @@ class ComparedRun:
         source = self.details or self.run
         if source is None:
             return {}
-        found = source.find(self.stored_ids.get(name, name) for name in ids)
+        records = source.find(self.stored_ids.get(name, name) for name in ids)
         names = ((name, self.stored_ids.get(name, name)) for name in ids)
-        return {name: found[stored] for name, stored in names if stored in found}
+        return {name: records[stored] for name, stored in names if stored in records}
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
@@ -288,26 +288,30 @@ def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> t
     if current.drafts is None or baseline is None:
         return ()
     contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {None}
-    found = sorted(
+    drafts = sorted(
         name
         for name, facts in current.drafts.samples.items()
         if name in baseline.scores.samples or facts.content_hash in contents
     )
-    if not found:
+    if not drafts:
         return ()
-    each = []
-    for name in found[:_SHOWN_DRAFTS]:
-        scores = {metric: one.values[name] for metric, one in current.drafts.metrics.items() if name in one.values}
+    described = []
+    for name in drafts[:_SHOWN_DRAFTS]:
+        scores = {
+            metric: metric_scores.values[name]
+            for metric, metric_scores in current.drafts.metrics.items()
+            if name in metric_scores.values
+        }
         failure = current.drafts.system.failures.get(name)
         listed = ", ".join(f"{metric} {score(value)}" for metric, value in scores.items()) or failure or "no score"
-        each.append(f"{name} ({listed})")
-    more = f" and {len(found) - len(each):,} more" if len(found) > len(each) else ""
+        described.append(f"{name} ({listed})")
+    more = f" and {len(drafts) - len(described):,} more" if len(drafts) > len(described) else ""
     verb = (
         "that counted in the baseline is a draft now and counts"
-        if len(found) == 1
+        if len(drafts) == 1
         else ("that counted in the baseline are drafts now and count")
     )
-    return (f"{counted(len(found), 'sample')} {verb} in no check: {'; '.join(each)}{more}.",)
+    return (f"{counted(len(drafts), 'sample')} {verb} in no check: {'; '.join(described)}{more}.",)
 
 
 def _sample_changes(
@@ -335,8 +339,8 @@ def _sample_changes(
 
 def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
-    found = (near_end(provider, model, today), moving_name(provider, model))
-    ending, moving = ((one[:1].upper() + one[1:],) if one else () for one in found)
+    sentences = (near_end(provider, model, today), moving_name(provider, model))
+    ending, moving = ((sentence[:1].upper() + sentence[1:],) if sentence else () for sentence in sentences)
     return ending, moving
 
 

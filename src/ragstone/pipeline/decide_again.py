@@ -181,12 +181,12 @@ def _recomputed(
             writer.append(again)
             order.append(sample.id)
         copy = writer.finish(order, wall_s=run.manifest.wall_s)
-    seen = run.rounds
-    asked_again = seen.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
+    rounds = run.rounds
+    asked_again = rounds.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
     copy = update_rounds(
         copy,
-        judge=JudgeFacts(observed=seen.judge.observed, planted=seen.judge.planted),
-        confirm=ConfirmFacts(asked_again=asked_again, steady=seen.confirm.steady),
+        judge=JudgeFacts(observed=rounds.judge.observed, planted=rounds.judge.planted),
+        confirm=ConfirmFacts(asked_again=asked_again, steady=rounds.confirm.steady),
     )
     return copy, rescored
 
@@ -197,10 +197,10 @@ def _scored_again(
     """`record` as the answers to `sample`, with scores from their judgements. Raises RunDirectoryError."""
     shown = f"sample {shown_id(sample.id)}"
     if len(record.answers) != answers:
-        found = counted(len(record.answers), "answer")
-        raise RunDirectoryError(f"{shown} has {found}, but the manifest says {answers}.", where=where)
+        count = counted(len(record.answers), "answer")
+        raise RunDirectoryError(f"{shown} has {count}, but the manifest says {answers}.", where=where)
     try:
-        scored = [scored_answer(metrics, sample, each.response, each.judgements) for each in record.answers]
+        scored = [scored_answer(metrics, sample, answer.response, answer.judgements) for answer in record.answers]
         return SampleRecord(sample, tuple(scored), sample_scores(metrics, sample, scored), record.ledger)
     except _UNFIT as error:
         why = one_line(str(error))

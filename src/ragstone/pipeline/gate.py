@@ -191,11 +191,11 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack, *, writes:
     """
     plan, baseline, role, notes = request.run, request.baseline, request.role, request.notes
     if isinstance(baseline, NamedRun):
-        found = baseline_beside(baseline.path, plan.out, resume=plan.resume, writes=writes)
-        role = replace(role, carries=found.is_kept)
-        if found.stands_in:
+        named = baseline_beside(baseline.path, plan.out, resume=plan.resume, writes=writes)
+        role = replace(role, carries=named.is_kept)
+        if named.stands_in:
             notes = (*notes, _STANDS_IN.format(baseline.name))
-        baseline = found.run
+        baseline = named.run
     base = request.base
     if base is not None and not isinstance(base, BaseSystem):
         base = stack.enter_context(base())
@@ -290,17 +290,19 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
         )
 
     first = Confirmed(evaluated.run, decided(evaluated.run))
-    found = await confirm_run(first, decided, request.policy, session)
-    found = replace(found, run=session.with_whole_cost(found.run))
+    confirmed = await confirm_run(first, decided, request.policy, session)
+    confirmed = replace(confirmed, run=session.with_whole_cost(confirmed.run))
     if not session.plan.oracle:
-        return found
+        return confirmed
     # Whoever ends the job from here on leaves a run with its verdict.
-    run = found.run.with_manifest(found.run.manifest.model_copy(update={"verdict": found.verdict.status.value}))
+    run = confirmed.run.with_manifest(
+        confirmed.run.manifest.model_copy(update={"verdict": confirmed.verdict.status.value})
+    )
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
         run = await follow_with_oracle(run, session)
     shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
-    return Confirmed(run, found.verdict.without(ORACLE).with_findings(after=shares))
+    return Confirmed(run, confirmed.verdict.without(ORACLE).with_findings(after=shares))
 
 
 # -- write -------------------------------------------------------------------------------------------------------------

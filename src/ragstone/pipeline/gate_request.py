@@ -79,13 +79,13 @@ def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
 
     It can name the built-in metrics, those of `settings`, and `scored`.
     """
-    known = {*settings.metrics, *scored}
+    metric_names = {*settings.metrics, *scored}
     if settings.gate.thresholds is not None:
-        return load_policy(settings.path(settings.gate.thresholds), known_metrics=known, within=settings.within)
+        return load_policy(settings.path(settings.gate.thresholds), known_metrics=metric_names, within=settings.within)
     beside = settings.path(POLICY_FILE)
     # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
     if os.path.lexists(beside):
-        return load_policy(beside, known_metrics=known, within=settings.within)
+        return load_policy(beside, known_metrics=metric_names, within=settings.within)
     return default_policy(settings.root, within=settings.within)
 
 

@@ -41,7 +41,7 @@ class Git:
         """What git prints, without surrounding space. Raises GitFailed; ConfigError if there is no git."""
         environ = child_environment((), self.environ)
         try:
-            done = subprocess.run(  # noqa: S603
+            process = subprocess.run(  # noqa: S603
                 ["git", "-c", f"core.hooksPath={os.devnull}", *arguments],  # noqa: S607 - git is where PATH says
                 cwd=self.folder,
                 env={**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
@@ -54,11 +54,11 @@ class Git:
             raise ConfigError("git was not done on PATH.", where=self.setting) from None
         except subprocess.TimeoutExpired:
             raise GitFailed(arguments, f"it took more than {self.timeout_s:g} s") from None
-        if done.returncode != 0:
-            lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {done.returncode}"]
+        if process.returncode != 0:
+            lines = process.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {process.returncode}"]
             line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
             raise GitFailed(arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300])
-        return done.stdout.decode("utf-8", "replace").strip()
+        return process.stdout.decode("utf-8", "replace").strip()
 
     def text_or(self, default: str, *arguments: str) -> str:
         """What git prints, as `text`; `default` if it refuses."""

@@ -55,8 +55,8 @@ def measure_run_drift(
     """The drift of `run` according to the history, with the drops `accepted` in force; warns if it is damaged."""
     line = _undecided_line(past, run, scores, policy, accepted)
     history = past.history.with_releases(past.releases)
-    found = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
-    return replace(found, warnings=(*damage(past.history), *found.warnings))
+    drift = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
+    return replace(drift, warnings=(*damage(past.history), *drift.warnings))
 
 
 def level_of(
@@ -71,7 +71,9 @@ def level_of(
 
     `names` are the ids that samples had before they were renamed.
     """
-    comparable = {name: found.level(main=past.main) for name, found in _pasts(past, run, scores, policy).items()}
+    comparable = {
+        name: metric_past.level(main=past.main) for name, metric_past in _pasts(past, run, scores, policy).items()
+    }
     counts = sorted({len(runs) for runs in comparable.values() if runs})
     if not counts:
         return baseline, ()
@@ -92,8 +94,10 @@ def _undecided_line(
     past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry]
 ) -> RunLine:
     """The line of `run` before its verdict, with the drops `accepted` in force."""
-    taken = (AcceptedDrop(id=one.id, metric=one.metric, slice=one.slice, drop=one.drop) for one in accepted)
-    standing = run.manifest.standing.model_copy(update={"accepted": tuple(taken)})
+    accepted_drops = (
+        AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in accepted
+    )
+    standing = run.manifest.standing.model_copy(update={"accepted": tuple(accepted_drops)})
     manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
     return line_of(run, manifest, scores, policy, past=past)
 
@@ -120,7 +124,7 @@ def add_run(
 
 def trimmed(history: History, policy: Policy) -> History:
     """`history` without the scores that no later run needs, and within the size limit."""
-    newest = max((one.time for one in history.runs), default=None)
+    newest = max((line.time for line in history.runs), default=None)
     if newest is None:
         return history
     needed = needed_runs(history, policy.drift.days)
@@ -186,4 +190,4 @@ def line_of(
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:
-    return tuple(name for name, found in scores.metrics.items() if found.values)
+    return tuple(name for name, metric_scores in scores.metrics.items() if metric_scores.values)

@@ -56,7 +56,7 @@ def page_of(
 def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
     """The hash of the contexts of a sample, which may be one that doesn't count."""
     sides = () if run is None else filter(None, (run.scores, run.drafts))
-    return next((one.system.contexts[sample_id] for one in sides if sample_id in one.system.contexts), None)
+    return next((side.system.contexts[sample_id] for side in sides if sample_id in side.system.contexts), None)
 
 
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
@@ -78,15 +78,15 @@ def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
     file = run.path / PAGE
     try:
         with open_regular(file, limit=_MAX_BYTES) as stream:
-            found = [line.decode("ascii", "replace") for line in stream]
+            stored_lines = [line.decode("ascii", "replace") for line in stream]
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file), hint=_HINT) from None
-    if not found or found[0].rstrip("\n") != _head(run):
+    if not stored_lines or stored_lines[0].rstrip("\n") != _head(run):
         return ()
     lines = []
-    for number, line in enumerate(found[1:], start=2):
+    for number, line in enumerate(stored_lines[1:], start=2):
         if read_line(line) is None:
             raise _wrong(file, number, "not a packed line")
         try:

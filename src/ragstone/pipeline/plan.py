@@ -57,12 +57,12 @@ class SamplePlan:
     def needed(self) -> tuple[int | None, ...]:
         """How many samples detect each drop in every metric (that blocks, if any does); None if one never does."""
         rows = [row for row in self.metrics if row.blocks] or self.metrics
-        return tuple(_largest(each) for each in zip(*(row.needed for row in rows), strict=True))
+        return tuple(_largest(numbers) for numbers in zip(*(row.needed for row in rows), strict=True))
 
 
 def _largest(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return max(known) if len(known) == len(numbers) else None
+    counts = [number for number in numbers if number is not None]
+    return max(counts) if len(counts) == len(numbers) else None
 
 
 def plan(
@@ -98,9 +98,9 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        known = known_scores(rule, run, pairing, samples=samples)
-        if known is not None:
-            rows.append(_row(rule, policy, run, known, metrics, drops, power))
+        scores = known_scores(rule, run, pairing, samples=samples)
+        if scores is not None:
+            rows.append(_row(rule, policy, run, scores, metrics, drops, power))
     if not rows:
         raise ConfigError(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
@@ -119,7 +119,7 @@ def _row(
     rule: Rule,
     policy: Policy,
     run: RunScores | None,
-    known: KnownScores,
+    scores: KnownScores,
     metrics: int,
     drops: Sequence[float],
     power: float,
@@ -131,11 +131,11 @@ def _row(
         variance = variance_words(parts) if parts is not None else ""
     return PlannedMetric(
         rule.metric,
-        known.source,
+        scores.source,
         rule.max_drop or 0.0,
-        tuple(known.samples_needed(looks, drop, power=power) for drop in drops),
-        known.n,
-        visible_loss(known.model, looks, power=power) if known.n else None,
+        tuple(scores.samples_needed(looks, drop, power=power) for drop in drops),
+        scores.n,
+        visible_loss(scores.model, looks, power=power) if scores.n else None,
         rule.direction.change_key,
         variance,
         blocks=rule.drop_action is Action.BLOCK,

@@ -91,7 +91,7 @@ def _plan(baseline: ComparedRun, current: RunScores, policy: Policy, run: RunPla
     ids = {names.get(name, name): name for name in edited}
     labelled = {ids[sample.id]: replace(sample, id=ids[sample.id]) for sample in run.golden if sample.id in ids}
     chosen = paired if moved else edited
-    golden = GoldenSet(tuple(labelled.get(one.id, one) for one in stored.golden if one.id in chosen))
+    golden = GoldenSet(tuple(labelled.get(sample.id, sample) for sample in stored.golden if sample.id in chosen))
     metrics = _metrics(wanted, {*changed, *by_metric} if moved else {*by_metric}, golden, run.metrics)
     return _Plan(now, wanted, stored, golden, metrics, by_metric, frozenset(labelled), bool(moved))
 
@@ -132,12 +132,12 @@ async def rejudge(
         )
         try:
             private = replace(context, system_log=None)
-            found = await judge_stored(stored, session, plan.metrics, folder, samples=golden, context=private)
+            judged = await judge_stored(stored, session, plan.metrics, folder, samples=golden, context=private)
         except (JudgeError, TimeLimitReached) as error:
             return _unguarded(baseline, plan, error.message, needed)
     finally:
         await stored.close()
-    return _rejudged(baseline, plan, found, seed=session.plan.seed)
+    return _rejudged(baseline, plan, judged, seed=session.plan.seed)
 
 
 def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
@@ -154,13 +154,13 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: 
     paid = f" ({counted(spent.calls, 'call')}{price})" if spent.calls else ""
     why = f"{plan.why[:1].upper()}{plan.why[1:]}"
     judges = compare_judges(baseline.scores, scores, plan.names, seed=seed) if plan.moved else ()
-    said = f"{why}: the baseline's answers were judged again by {label}{paid}, so drops compare like with like."
+    warning = f"{why}: the baseline's answers were judged again by {label}{paid}, so drops compare like with like."
     if judges:
-        said += " Floors were set for the old scores; the notes say how far the new ones differ."
+        warning += " Floors were set for the old scores; the notes say how far the new ones differ."
     return Rejudged(
         replace(baseline, scores=_merged(baseline.scores, scores, plan), details=again if plan.moved else None),
-        (said, *_lost(scores, plan.names)),
-        tuple(one.sentence() for one in judges),
+        (warning, *_lost(scores, plan.names)),
+        tuple(difference.sentence() for difference in judges),
         spent,
     )
 
@@ -168,15 +168,15 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: 
 def _same_answers(run: RunDirectory, stored: StoredAnswers, ids: frozenset[str]) -> frozenset[str]:
     """The samples with the same answers and contexts in `run` as in `stored`."""
 
-    def said(responses: Iterable[Response]) -> list[tuple[str, tuple[Context, ...]]]:
+    def texts(responses: Iterable[Response]) -> list[tuple[str, tuple[Context, ...]]]:
         return [(response.answer, response.contexts) for response in responses]
 
-    found = (record for record in run.records() if record.sample.id in ids)
+    records = (record for record in run.records() if record.sample.id in ids)
     return frozenset(
         record.sample.id
-        for record in found
-        if said(record.responses)
-        == said(stored.response(record.sample.id, number) for number in range(len(record.answers)))
+        for record in records
+        if texts(record.responses)
+        == texts(stored.response(record.sample.id, number) for number in range(len(record.answers)))
     )
 
 
@@ -185,13 +185,15 @@ def _metrics(
 ) -> list[Metric]:
     """The metrics to score: those with an allowed drop, and those that need no other judgement than they do."""
     own = {metric.info.name: metric for metric in project.own()}
-    known = {name: metric for name in changed if (metric := own.get(name) or find_metric(name)) is not None}
+    changed_metrics = {name: metric for name in changed if (metric := own.get(name) or find_metric(name)) is not None}
 
     def needs(metric: Metric) -> frozenset[JudgementKind]:
         return frozenset().union(*(metric.needs(sample) for sample in golden))
 
-    asked = frozenset[JudgementKind]().union(*(needs(known[name]) for name in wanted if name in known))
-    return [metric for name, metric in known.items() if name in wanted or needs(metric) <= asked]
+    kinds = frozenset[JudgementKind]().union(
+        *(needs(changed_metrics[name]) for name in wanted if name in changed_metrics)
+    )
+    return [metric for name, metric in changed_metrics.items() if name in wanted or needs(metric) <= kinds]
 
 
 def _obstacle(cost: CostEstimate, run: Cost, session: Session) -> str | None:
@@ -201,24 +203,24 @@ def _obstacle(cost: CostEstimate, run: Cost, session: Session) -> str | None:
     budget = session.plan.judge.settings.max_cost_usd
     if budget is None or cost.usd is None:
         return None
-    left = budget - (run.usd or 0.0)
-    if cost.usd <= left:
+    remaining = budget - (run.usd or 0.0)
+    if cost.usd <= remaining:
         return None
     enough = math.ceil(100.0 * ((run.usd or 0.0) + cost.usd)) / 100.0
-    return f"{dollars(max(left, 0.0))} of the budget is left; raise judge.max_cost_usd to {dollars(enough)}"
+    return f"{dollars(max(remaining, 0.0))} of the budget is left; raise judge.max_cost_usd to {dollars(enough)}"
 
 
 def _unguarded(baseline: ComparedRun, plan: _Plan, obstacle: str, needed: str = "") -> Rejudged:
     """The baseline as it is, with a warning. `needed` says what judging it again would take."""
-    said = (
+    warning = (
         f"Unguarded: the drops of {some(sorted(plan.wanted))}. {plan.why[:1].upper()}{plan.why[1:]}, and the "
         f"baseline's answers were not judged again ({obstacle.rstrip('.')}).{needed}"
     )
-    return Rejudged(baseline, (said,))
+    return Rejudged(baseline, (warning,))
 
 
 def _lost(scores: RunScores, names: Sequence[str]) -> list[str]:
-    lost = {i for name in names for i, one in scores.metrics[name].failed.items() if one.by == "judge"}
+    lost = {i for name in names for i, failure in scores.metrics[name].failed.items() if failure.by == "judge"}
     if not lost:
         return []
     return [f"{counted(len(lost), 'answer')} of the baseline could not be judged again and are not compared."]
@@ -231,15 +233,19 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
     by its new labels keeps the old ones: nothing can be compared there.
     """
     now, changed = plan.now, outdated(plan.now, then)
-    scored = {name: one for name, one in then.metrics.items() if name not in changed}
+    scored = {name: metric_scores for name, metric_scores in then.metrics.items() if name not in changed}
     lost = set[str]()
     for name in plan.wanted.keys() & plan.by_metric.keys() & then.metrics.keys():
-        found = again.metrics[name].values.keys() if name in again.metrics else frozenset[str]()
-        lost |= plan.by_metric[name] & then.metrics[name].values.keys() - found
+        scored_ids = again.metrics[name].values.keys() if name in again.metrics else frozenset[str]()
+        lost |= plan.by_metric[name] & then.metrics[name].values.keys() - scored_ids
     relabelled = plan.edited - lost
-    metrics = {name: _spliced(one, then.metrics.get(name), lost) for name, one in again.metrics.items()}
-    for name, one in scored.items():
-        metrics[name] = _spliced(one, again.metrics.get(name), plan.by_metric.get(name, frozenset()) & relabelled)
+    metrics = {
+        name: _spliced(metric_scores, then.metrics.get(name), lost) for name, metric_scores in again.metrics.items()
+    }
+    for name, metric_scores in scored.items():
+        metrics[name] = _spliced(
+            metric_scores, again.metrics.get(name), plan.by_metric.get(name, frozenset()) & relabelled
+        )
     samples = {
         name: replace(then.samples[name], parts=now.samples[name].parts, answerable=now.samples[name].answerable)
         for name in relabelled
@@ -253,7 +259,11 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
             update={
                 "judge": now.manifest.judge,
                 "repeats": now.manifest.repeats,
-                "metrics": {name: one.version for name, one in metrics.items() if one.version is not None},
+                "metrics": {
+                    name: metric_scores.version
+                    for name, metric_scores in metrics.items()
+                    if metric_scores.version is not None
+                },
             }
         )
     return replace(
@@ -273,13 +283,13 @@ def _with_judged_facts(then: SystemFacts, again: SystemFacts, judged: Collection
     return replace(then, ranked={**ranked, **again.ranked}, reworded={**reworded, **again.reworded})
 
 
-def _spliced(one: MetricScores, other: MetricScores | None, ids: Collection[str]) -> MetricScores:
-    """`one`, with what `other` says of the samples `ids` in place of its own."""
+def _spliced(scores: MetricScores, source: MetricScores | None, ids: Collection[str]) -> MetricScores:
+    """`scores`, with what `source` says of the samples `ids` in place of its own."""
     if not ids:
-        return one
+        return scores
     parts: dict[str, Any] = {}
-    for name in (part.name for part in fields(one) if part.name != "version"):
-        mine, theirs = getattr(one, name), {} if other is None else getattr(other, name)
-        parts[name] = {key: value for key, value in mine.items() if key not in ids}
-        parts[name] |= {key: theirs[key] for key in ids if key in theirs}
-    return replace(one, **parts)
+    for name in (part.name for part in fields(scores) if part.name != "version"):
+        own_values, source_values = getattr(scores, name), {} if source is None else getattr(source, name)
+        parts[name] = {key: value for key, value in own_values.items() if key not in ids}
+        parts[name] |= {key: source_values[key] for key in ids if key in source_values}
+    return replace(scores, **parts)

@@ -23,44 +23,42 @@ def reproduce_lines(manifest: Manifest | None, baseline: Manifest | None = None)
     """
     if manifest is None or manifest.invocation is None:
         return ()
-    found = manifest.invocation
+    invocation = manifest.invocation
     base = baseline.system.commit if baseline is not None and baseline.same_job else None
     if base is not None:
-        found = found.model_copy(update={"options": {**found.options, "gate.baseline_commit": base}})
-    lines = list(_comments(found, manifest.system.commit))
+        invocation = invocation.model_copy(update={"options": {**invocation.options, "gate.baseline_commit": base}})
+    lines = list(_comments(invocation, manifest.system.commit))
     commit = manifest.system.commit
-    if commit and not found.changed and found.folder is not None:
-        if found.from_github:
+    if commit and not invocation.changed and invocation.folder is not None:
+        if invocation.from_github:
             lines.append(shell_command(["git", "fetch", "origin", commit, *([base] if base is not None else [])]))
         lines.append(shell_command(["git", "checkout", commit]))
-    if found.folder not in (None, "."):
-        lines.append(shell_command(["cd", found.folder]))
+    if invocation.folder not in (None, "."):
+        lines.append(shell_command(["cd", invocation.folder]))
     scheme, _, test = manifest.system.entrypoint.partition(":")
     if scheme == "pytest":
         # Not FILE::NAME: a double colon is taken apart when it is shown, since it could start a workflow command.
         file, *names = test.partition("[")[0].split("::")
         return (*lines, shell_command(["pytest", file, "-k", " and ".join(names)]))
     fetched, more = _fetched(manifest) if base is None else ((), ())
-    return (*lines, *fetched, " ".join([*_words(found), *more]))
+    return (*lines, *fetched, " ".join([*_words(invocation), *more]))
 
 
-def _comments(found: Invocation, commit: str | None) -> Iterable[str]:
-    if found.folder is None:
+def _comments(invocation: Invocation, commit: str | None) -> Iterable[str]:
+    if invocation.folder is None:
         yield "# In the folder that the run was started in:"
     else:
         yield "# In the root of the repository:"
-    if found.changed:
+    if invocation.changed:
         at = f"commit {commit[:12]}" if commit is not None and commit.isalnum() else "its commit"
-        yield (
-            f"# The run was made from {at} and uncommitted changes in {formatting.counted(found.changed, 'file')}, "
-            "without which its result can differ."
-        )
-    if found.untracked:
-        yield f"# The folder also contained {formatting.counted(found.untracked, 'untracked file')}."
-    if found.secrets:
-        known = {option.key for option in OPTIONS if option.secret}
-        yield f"# Needs {' and '.join(variable_of(key) for key in found.secrets if key in known)}."
-    if any(_MASK in value for values in found.options.values() for value in _many(values)):
+        files = formatting.counted(invocation.changed, "file")
+        yield f"# The run was made from {at} and uncommitted changes in {files}, without which its result can differ."
+    if invocation.untracked:
+        yield f"# The folder also contained {formatting.counted(invocation.untracked, 'untracked file')}."
+    if invocation.secrets:
+        secret_keys = {option.key for option in OPTIONS if option.secret}
+        yield f"# Needs {' and '.join(variable_of(key) for key in invocation.secrets if key in secret_keys)}."
+    if any(_MASK in value for values in invocation.options.values() for value in _many(values)):
         yield f"# Replace {_MASK}, which stands for a secret."
 
 
@@ -73,26 +71,26 @@ def _fetched(manifest: Manifest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (shell_command(words),), ("--baseline", BASELINE_FOLDER)
 
 
-def _words(found: Invocation) -> list[str]:
+def _words(invocation: Invocation) -> list[str]:
     """`ragstone` with its options, quoted for a shell; what has no flag is set in the environment."""
     variables: list[str] = []
     flags: list[str] = []
     for option in OPTIONS:
-        if option.secret or (value := found.options.get(option.key)) is None:
+        if option.secret or (value := invocation.options.get(option.key)) is None:
             continue
         if option.flag is None or value == "false":
             variables.append(f"{option.env}={shell_word(','.join(_many(value)))}")
         else:
             flags += _flag(option, option.flag, value)
-    config = [] if found.config is None else _with_value("config", found.config)
-    return [*variables, "ragstone", found.command, *config, *flags]
+    config = [] if invocation.config is None else _with_value("config", invocation.config)
+    return [*variables, "ragstone", invocation.command, *config, *flags]
 
 
 def _flag(option: Option, flag: str, value: str | tuple[str, ...]) -> list[str]:
     if option.field.annotation is bool:
         return [f"--{flag}"]
     if option.is_path:  # a path can contain a comma
-        return [word for one in _many(value) for word in _with_value(flag, one)]
+        return [word for path in _many(value) for word in _with_value(flag, path)]
     return _with_value(flag, ",".join(_many(value)))
 
 

@@ -68,8 +68,8 @@ def require_commit(manifest: Manifest, commit: str, where: str) -> None:
 def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
     """Raise JudgeError unless `judge` is what the setting ``judge.name`` calls `name`."""
     provider, model = split_name(name)
-    known = find_provider(provider)
-    names_model = known is not None and known.names == "model"
+    provider_info = find_provider(provider)
+    names_model = provider_info is not None and provider_info.names == "model"
     if judge.provider != provider or (names_model and judge.model != model):
         raise JudgeError(
             f"the run was judged by {judge.label()}, and the config names '{name}'.",
@@ -157,7 +157,7 @@ def shown_id(name: str) -> str:
 
 def differing_fields(recorded: Sample, expected: Sample) -> list[str]:
     """The fields in which two samples of one id differ, wherever they were written."""
-    names = (each.name for each in fields(Sample) if each.name not in _NOT_COMPARED)
+    names = (field.name for field in fields(Sample) if field.name not in _NOT_COMPARED)
     return [name.replace("_", " ") for name in names if getattr(recorded, name) != getattr(expected, name)]
 
 

@@ -38,16 +38,16 @@ def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | Non
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
-    held = terms.accepted.entries
+    entries = terms.accepted.entries
     before = baseline.manifest.baseline if baseline is not None else None
-    spent = dict.fromkeys((*(entry.id for entry in held), *(before.spent if before is not None else ())))
+    spent = dict.fromkeys((*(entry.id for entry in entries), *(before.spent if before is not None else ())))
     return BaselineFact(
         eligible=eligible,
         reason=reason,
         used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
         accepted=tuple(
-            AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in held
+            AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in entries
         ),
         spent=tuple(spent)[:MAX_SPENT],
     )

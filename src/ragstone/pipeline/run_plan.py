@@ -46,13 +46,13 @@ def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> Gol
         return golden
     known_ids = {sample.id for sample in golden} | {sample.turn.id for sample in golden if sample.turn is not None}
     known_tags = {tag for sample in golden for tag in sample.tags}
-    for name, flag, known in (
+    for name, flag, names in (
         *((name, "--only", known_ids) for name in ids),
         *((tag, "--tag", known_tags) for tag in tags),
     ):
-        if name not in known:
+        if name not in names:
             raise ConfigError(
-                f"no sample has '{name[:80]}'.", where=flag, hint=suggestion(name, known) if known else None
+                f"no sample has '{name[:80]}'.", where=flag, hint=suggestion(name, names) if names else None
             )
 
     def is_chosen(sample: Sample) -> bool:

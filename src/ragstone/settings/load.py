@@ -183,9 +183,9 @@ def load_settings(
             )
         value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
         source = f"environment variable {option.env}"
-        given = (overrides or {}).get(option.key)
-        if given is not None:
-            value, source = given, f"option for {option.key}"
+        override = (overrides or {}).get(option.key)
+        if override is not None:
+            value, source = override, f"option for {option.key}"
         if value == "" and option.field.default is None:
             merged.get(option.table, {}).pop(option.name, None)
             origin.pop(option.key, None)
@@ -217,12 +217,12 @@ def load_settings(
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
     """Raise ConfigError for a variable that is almost one of ours; other variables may belong to the workflow."""
-    known = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
+    names = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
     for name in environ:
         tail = name.removeprefix(_PREFIX)
-        if tail == name or tail in known or not environ[name]:
+        if tail == name or tail in names or not environ[name]:
             continue
-        if close := difflib.get_close_matches(tail, known, n=1, cutoff=0.85):
+        if close := difflib.get_close_matches(tail, names, n=1, cutoff=0.85):
             hint = f"Did you mean '{_PREFIX}{close[0]}'?"
             raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
 
@@ -253,7 +253,7 @@ def _read_file(
         raise ConfigError(f"config file not found: {shown_name(str(config))}", hint="Run `ragstone init` to write one.")
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
-    file = config or next((one for one in usual if os.path.lexists(one)), None)
+    file = config or next((path for path in usual if os.path.lexists(path)), None)
     name = None if file is None else file.name
     if file is None and within is None:
         file = _config_above(directory)

@@ -54,7 +54,7 @@ def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
     for key, value in document.items():
         yield (key,)
         if isinstance(value, dict):
-            yield from ((key, *rest) for rest in _paths(value))
+            yield from ((key, *tail) for tail in _paths(value))
 
 
 def _innermost(document: Any) -> KeyPath:
