@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ragstone.judge.llm.sign_in import REQUEST_TOKEN, REQUEST_URL
-from ragstone.judge.providers import credential_variables, find_provider, given
+from ragstone.judge.providers import credential_variables, find_provider, variable
 from ragstone.settings.load import SECRET_VARIABLES
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
 
@@ -14,7 +14,7 @@ _NAMES = frozenset((*SECRET_VARIABLES, *credential_variables(), REQUEST_URL, REQ
 
 def without_credentials(settings: Settings, environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
     """`settings` and `environ` without any key, other credential, or identity of a judge, under whichever name."""
-    values = {*settings.judge.secrets(), *(given(name, environ) for name in _NAMES)} - {""}
+    values = {*settings.judge.secrets(), *(variable(name, environ) for name in _NAMES)} - {""}
     long = [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
     without = {
         name: value

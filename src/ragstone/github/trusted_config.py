@@ -24,7 +24,7 @@ from ragstone.github.inputs import INPUTS
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED
-from ragstone.judge.providers import all_providers, credential_variables, find_provider, given
+from ragstone.judge.providers import all_providers, credential_variables, find_provider, variable
 from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import Settings
 from ragstone.settings.variables import SECRET_NAME
@@ -153,7 +153,7 @@ _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
 
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
-    credentials = (given(name, environ) for name in credential_variables())
+    credentials = (variable(name, environ) for name in credential_variables())
     return frozenset((*settings.judge.secrets(), *(value for value in credentials if value)))
 
 
@@ -196,7 +196,7 @@ def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) ->
     """The error for a judge's file of credentials that lies among the code that this run's author wrote."""
     provider = find_provider(settings.judge.name.strip().partition(":")[0])
     name = provider.credentials_variable if provider is not None else None
-    file = Path(os.path.realpath(workspace / given(name, environ))) if name and given(name, environ) else None
+    file = Path(os.path.realpath(workspace / variable(name, environ))) if name and variable(name, environ) else None
     if file is None or not file.is_file() or not file.is_relative_to(os.path.realpath(workspace)):
         return None
     return ConfigError(

@@ -106,8 +106,8 @@ class JudgementCache:
             return 0
         before = len(self)
         try:
-            with contextlib.closing(_read_only(path)) as other:
-                rows = other.execute(
+            with contextlib.closing(_read_only(path)) as source:
+                rows = source.execute(
                     "SELECT key, value, CAST(used AS INTEGER) FROM judgements "
                     "WHERE typeof(key) = 'blob' AND length(key) = 32 AND typeof(value) = 'text' AND length(value) <= ? "
                     "ORDER BY 3 DESC LIMIT ?",
@@ -119,7 +119,7 @@ class JudgementCache:
                         "ON CONFLICT (key) DO UPDATE SET used = max(used, excluded.used)",
                         rows,
                     )
-                    db.execute(f"PRAGMA application_id = {max(_runs(db), _runs(other))}")
+                    db.execute(f"PRAGMA application_id = {max(_runs(db), _runs(source))}")
         except (sqlite3.Error, UnicodeError) as error:
             warnings.warn(CacheWarning(f"{path} is not a readable cache and was not restored ({error})"), stacklevel=2)
         return len(self) - before
@@ -135,14 +135,14 @@ class JudgementCache:
             with self._transaction() as db:
                 run = _runs(db) + 1
                 db.executemany("UPDATE judgements SET used = ? WHERE key = ?", ((run, key) for key in self._used))
-                gone = db.execute("DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)).rowcount
+                outdated = db.execute("DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)).rowcount
                 beyond = db.execute(
                     "DELETE FROM judgements WHERE key IN (SELECT key FROM (SELECT key, sum(length(key) + length(value))"
                     " OVER (ORDER BY used DESC, key) AS size FROM judgements) WHERE size > ?)",
                     (MAX_KEPT_BYTES,),
                 ).rowcount
                 db.execute(f"PRAGMA application_id = {run}")
-            if gone + beyond:
+            if outdated + beyond:
                 with contextlib.suppress(sqlite3.OperationalError):  # another process has the file open
                     self._db.execute("VACUUM")
         except sqlite3.Error as error:
@@ -257,6 +257,6 @@ def _runs(db: sqlite3.Connection) -> int:
 
 def _check_tables(db: sqlite3.Connection) -> None:
     """Reject views, triggers and foreign tables: a file from elsewhere may contain data and nothing else."""
-    found = db.execute("SELECT type, name FROM sqlite_master").fetchall()
-    if found != [("table", "judgements")]:
+    entries = db.execute("SELECT type, name FROM sqlite_master").fetchall()
+    if entries != [("table", "judgements")]:
         raise sqlite3.DatabaseError("the file contains more than judgements")

@@ -58,36 +58,36 @@ def build_judge(
     return make(model, settings, Surroundings(golden_set, cache, environ, tell_secret, within))
 
 
-def build_llm(_: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+def build_llm(_: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
     from ragstone.judge.llm.assembly import Assembly
 
     return Assembly(
         settings=settings,
-        golden_set=given.golden_set,
-        cache=given.cache,
-        environ=given.environ,
-        tell_secret=given.tell_secret,
+        golden_set=surroundings.golden_set,
+        cache=surroundings.cache,
+        environ=surroundings.environ,
+        tell_secret=surroundings.tell_secret,
     ).judge()
 
 
-def build_scripted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+def build_scripted(model: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
     from ragstone.judge.scripted import read_script
 
-    return read_script(Path(model), concurrency=settings.concurrency, within=given.within)
+    return read_script(Path(model), concurrency=settings.concurrency, within=surroundings.within)
 
 
-def build_fitted(model: str, settings: JudgeSettings, given: Surroundings) -> Judge:
+def build_fitted(model: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
     from ragstone.judge.fitted import FittedJudge, read_fitted
 
     path = Path(model)
-    fitted, digest = read_fitted(path, within=given.within, digests=settings.model_digests)
-    return FittedJudge(path.name, fitted, digest, build_offline("", settings, given))
+    fitted, digest = read_fitted(path, within=surroundings.within, digests=settings.model_digests)
+    return FittedJudge(path.name, fitted, digest, build_offline("", settings, surroundings))
 
 
-def build_offline(_: str, settings: JudgeSettings, given: Surroundings) -> OfflineJudge:
+def build_offline(_: str, settings: JudgeSettings, surroundings: Surroundings) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    topic, endpoint = _topic(settings, given.environ)
+    topic, endpoint = _topic(settings, surroundings.environ)
     return OfflineJudge(topic=topic, endpoint=endpoint)
 
 

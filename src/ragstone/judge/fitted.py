@@ -87,30 +87,33 @@ def read_fitted(path: Path, *, within: Path | None = None, digests: Sequence[str
     hint, unreadable = "Create it with: ragstone calibrate LABELS --run RUN --fit FILE", "the judge can't be read"
     with disk_errors(path, unreadable, hint=hint), parse_errors(path, "not a fitted judge", hint=hint):
         text = read_regular(path, within=within, limit=MAX_BYTES)
-        found = FittedFile.model_validate_json(text)
+        fitted = FittedFile.model_validate_json(text)
     digest = hashlib.sha256(text).hexdigest()
-    if digests and digest not in {one.removeprefix("sha256:") for one in digests}:
+    if digests and digest not in {allowed.removeprefix("sha256:") for allowed in digests}:
         raise ConfigError(
             f"the fitted judge has the digest sha256:{digest}, which judge.model_digests does not name.",
             where=str(path),
             hint="Check where it comes from; if it is the right one, name that digest.",
         )
-    return found, digest
+    return fitted, digest
 
 
 def features_of(table: SupportTable, statements: Sequence[Statement], contexts: Sequence[Context]) -> dict[str, float]:
     """What is known of an answer's support by the contexts. The first is the offline judge's own opinion."""
-    chances = [one.chance for one in table.supports]
-    said, held = _words(" ".join(one.text for one in statements)), _words(" ".join(one.text for one in contexts))
+    chances = [item.chance for item in table.supports]
+    answer_words, context_words = (
+        _words(" ".join(item.text for item in statements)),
+        _words(" ".join(item.text for item in contexts)),
+    )
     values = (
         log_odds(fmean(chances)),
         log_odds(min(chances) if table.all_supported is None else table.all_supported),
         log_odds(min(chances)),
-        sum(one.verdict is Verdict.CONTRADICTED for one in table.supports) / len(chances),
+        sum(item.verdict is Verdict.CONTRADICTED for item in table.supports) / len(chances),
         math.log(len(chances)),
-        math.log1p(len(said)),
-        len(set(said) & set(held)) / max(1, len(set(said))),
-        len(_pairs(said) & _pairs(held)) / max(1, len(_pairs(said))),
+        math.log1p(len(answer_words)),
+        len(set(answer_words) & set(context_words)) / max(1, len(set(answer_words))),
+        len(_pairs(answer_words) & _pairs(context_words)) / max(1, len(_pairs(answer_words))),
         math.log1p(len(contexts)),
     )
     return dict(zip(FEATURES, values, strict=True))
@@ -151,9 +154,9 @@ class FittedJudge:
     ) -> SupportTable:
         words = await self.offline.support(contexts, statements, call=call)
         chance = self._model.probability(features_of(words, statements, contexts))
-        shift = _shift([log_odds(one.chance) for one in words.supports], chance)
-        texts = dict(zip((one.id for one in statements), (one.text for one in statements), strict=True))
-        moved = (_moved(one, shift, texts[one.statement_id], contexts) for one in words.supports)
+        shift = _shift([log_odds(item.chance) for item in words.supports], chance)
+        texts = dict(zip((item.id for item in statements), (item.text for item in statements), strict=True))
+        moved = (_moved(item, shift, texts[item.statement_id], contexts) for item in words.supports)
         return SupportTable(tuple(moved), chance)
 
 
@@ -162,7 +165,7 @@ def _shift(odds: Sequence[float], mean: float) -> float:
     low, high = -50.0, 50.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        below = fmean(logistic(one + middle) for one in odds) < mean
+        below = fmean(logistic(value + middle) for value in odds) < mean
         low, high = (middle, high) if below else (low, middle)
     return (low + high) / 2
 

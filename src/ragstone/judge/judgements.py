@@ -159,11 +159,11 @@ class ContextGrades:
     def probability(self) -> float | None:
         """The share of all sentences that is expected to be needed; None for a judge that only counts sentences."""
         expected = 0.0
-        for one in self.contexts:
-            if one.probability is None or one.share is None:
+        for context in self.contexts:
+            if context.probability is None or context.share is None:
                 return None
-            expected += one.probability * one.share * one.total
-        return expected / max(1, sum(one.total for one in self.contexts))
+            expected += context.probability * context.share * context.total
+        return expected / max(1, sum(context.total for context in self.contexts))
 
 
 @dataclass(frozen=True, slots=True)

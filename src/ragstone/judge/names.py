@@ -19,10 +19,10 @@ FITTED = "fitted:"
 
 def provider_of(name: str) -> Provider:
     """The provider in `name`, a judge's name in the settings. Raises ConfigError with a suggestion."""
-    known = find_provider(name.strip().partition(":")[0])
-    if known is None:
+    provider = find_provider(name.strip().partition(":")[0])
+    if provider is None:
         raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=_hint(name.strip()))
-    return known
+    return provider
 
 
 def _hint(name: str) -> str:
@@ -73,14 +73,14 @@ SOON_DAYS = 60
 
 def moving_name(provider: str, model: str) -> str | None:
     """One sentence if the provider may point `model` to another model; None if it is fixed or unknown."""
-    known = find_provider(provider)
-    if known is None or not known.snapshots:
+    provider_info = find_provider(provider)
+    if provider_info is None or not provider_info.snapshots:
         return None
     if model.endswith("-latest"):
         return f"the judge's name '{model}' means the newest model: its verdicts change when that does."
-    if model not in known.snapshots:
+    if model not in provider_info.snapshots:
         return None
-    fixed = known.snapshots[model]
+    fixed = provider_info.snapshots[model]
     instead = f"; '{fixed}' is a fixed model" if fixed else "; a name with a date is a fixed model"
     return f"the judge's name '{model}' may be moved to another snapshot{instead}."
 
@@ -88,7 +88,7 @@ def moving_name(provider: str, model: str) -> str | None:
 _SNAPSHOT = re.compile(r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest|v\d+(?::\d+)?))+$")
 
 
-def other_models(judge: JudgeIdentity, seen: Sequence[str]) -> tuple[str, ...]:
+def other_models(judge: JudgeIdentity, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the names that replies reported which are not the judge's by another date or path.
 
     None for names that are the user's own: of a deployment, or an inference profile.
@@ -96,7 +96,7 @@ def other_models(judge: JudgeIdentity, seen: Sequence[str]) -> tuple[str, ...]:
     if judge.model.startswith("arn:") or re.search(r"/openai/deployments/|\.azure\.com\b", judge.endpoint or ""):
         return ()
     own = _base_name(judge.model)
-    return tuple(name for name in seen if _base_name(name) != own)
+    return tuple(name for name in names if _base_name(name) != own)
 
 
 def _base_name(model: str) -> str:
@@ -106,12 +106,12 @@ def _base_name(model: str) -> str:
 
 def near_end(provider: str, model: str, today: date) -> str | None:
     """One sentence if the model's announced end is past, or at most SOON_DAYS away."""
-    known = find_provider(provider)
-    end = known.end(model) if known else None
-    if known is None or end is None or (end - today).days > SOON_DAYS:
+    provider_info = find_provider(provider)
+    end = provider_info.end(model) if provider_info else None
+    if provider_info is None or end is None or (end - today).days > SOON_DAYS:
         return None
     when = "was due to be retired on" if end < today else "will be retired on"
     return (
-        f"the judge's model '{model}' {when} {end.isoformat()} (as announced by {known.read_on}): choose another, "
-        "and let the main branch create a baseline with it."
+        f"the judge's model '{model}' {when} {end.isoformat()} (as announced by {provider_info.read_on}): choose "
+        "another, and let the main branch create a baseline with it."
     )

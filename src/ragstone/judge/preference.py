@@ -53,9 +53,11 @@ class WithEarlierAnswers:
             raise JudgementFailed(SAME, not_applicable=True)
         if not isinstance(self.judge, DirectJudge):
             raise JudgementFailed(f"{self.judge.identity.label()} gives no preferences", not_applicable=True)
-        new, old = ((one.answer, [context.text for context in one.contexts]) for one in (response, before))
+        new, old = (
+            (answered.answer, [context.text for context in answered.contexts]) for answered in (response, before)
+        )
         ask = self.judge.direct_preference
-        asked = question or sample.question
-        first = await ask(QUALITY, asked, new, old, call=call)
-        second = await ask(QUALITY, asked, old, new, call=replace(call))
+        question_text = question or sample.question
+        first = await ask(QUALITY, question_text, new, old, call=call)
+        second = await ask(QUALITY, question_text, old, new, call=replace(call))
         return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])

@@ -58,13 +58,13 @@ class JudgeIdentity:
     @property
     def offline(self) -> bool:
         """Whether it judges without a language model; False for judges of the user's own."""
-        known = find_provider(self.provider)
-        return known is not None and known.offline
+        provider = find_provider(self.provider)
+        return provider is not None and provider.offline
 
     def label(self) -> str:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
-        known = find_provider(self.provider)
-        label = known.label if known is not None else "{provider} {model}"
+        provider = find_provider(self.provider)
+        label = provider.label if provider is not None else "{provider} {model}"
         return label.format(provider=self.provider, model=self.model, version=self.version)
 
 
@@ -79,14 +79,14 @@ class Ledger:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
 
-    def add(self, other: Ledger) -> None:
-        self.calls += other.calls
-        self.cached_calls += other.cached_calls
-        self.input_tokens += other.input_tokens
-        self.cached_input_tokens += other.cached_input_tokens
-        self.output_tokens += other.output_tokens
-        both = self.cost_usd is not None and other.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if both else None
+    def add(self, ledger: Ledger) -> None:
+        self.calls += ledger.calls
+        self.cached_calls += ledger.cached_calls
+        self.input_tokens += ledger.input_tokens
+        self.cached_input_tokens += ledger.cached_input_tokens
+        self.output_tokens += ledger.output_tokens
+        both = self.cost_usd is not None and ledger.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (ledger.cost_usd or 0.0) if both else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,10 @@ def checked_judge(judge: object) -> Judge:
             f"{name}.concurrency must be how many samples to judge at once, at least 1, found {concurrency!r}."
         )
     for method in _METHODS:
-        found = getattr(judge, method, None)
-        if not callable(found):
+        attribute = getattr(judge, method, None)
+        if not callable(attribute):
             raise ConfigError(f"{name} has no method '{method}'.", hint=_PROTOCOL)
-        plain = inspect.unwrap(found)
+        plain = inspect.unwrap(attribute)
         if inspect.isroutine(plain) and not inspect.iscoroutinefunction(plain):
             raise ConfigError(f"{name}.{method} must be defined with `async def`.", hint=_PROTOCOL)
     return cast(Judge, judge)

@@ -67,5 +67,5 @@ async def graded_by(rubric: Rubric, judge: Judge, sample: Sample, response: Resp
         contexts=tuple(context.text for context in response.contexts) if "contexts" in sees else None,
         reference=sample.reference if "reference" in sees else None,
     )
-    found: Grade = await ask(rubric, shown, call=call)
-    return found
+    grade: Grade = await ask(rubric, shown, call=call)
+    return grade

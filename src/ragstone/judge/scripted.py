@@ -46,8 +46,8 @@ def _scripted(kind: type[_T], name: str) -> Callable[..., Coroutine[Any, Any, _T
     """The method of a judge that gives the judgement called `name`, whatever it is asked."""
 
     async def give(self: ScriptedJudge, *_: object, call: Call, **__: object) -> _T:
-        found: _T | JudgementFailure | None = getattr(self.judgements_for(call), name)
-        return _given(found, name.replace("_", " "))
+        judgement: _T | JudgementFailure | None = getattr(self.judgements_for(call), name)
+        return _given(judgement, name.replace("_", " "))
 
     return give
 
@@ -68,8 +68,8 @@ class ScriptedJudge:
         concurrency: int = 64,
     ) -> None:
         self._judgements = {
-            sample_id: (given,) if isinstance(given, Judgements) else tuple(given)
-            for sample_id, given in judgements.items()
+            sample_id: (rounds,) if isinstance(rounds, Judgements) else tuple(rounds)
+            for sample_id, rounds in judgements.items()
         }
         self.identity = JudgeIdentity(provider="scripted", model=name, version=version)
         self.concurrency = concurrency
@@ -91,10 +91,10 @@ class ScriptedJudge:
 
     def judgements_for(self, call: Call) -> Judgements:
         """The script's judgements for the sample and the repeat. Raises JudgementFailed."""
-        given = self._judgements.get(call.sample_id)
-        if not given:
+        rounds = self._judgements.get(call.sample_id)
+        if not rounds:
             raise JudgementFailed(f"the script has no judgements for sample '{call.sample_id}'")
-        return given[min(call.repeat, len(given) - 1)]
+        return rounds[min(call.repeat, len(rounds) - 1)]
 
 
 def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None) -> ScriptedJudge:
@@ -112,11 +112,11 @@ def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None
 
 def _refuse_unknown(path: Path, text: bytes) -> None:
     """Reject unknown fields: a misspelt judgement would never be given."""
-    known = {field.name for field in fields(Judgements)}
-    for sample_id, given in json.loads(text).items():
-        for judgements in given if isinstance(given, list) else [given]:
+    field_names = {field.name for field in fields(Judgements)}
+    for sample_id, rounds in json.loads(text).items():
+        for judgements in rounds if isinstance(rounds, list) else [rounds]:
             for name in judgements:
-                if name not in known:
+                if name not in field_names:
                     raise ConfigError(
-                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), hint=suggestion(name, known)
+                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), hint=suggestion(name, field_names)
                     )

@@ -76,7 +76,7 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
     closed = frozenset(map(str.lower, _CLOSED.findall(text))) if "</" in text else frozenset()
     if "\n" not in text:
         return [(Kind.TEXT, _bare(text, closed))]
-    found: list[tuple[Kind, str]] = []
+    blocks: list[tuple[Kind, str]] = []
     block: list[str] = []
     kind = Kind.TEXT
     fence = ""
@@ -88,23 +88,23 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
         rule = not plain or _TABLE_RULE.match(plain) is not None
         item, note = _BULLET.match(line), _NOTE.match(line)
         if block and (mark or row or heading or rule or item or note):
-            found.append((kind, _bare(" ".join(block), closed)))
+            blocks.append((kind, _bare(" ".join(block), closed)))
             block = []
         if mark and fence in ("", mark[1]):
             fence = "" if fence else mark[1]
         elif fence:
-            found.append((Kind.CODE, plain))
+            blocks.append((Kind.CODE, plain))
         elif rule:
-            rows = [one for one, _ in found[-2:]]
+            rows = [row_kind for row_kind, _ in blocks[-2:]]
             if "|" in plain and rows[-1:] == [Kind.ROW] and rows != [Kind.ROW, Kind.ROW]:
-                found[-1] = (Kind.TABLE_HEAD, found[-1][1])
+                blocks[-1] = (Kind.TABLE_HEAD, blocks[-1][1])
         elif heading or row:
-            found.append((Kind.HEADING if heading else Kind.ROW, _bare(plain, closed)))
+            blocks.append((Kind.HEADING if heading else Kind.ROW, _bare(plain, closed)))
         else:
             if not block:
                 kind = Kind.ITEM if item else Kind.NOTE if note else Kind.TEXT
             block.append(_LINE_MARK.sub("", plain, count=1))
-    return found
+    return blocks
 
 
 def _parts(block: str) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _parts(block: str) -> Iterator[str]:
     start = 0
     while len(block) - start > most:
         end = start + most
-        for found in stop.finditer(block, start + most // 2, end):
-            end = found.end()
+        for match in stop.finditer(block, start + most // 2, end):
+            end = match.end()
         yield block[start:end]
         start = end
     yield block[start:]
@@ -130,12 +130,12 @@ def _parts(block: str) -> Iterator[str]:
 def _bare(block: str, closed: frozenset[str]) -> str:
     """`block` without bullet and markup; `closed` are the names of the tags that the text closes."""
 
-    def unmarked(found: re.Match[str]) -> str:
-        tag = (found["tag"] or "").lower()
+    def unmarked(match: re.Match[str]) -> str:
+        tag = (match["tag"] or "").lower()
         if not tag:
-            return found["code"] or found["strong"] or found["bold"]
-        markup = tag in _ALONE or tag in closed or "=" in (found["attributes"] or "")
-        return "" if markup and _HTML.fullmatch(tag) else found[0]
+            return match["code"] or match["strong"] or match["bold"]
+        markup = tag in _ALONE or tag in closed or "=" in (match["attributes"] or "")
+        return "" if markup and _HTML.fullmatch(tag) else match[0]
 
     block = _LINE_MARK.sub("", block, count=1)
     if "**" in block or "__" in block or "<" in block:
@@ -156,5 +156,5 @@ def _bounded(sentence: str) -> list[str]:
         start = cut
         while start < len(sentence) and sentence[start].isspace():
             start += 1
-    rest = sentence[start:]
-    return [*parts, rest] if rest else parts
+    remainder = sentence[start:]
+    return [*parts, remainder] if remainder else parts

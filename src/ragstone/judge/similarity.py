@@ -24,8 +24,8 @@ class Similarity(Protocol):
     def label(self) -> str:
         """A description for the judge's identity."""
 
-    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """The cosine of `question` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
+    async def similarities(self, question: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """The cosine of `question` with each of `texts`, in [-1, 1]. Raises JudgementFailed."""
 
 
 class LexicalSimilarity:
@@ -45,9 +45,9 @@ class LexicalSimilarity:
         self._weights = {term: math.log((1 + total) / (1 + count)) + 1 for term, count in counts.items()}
         self._unknown = math.log(1 + total) + 1
 
-    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
-        asked = self._vector(question)
-        return tuple(_cosine(asked, self._vector(other)) for other in others)
+    async def similarities(self, question: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
+        question_vector = self._vector(question)
+        return tuple(_cosine(question_vector, self._vector(text)) for text in texts)
 
     def _vector(self, text: str) -> dict[str, float]:
         return {term: n * self._weights.get(term, self._unknown) for term, n in Counter(_terms(text)).items()}

@@ -103,7 +103,9 @@ class Account:
 
     def scrubbed(self, text: object) -> str:
         """A provider's message as one line of at most 300 characters, without the key or anything like one."""
-        line = self._without(" ".join(cleaned(str(text)[:4000]).split()), lambda one: len(one) >= MIN_SECRET_CHARACTERS)
+        line = self._without(
+            " ".join(cleaned(str(text)[:4000]).split()), lambda secret: len(secret) >= MIN_SECRET_CHARACTERS
+        )
         line = _KEYLIKE.sub("***", line)
         return line if len(line) <= 300 else line[:297] + "..."
 

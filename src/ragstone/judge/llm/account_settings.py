@@ -22,7 +22,7 @@ from ragstone.judge.llm.account import (
 )
 from ragstone.judge.llm.sign_in import PERMISSION, REQUEST_TOKEN, REQUEST_URL, read_variables
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.providers import Provider, given
+from ragstone.judge.providers import Provider, variable
 from ragstone.settings.settings import JudgeSettings
 
 COMPATIBLE = "openai-compatible"
@@ -44,7 +44,7 @@ def make_account(
     """
     provider = provider_of(name)
     cloud, own = provider.cloud, provider.key_variable
-    key = settings.api_key or (SecretStr(found) if (found := provider.key(environ)) else None)
+    key = settings.api_key or (SecretStr(own_key) if (own_key := provider.key(environ)) else None)
     signed_in = key is not None or provider.has_credentials(environ)
     variables: dict[str, SecretStr] = {}
     as_job = settings.auth == "oidc"
@@ -64,7 +64,7 @@ def make_account(
         raise ConfigError("the API key contains invalid characters (a line break?).", where=KEY_VARIABLE)
     region = variables[cloud.needed[0]].get_secret_value() if cloud else ""
     listed = (cloud.base_urls.get(region) or cloud.base_url.format(region=region)) if cloud else provider.base_url
-    url = settings.base_url or given(provider.base_url_variable or "", environ) or listed
+    url = settings.base_url or variable(provider.base_url_variable or "", environ) or listed
     if not url:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
@@ -98,7 +98,7 @@ def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
     """Whether the job may ask for an ID token, and the ids that `provider` needs are set."""
     if provider.job_identity is None:
         return False
-    return all(given(name, environ) for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN))
+    return all(variable(name, environ) for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN))
 
 
 def _identity_variables(
@@ -141,20 +141,20 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     """
     service, model = split_name(settings.name)
     if provider_of(service).api is None:
-        asked = [own_embeddings_account(settings, "", environ)] if settings.embeddings_base_url else []
+        accounts = [own_embeddings_account(settings, "", environ)] if settings.embeddings_base_url else []
     else:
         account = make_account(settings, service, model, environ)
         embeddings = embeddings_account(settings, account, environ, None)
-        asked = [account] if embeddings is None else [account, embeddings]
-    found: dict[str, None] = {}
-    for one in asked:
-        parts = urlsplit(one.address.base_url)
-        found[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"] = None
-        signs_in = one.as_job or (one.provider.cloud is not None and one.key is None)
-        region = one.variable(one.provider.cloud.needed[0]) if one.provider.cloud is not None else None
-        for host in one.provider.sign_in_hosts if signs_in else ():
-            found[f"{host.format(region=region)}:443"] = None
-    return tuple(found)
+        accounts = [account] if embeddings is None else [account, embeddings]
+    hosts: dict[str, None] = {}
+    for account in accounts:
+        parts = urlsplit(account.address.base_url)
+        hosts[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"] = None
+        signs_in = account.as_job or (account.provider.cloud is not None and account.key is None)
+        region = account.variable(account.provider.cloud.needed[0]) if account.provider.cloud is not None else None
+        for host in account.provider.sign_in_hosts if signs_in else ():
+            hosts[f"{host.format(region=region)}:443"] = None
+    return tuple(hosts)
 
 
 def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
@@ -187,13 +187,13 @@ def embeddings_named(settings: JudgeSettings, provider: Provider) -> tuple[str, 
         return COMPATIBLE, model
     if name is None or provider.embeddings_by is None:
         return None if name is None else (provider.name, name)
-    other = provider_of(provider.embeddings_by)
+    source = provider_of(provider.embeddings_by)
     service, _, model = name.partition(":")
-    if service != other.name or not model:
+    if service != source.name or not model:
         raise ConfigError(
             f"'{name}' names no embeddings that judge '{provider.name}' can use.",
             where="judge.embeddings",
-            hint=f"Write '{other.name}:{other.embeddings}' and set {other.key_variable}, or leave it out.",
+            hint=f"Write '{source.name}:{source.embeddings}' and set {source.key_variable}, or leave it out.",
         )
     return service, model
 

@@ -144,14 +144,14 @@ def make_identity(
     settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
 ) -> JudgeIdentity:
     """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
-    asked = layout_of(provider, model, settings.prices).digest() + READING
+    procedure = layout_of(provider, model, settings.prices).digest() + READING
     parameters = _parameters(settings, provider)
     effort = provider_of(provider).effort(model, parameters)
     if effort is not None:
         parameters = {**effort.ways[0], **parameters}
     if settings.graded == "never":
         parameters["graded"] = "never"
-    digest = hashlib.sha256(asked.encode()).hexdigest()
+    digest = hashlib.sha256(procedure.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,
         model=model,
@@ -167,10 +167,10 @@ def make_identity(
 
 
 def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
-    taken = _OURS & settings.parameters.keys()
-    if taken:
+    reserved = _OURS & settings.parameters.keys()
+    if reserved:
         raise ConfigError(
-            f"'{min(taken)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
+            f"'{min(reserved)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
         )
     return {**provider_of(provider).parameters, **settings.parameters}
 

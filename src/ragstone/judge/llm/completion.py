@@ -16,7 +16,7 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
-from ragstone.judge.llm.prompts import Layout, Prompt, asked_line, schema_of
+from ragstone.judge.llm.prompts import Layout, Prompt, request_line, schema_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document, read_reply
 from ragstone.judge.llm.scheduler import Scheduler
@@ -54,14 +54,14 @@ class Form:
     def request(self) -> str:
         """The line that lists the requested items: the schema is the same for all."""
         groups: dict[str, list[str]] = {}
-        for one in self.fields:
-            groups.setdefault(one.path[0], []).extend(one.path[1:])
+        for item in self.fields:
+            groups.setdefault(item.path[0], []).extend(item.path[1:])
         lists = [name for name in groups if self.schema["properties"][name]["type"] == "array"]  # type: ignore[index]
         if not lists:
             return ""
-        asked = [f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}" for name in lists]
+        requested = [f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}" for name in lists]
         empty = [name for name in self.schema["properties"] if name not in groups]  # type: ignore[attr-defined]
-        return asked_line("; ".join([*asked, *(f"{name}: none" for name in empty)]))
+        return request_line("; ".join([*requested, *(f"{name}: none" for name in empty)]))
 
     @property
     def output_tokens(self) -> int:
@@ -81,14 +81,14 @@ _T = TypeVar("_T")
 
 async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
     """What `calls`, made at the same time, return. Raises what the first that fails raises, when all are done."""
-    made = tuple(calls)
-    if len(made) == 1:  # without a task: a stop between its end and the caller's next step would lose the reply
-        return [await made[0]]
-    found = await asyncio.gather(*made, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return found  # type: ignore[return-value]
+    awaitables = tuple(calls)
+    if len(awaitables) == 1:  # without a task: a stop between its end and the caller's next step would lose the reply
+        return [await awaitables[0]]
+    results = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results  # type: ignore[return-value]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -122,10 +122,10 @@ class Completer:
 
     def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
         """`fields` in order, as one call each may ask for them: not too many that are by statement."""
-        ranks = accumulate(int(len(one.path) > 1 and one.path[0] in _OF_STATEMENTS) for one in fields)
+        ranks = accumulate(int(len(field.path) > 1 and field.path[0] in _OF_STATEMENTS) for field in fields)
         ranked = zip(fields, ranks, strict=True)
         calls = groupby(ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements)
-        return [tuple(one for one, _ in call) for _, call in calls]
+        return [tuple(field for field, _ in call) for _, call in calls]
 
     async def fill(
         self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, *, part: bool = False
@@ -149,27 +149,27 @@ class Completer:
         room = 1
         stop = Stop.COMPLETE
         for _ in range(2):
-            asked = replace(form, fields=pending)
+            pending_form = replace(form, fields=pending)
             request = ChatRequest(
                 name=form.prompt.name,
                 static=form.prompt.static,
-                data=data(pending) + asked.request + hint,
-                schema=asked.schema,
+                data=data(pending) + pending_form.request + hint,
+                schema=pending_form.schema,
                 cached=form.prompt.name in self.layout.cached,
                 breakpoint=self.layout.breakpoints,
                 graded=self.graded and form.prompt.name in GRADED,
-                max_output_tokens=min(MAX_OUTPUT_TOKENS, (asked.output_tokens + self.thinking_tokens) * room),
+                max_output_tokens=min(MAX_OUTPUT_TOKENS, (pending_form.output_tokens + self.thinking_tokens) * room),
             )
-            key = self.keys.key(f"reply {asked.digest}", [request.data], repeat=call.repeat)
-            found = read_document(None if call.fresh or self.cache is None else self.cache.get(key), pending)
-            call.ledger.cached_calls += bool(found)
-            if not found:
+            key = self.keys.key(f"reply {pending_form.digest}", [request.data], repeat=call.repeat)
+            filled = read_document(None if call.fresh or self.cache is None else self.cache.get(key), pending)
+            call.ledger.cached_calls += bool(filled)
+            if not filled:
                 keep = partial(self._keep, key, pending, call)
-                reply = await self._chat(request, asked.output_tokens + self.reasoning_tokens, call, keep)
-                stop, found = reply.stop, _values(reply, pending)
-                if part or len(found) < len(pending):
+                reply = await self._chat(request, pending_form.output_tokens + self.reasoning_tokens, call, keep)
+                stop, filled = reply.stop, _values(reply, pending)
+                if part or len(filled) < len(pending):
                     keep(reply)
-            values |= found
+            values |= filled
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
                 return values
@@ -180,10 +180,10 @@ class Completer:
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
 
-    def _keep(self, key: bytes, asked: Sequence[Field], call: Call, reply: ChatReply) -> None:
+    def _keep(self, key: bytes, fields: Sequence[Field], call: Call, reply: ChatReply) -> None:
         """Store what a reply holds of the values asked for."""
-        if self.cache is not None and not call.fresh and (found := _values(reply, asked)):
-            self.cache.put(key, document_of(found))
+        if self.cache is not None and not call.fresh and (filled := _values(reply, fields)):
+            self.cache.put(key, document_of(filled))
 
     async def _chat(
         self, request: ChatRequest, output_tokens: int, call: Call, late: Callable[[ChatReply], None]
@@ -225,8 +225,12 @@ class Completer:
 
     def _see(self, reply: ChatReply) -> None:
         """Record what the reply reports about the model that wrote it."""
-        seen = self.sightings
-        for names, name in ((seen.models, reply.model), (seen.fingerprints, reply.fingerprint), (seen.ways, reply.way)):
+        sightings = self.sightings
+        for names, name in (
+            (sightings.models, reply.model),
+            (sightings.fingerprints, reply.fingerprint),
+            (sightings.ways, reply.way),
+        ):
             if name and len(names) < _MAX_SIGHTINGS:
                 names.add(name)
 

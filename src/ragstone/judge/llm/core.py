@@ -59,9 +59,9 @@ class Core:
             if len(values) == len(form.fields):
                 call.ledger.cached_calls += 1
                 return values
-            asked = await ask()
-            self.store(key, document_of(asked))
-            return asked
+            filled = await ask()
+            self.store(key, document_of(filled))
+            return filled
 
     async def cached_each(
         self,
@@ -79,15 +79,15 @@ class Core:
         """
         if call.fresh:
             replies = await all_of(map(ask, self.completer.in_calls(form.fields)))
-            return {path: value for asked in replies for path, value in asked.items()}
+            return {path: value for reply in replies for path, value in reply.items()}
         digest = replace(form, fields=()).digest
         keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
         async with self.alone(*keys.values()):
             values: dict[Path, object] = {}
             for field in form.fields:
-                known = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
-                if known:
-                    values[field.path] = known[(_VALUE,)]
+                stored = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
+                if stored:
+                    values[field.path] = stored[(_VALUE,)]
             missing = [field for field in form.fields if field.path not in values]
             if not missing:
                 call.ledger.cached_calls += 1
@@ -119,13 +119,13 @@ class Core:
             self.cache.put(key, document)
 
     async def compared(
-        self, similarity: Similarity, text: str, others: Sequence[str], call: Call, key: bytes, **known: object
+        self, similarity: Similarity, text: str, texts: Sequence[str], call: Call, key: bytes, **stored: object
     ) -> tuple[float, ...]:
-        """The similarities of `text` to `others`, stored with what is `known` even if the caller is cancelled."""
+        """The similarities of `text` to `texts`, stored with what is `stored` even if the caller is cancelled."""
 
         async def compare() -> tuple[float, ...]:
-            cosines = await similarity.similarities(text, others, call=call)
-            self.store(key, {**known, "similarities": list(cosines)})
+            cosines = await similarity.similarities(text, texts, call=call)
+            self.store(key, {**stored, "similarities": list(cosines)})
             return cosines
 
         task = asyncio.get_running_loop().create_task(compare())

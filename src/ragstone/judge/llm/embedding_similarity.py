@@ -51,12 +51,12 @@ class EmbeddingSimilarity:
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
-    async def similarities(self, question: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
+    async def similarities(self, question: str, compared_texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
         loop = asyncio.get_running_loop()
-        texts = tuple(cleaned(text).strip() or "?" for text in (question, *others))
+        texts = tuple(cleaned(text).strip() or "?" for text in (question, *compared_texts))
         waiting = _Waiting(texts, call, loop.create_future())
         self._waiting.append(waiting)
-        sizes = [tokens_at_most(text) for one in self._waiting for text in one.texts]
+        sizes = [tokens_at_most(text) for entry in self._waiting for text in entry.texts]
         if len(sizes) >= _BATCH_TEXTS - 16 or sum(sizes) >= _BATCH_TOKENS:
             self._flush()
         elif self._timer is None:
@@ -117,10 +117,10 @@ class EmbeddingSimilarity:
     def _charge(self, reply: EmbedReply, batch: Sequence[_Waiting]) -> None:
         sizes = [sum(len(text) for text in waiting.texts) for waiting in batch]
         whole = max(1, sum(sizes))
-        left = reply.input_tokens
+        uncharged = reply.input_tokens
         for at, (waiting, size) in enumerate(zip(batch, sizes, strict=True)):
-            tokens = left if at == len(batch) - 1 else min(left, round(reply.input_tokens * size / whole))
-            left -= tokens
+            tokens = uncharged if at == len(batch) - 1 else min(uncharged, round(reply.input_tokens * size / whole))
+            uncharged -= tokens
             cost = None if self.tariff is None else self.tariff.cost_usd(Usage(input_tokens=tokens))
             paid = Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost)
             waiting.call.ledger.add(paid)

@@ -47,15 +47,15 @@ class CostEstimate:
     cached_input_tokens: int = 0
     """Input tokens that are expected to be read from the provider's prompt cache."""
 
-    def plus(self, other: CostEstimate) -> CostEstimate:
-        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+    def plus(self, estimate: CostEstimate) -> CostEstimate:
+        usd = None if self.usd is None or estimate.usd is None else self.usd + estimate.usd
         return CostEstimate(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
+            calls=self.calls + estimate.calls,
+            input_tokens=self.input_tokens + estimate.input_tokens,
+            output_tokens=self.output_tokens + estimate.output_tokens,
             usd=usd,
-            assumptions=self.assumptions or other.assumptions,
-            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            assumptions=self.assumptions or estimate.assumptions,
+            cached_input_tokens=self.cached_input_tokens + estimate.cached_input_tokens,
         )
 
     def sentence(self) -> str:
@@ -85,10 +85,10 @@ def estimate_cost(
     of 800 characters if there are none). Raises ConfigError for an unknown judge.
     """
     repeats *= answers
-    known = provider_of(judge_settings.name)
-    if known.free and not known.offline:
+    provider = provider_of(judge_settings.name)
+    if provider.free and not provider.offline:
         return CostEstimate(0, 0, 0, 0.0)
-    if known.offline:
+    if provider.offline:
         return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
     from ragstone.judge.llm.account_settings import embeddings_named
     from ragstone.judge.llm.prices import tariff
@@ -104,8 +104,8 @@ def estimate_cost(
             if isinstance(rubric, Rubric) and metric.needs(sample):
                 tally.add(RUBRIC, _rubric_tokens(rubric, texts), _GRADE_TOKENS)
         if sample.history and needs:
-            said = sum(len(turn.text) for turn in sample.history) + texts["question"]
-            tally.add(STANDALONE, said // _PER_TOKEN, _GRADE_TOKENS)
+            characters = sum(len(turn.text) for turn in sample.history) + texts["question"]
+            tally.add(STANDALONE, characters // _PER_TOKEN, _GRADE_TOKENS)
         if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
             embedding_samples += 1
             embedded += (texts["answer"] + sum(map(len, sample.references))) // _PER_TOKEN
@@ -122,13 +122,13 @@ def estimate_cost(
             f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); "
         )
     )
-    found = tally.estimate(f"{assumed}no cached judgements", repeats=repeats)
-    embedding_model = embeddings_named(judge_settings, known)
+    cost = tally.estimate(f"{assumed}no cached judgements", repeats=repeats)
+    embedding_model = embeddings_named(judge_settings, provider)
     if embedding_model is None or not embedding_samples:
-        return found
+        return cost
     price = tariff(*embedding_model, judge_settings.prices)
     usd = None if price is None else repeats * embedded * price.input / 1e6
-    return found.plus(CostEstimate(repeats * -(-embedding_samples // 60), repeats * embedded, 0, usd))
+    return cost.plus(CostEstimate(repeats * -(-embedding_samples // 60), repeats * embedded, 0, usd))
 
 
 class _Tally:
@@ -206,12 +206,12 @@ def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None)
 def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
     """The judgements that will be requested: support and reference match also need the statements."""
     # Rubrics are counted apart, and similarity takes embeddings only.
-    asked = set(needs) - {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
-    if asked & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH, JudgementKind.PREVIOUS_MATCH}:
-        asked.add(JudgementKind.STATEMENTS)
+    kinds = set(needs) - {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
+    if kinds & {JudgementKind.SUPPORT, JudgementKind.REFERENCE_MATCH, JudgementKind.PREVIOUS_MATCH}:
+        kinds.add(JudgementKind.STATEMENTS)
     if not sample.reference:
-        asked.discard(JudgementKind.REFERENCE_MATCH)
-    return sorted(asked)
+        kinds.discard(JudgementKind.REFERENCE_MATCH)
+    return sorted(kinds)
 
 
 def _add_judgement(tally: _Tally, kind: JudgementKind, sample: Sample, texts: Lengths) -> None:
@@ -238,7 +238,7 @@ def _add_judgement(tally: _Tally, kind: JudgementKind, sample: Sample, texts: Le
 def _rubric_tokens(rubric: Rubric, texts: Lengths) -> int:
     """Tokens sent for one grade by `rubric`, besides the prompt and its schema."""
     own = len(rubric.text) + sum(map(len, rubric.levels))
-    return (own + sum(texts[seen] for seen in rubric.sees)) // _PER_TOKEN + _MARKS_TOKENS
+    return (own + sum(texts[part] for part in rubric.sees)) // _PER_TOKEN + _MARKS_TOKENS
 
 
 def _offline_cost(
@@ -256,8 +256,8 @@ def _offline_cost(
         texts = _texts(sample)
         for kind in needs.intersection(compared):
             requests += 1
-            other = texts["question"] if kind is compared[0] else sum(map(len, sample.references))
-            characters += texts["answer"] + other
+            compared_length = texts["question"] if kind is compared[0] else sum(map(len, sample.references))
+            characters += texts["answer"] + compared_length
     tokens = repeats * characters // _PER_TOKEN
     service, _, model = settings.embeddings.partition(":")
     price = tariff(service, model, settings.prices)

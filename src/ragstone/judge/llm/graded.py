@@ -38,25 +38,25 @@ def with_probabilities(values: Mapping[Path, object], reply: ChatReply) -> dict[
 
     What the reply itself claims to be a probability is left out.
     """
-    found = dict(values)
+    graded = dict(values)
     chances = _chances(reply.tokens)
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
             verdict, chance = chances.get(path[1], (None, None))
-            found[path] = {name: item for name, item in value.items() if name != PROBABILITY}
+            graded[path] = {name: item for name, item in value.items() if name != PROBABILITY}
             if chance is not None and verdict == value["verdict"]:
-                found[path] = {**value, PROBABILITY: chance}
-    return found
+                graded[path] = {**value, PROBABILITY: chance}
+    return graded
 
 
 def keeping_probability(check: Callable[[object], dict[str, object]]) -> Callable[[object], dict[str, object]]:
     """`check`, for values that may have a probability, as those in the cache."""
 
     def checked(value: object) -> dict[str, object]:
-        found = check(value)
+        valid_value = check(value)
         chance = value.get(PROBABILITY) if isinstance(value, dict) else None
         valid = isinstance(chance, int | float) and not isinstance(chance, bool) and 0.0 <= chance <= 1.0
-        return {**found, PROBABILITY: chance} if valid else found
+        return {**valid_value, PROBABILITY: chance} if valid else valid_value
 
     return checked
 
@@ -80,11 +80,11 @@ def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]
 
 def _supported(token: object, inside: int) -> float | None:
     """The share of "supported" among the alternatives to `token`; the verdict begins `inside` bytes within it."""
-    found = token.get("top_logprobs") if isinstance(token, dict) else None
-    listed = found if isinstance(found, list) else []
+    alternatives = token.get("top_logprobs") if isinstance(token, dict) else None
+    listed = alternatives if isinstance(alternatives, list) else []
     before = _bytes(token)[:inside]
     mass = Counter[Verdict]()
-    for text, chance in {_bytes(one): _chance(one) for one in (*listed, token)}.items():
+    for text, chance in {_bytes(alternative): _chance(alternative) for alternative in (*listed, token)}.items():
         word = text[inside:].partition(b'"')[0]
         begun = [verdict for whole, verdict in _VERDICTS.items() if whole.startswith(word)]
         if word and text.startswith(before) and len(begun) == 1:
@@ -96,7 +96,7 @@ def _supported(token: object, inside: int) -> float | None:
 def _bytes(token: object) -> bytes:
     """The bytes of a token, which may be a part of a character."""
     raw, text = (token.get("bytes"), token.get("token")) if isinstance(token, dict) else (None, None)
-    if isinstance(raw, list) and all(isinstance(one, int) and 0 <= one < 256 for one in raw):
+    if isinstance(raw, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in raw):
         return bytes(raw)
     return text.encode("utf-8", "replace") if isinstance(text, str) else b""
 

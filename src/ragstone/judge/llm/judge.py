@@ -78,9 +78,9 @@ class LlmJudge:
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
         form = Form(self.core.prompts["statements"], (reply_schemas.answer_field(answer),))
         values = await self.core.filled(form, [Block("question", question), Block("answer", answer)], call)
-        found = value_of(values, *reply_schemas.ANSWER)
-        statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(found["statements"], start=1))
-        return StatementList(statements, abstains=found["kind"] == "abstains")
+        reply = value_of(values, *reply_schemas.ANSWER)
+        statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(reply["statements"], start=1))
+        return StatementList(statements, abstains=reply["kind"] == "abstains")
 
     async def support(
         self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
@@ -96,9 +96,9 @@ class LlmJudge:
             parts = self.core.context_parts(form, contexts, [item.text for item in chunk])
             for part in parts:
                 fields = reply_schemas.support_fields(chunk, texts_of(part), misquotes=True)
-                asked = Form(form.prompt, fields)
+                part_form = Form(form.prompt, fields)
                 data = partial(_support_data, context_blocks(part), texts)
-                replies += [await self.core.completer.fill(asked, data, call, part=len(parts) > 1)]
+                replies += [await self.core.completer.fill(part_form, data, call, part=len(parts) > 1)]
             return await self._quoted(merging.support(replies), chunk, whole, call)
 
         # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
@@ -134,8 +134,8 @@ class LlmJudge:
             value = value_of(values, "verdicts", item.id)
             quote = value_of(quotes, "quotes", item.id)["quote"]
             if quote:
-                kept = {name: part for name, part in value.items() if name != reply_schemas.UNQUOTED}
-                quoted["verdicts", item.id] = {**kept, "quote": quote}
+                fields = {name: part for name, part in value.items() if name != reply_schemas.UNQUOTED}
+                quoted["verdicts", item.id] = {**fields, "quote": quote}
         return quoted
 
     async def context_use(
@@ -163,9 +163,9 @@ class LlmJudge:
         form = Form(self.core.prompts["reverse_questions"], fields)
         key = self.core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
         async with self.core.alone(key):
-            known = self.core.stored(key)
-            values = read_document(known, form.fields)
-            cosines = _cosines(known, n)
+            stored = self.core.stored(key)
+            values = read_document(stored, form.fields)
+            cosines = _cosines(stored, n)
             if len(values) == n and cosines is not None:
                 call.ledger.cached_calls += 1
                 return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
@@ -200,8 +200,10 @@ class LlmJudge:
         # The offline judge's splitter knows lists, tables and abbreviations; it is imported only when needed.
         from ragstone.judge.sentences import split_sentences
 
-        sentences = {context_id(at): split_sentences(cleaned(one.text), "en") for at, one in enumerate(contexts)}
-        counts = {name: len(found) for name, found in sentences.items() if found}
+        sentences = {
+            context_id(at): split_sentences(cleaned(context.text), "en") for at, context in enumerate(contexts)
+        }
+        counts = {name: len(parts) for name, parts in sentences.items() if parts}
         if not counts:
             return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
         form = Form(self.core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
@@ -220,8 +222,8 @@ class LlmJudge:
     ) -> float:
         blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
         blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
-        found = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
-        return float(found["value"]) / 10.0
+        reply = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
+        return float(reply["value"]) / 10.0
 
     async def direct_preference(
         self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
@@ -230,8 +232,8 @@ class LlmJudge:
         for name, (answer, contexts) in (("first", first), ("second", second)):
             numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
             blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
-        found = await self.core.one("direct_preference", reply_schemas.BETTER, blocks, call)
-        return Preference(found["which"])
+        reply = await self.core.one("direct_preference", reply_schemas.BETTER, blocks, call)
+        return Preference(reply["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
         levels = listed([(str(at), text) for at, text in enumerate(rubric.levels, start=1)])
@@ -241,13 +243,13 @@ class LlmJudge:
         if shown.contexts is not None:
             blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
             blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-        found = await self.core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
-        grade = rubric.grade(found["level"] - 1)
-        return Grade(grade.value, f"{grade.note}. {found['reason']}")
+        reply = await self.core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
+        grade = rubric.grade(reply["level"] - 1)
+        return Grade(grade.value, f"{grade.note}. {reply['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        found = await self.core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
-        return EntityList(tuple(found["names"]))
+        reply = await self.core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
+        return EntityList(tuple(reply["names"]))
 
     async def standalone_question(self, history: Sequence[Message], question: str, *, call: Call) -> str:
         field = Field(("question",), reply_schemas.with_text, tokens=restated_tokens(question))
@@ -270,10 +272,13 @@ def _support_data(contexts: Sequence[Block], texts: dict[str, str], pending: Seq
     return fenced([*contexts, Block("statements", lines)])
 
 
-def _cosines(known: object, n: int) -> tuple[float, ...] | None:
+def _cosines(stored: object, n: int) -> tuple[float, ...] | None:
     """The similarities of a cache entry, if they are valid."""
-    found = known.get("similarities") if isinstance(known, dict) else None
-    if not isinstance(found, list) or len(found) != n:
+    similarities = stored.get("similarities") if isinstance(stored, dict) else None
+    if not isinstance(similarities, list) or len(similarities) != n:
         return None
-    valid = (isinstance(value, int | float) and not isinstance(value, bool) and -1.0 <= value <= 1.0 for value in found)
-    return tuple(map(float, found)) if all(valid) else None
+    valid = (
+        isinstance(value, int | float) and not isinstance(value, bool) and -1.0 <= value <= 1.0
+        for value in similarities
+    )
+    return tuple(map(float, similarities)) if all(valid) else None

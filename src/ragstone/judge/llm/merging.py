@@ -22,12 +22,12 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
     """
 
     def stronger(old: Value, new: Value) -> Value:
-        best, other = sorted((old, new), key=lambda value: (-_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value))
+        best, weaker = sorted((old, new), key=lambda value: (-_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value))
         merged = dict(best)
-        if other["verdict"] == best["verdict"]:
-            merged["evidence"] = _union(best["evidence"], other["evidence"])
-        if best["verdict"] == Verdict.SUPPORTED and other["verdict"] != Verdict.UNSUPPORTED:
-            opposed = other["evidence"] if other["verdict"] == Verdict.CONTRADICTED else other.get("against", ())
+        if weaker["verdict"] == best["verdict"]:
+            merged["evidence"] = _union(best["evidence"], weaker["evidence"])
+        if best["verdict"] == Verdict.SUPPORTED and weaker["verdict"] != Verdict.UNSUPPORTED:
+            opposed = weaker["evidence"] if weaker["verdict"] == Verdict.CONTRADICTED else weaker.get("against", ())
             against = [name for name in _union(best.get("against", ()), opposed) if name not in merged["evidence"]]
             if against:
                 merged["against"] = against
@@ -63,5 +63,5 @@ def _chance(value: Value) -> tuple[float, bool]:
     return value.get(PROBABILITY, float(value["verdict"] == Verdict.SUPPORTED)), PROBABILITY in value
 
 
-def _union(one: Sequence[str], other: Sequence[str]) -> list[str]:
-    return [*one, *(name for name in other if name not in one)]
+def _union(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    return [*first, *(name for name in second if name not in first)]

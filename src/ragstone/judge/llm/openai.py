@@ -197,8 +197,8 @@ async def send(
 
 
 def _tokens(logprobs: object) -> Sequence[object]:
-    found = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return found if isinstance(found, list) else ()
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    return tokens if isinstance(tokens, list) else ()
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:

@@ -54,14 +54,14 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
 
 def listed_price(provider: str, model: str) -> ModelPrice | None:
     """The shipped price of `model`, with its window and the shortest prefix that is cached; None if unknown."""
-    known = find_provider(provider)
-    return known.price(model) if known else None
+    provider_info = find_provider(provider)
+    return provider_info.price(model) if provider_info else None
 
 
 def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
     """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if that is not known."""
-    known = find_provider(provider)
-    effort = known.effort(model, settings.parameters) if known else None
+    provider_info = find_provider(provider)
+    effort = provider_info.effort(model, settings.parameters) if provider_info else None
     return effort.tokens if effort is not None else 0
 
 

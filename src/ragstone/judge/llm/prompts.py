@@ -61,16 +61,16 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
         if brief and not example.get("brief"):
             continue
         blocks = [Block(name=block[0], text=block[1]) for block in example["blocks"]]
-        asked = asked_line(example["asked"]) if "asked" in example else ""
-        parts.append(f"{fenced(blocks)}{asked}\nReply: {example['reply']}")
+        request = request_line(example["asked"]) if "asked" in example else ""
+        parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
     return Prompt(name, version, static, hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest())
 
 
-def asked_line(asked: str) -> str:
+def request_line(request: str) -> str:
     """The last line of a request: the requested groups and ids."""
-    return f"\n\nAsked for: {asked}."
+    return f"\n\nAsked for: {request}."
 
 
 def _document(name: str) -> dict[str, object]:
@@ -150,9 +150,11 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
         ):
             prompts[name] = long
             cached.add(name)
-    known = find_provider(provider)
-    marked = bool(known and known.cache_breakpoints and re.match(known.cache_breakpoints, model))
-    many = bool(known and known.long_lists and re.match(known.long_lists, model))
+    provider_info = find_provider(provider)
+    marked = bool(
+        provider_info and provider_info.cache_breakpoints and re.match(provider_info.cache_breakpoints, model)
+    )
+    many = bool(provider_info and provider_info.long_lists and re.match(provider_info.long_lists, model))
     return Layout(prompts, frozenset(cached), marked, 50 if many else 8)
 
 

@@ -123,8 +123,8 @@ def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
     if waiting.done():
         return
     if isinstance(result, Exception):
-        known = isinstance(result, Fault | JudgementFailed | RagstoneError)  # an SDK's error may not be copied
-        waiting.set_exception(copy.copy(result) if known else result)
+        copyable = isinstance(result, Fault | JudgementFailed | RagstoneError)  # an SDK's error may not be copied
+        waiting.set_exception(copy.copy(result) if copyable else result)
     else:
         waiting.set_result(result)
 

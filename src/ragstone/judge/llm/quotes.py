@@ -61,4 +61,4 @@ def _words(text: str) -> list[str]:
     """The words of `text` between spaces, also with hyphens within words left out, as at the end of a line."""
     text = _DASH.sub("-", unicodedata.normalize("NFKC", _unescaped(text)).casefold())
     text = _GROUP.sub("", _SIGN.sub("−", _EMPHASIS.sub("", _LINK.sub(r"\1", text))))
-    return [" ".join(["", *_WORD.findall(one), ""]) for one in (text, _HYPHEN.sub("", text))]
+    return [" ".join(["", *_WORD.findall(spelling), ""]) for spelling in (text, _HYPHEN.sub("", text))]

@@ -50,35 +50,42 @@ class ReferenceJudging:
     async def context_use(self, question: str, reference: str, contexts: Sequence[Context], call: Call) -> ContextUse:
         core, names, prompt = self._core, context_names(contexts), self._core.prompts["context_use"]
 
-        def form_of(given: Given, names: tuple[str, ...]) -> Form:
-            fields = (*reply_schemas.context_fields(names), *reply_schemas.attribution_fields(reference, given, names))
+        def form_of(listing: Given, names: tuple[str, ...]) -> Form:
+            fields = (
+                *reply_schemas.context_fields(names),
+                *reply_schemas.attribution_fields(reference, listing, names),
+            )
             return Form(prompt, fields)
 
         form = partial(form_of, names=names)
 
-        async def ask(given: Given) -> Values:
-            known, replies = given, []
-            fixed = [question, reference, *(item.text for item in given or ())]
-            parts = core.context_parts(form(given), contexts, fixed)
+        async def ask(listing: Given) -> Values:
+            statements_so_far, replies = listing, []
+            fixed = [question, reference, *(item.text for item in listing or ())]
+            parts = core.context_parts(form(listing), contexts, fixed)
             for part in parts:
                 blocks = [Block("question", question), Block("reference", reference)]
-                data = partial(_rendered, blocks, context_blocks(part), known)
-                asked = form_of(known, part_names(part))
-                reply = reply_schemas.keyed(await core.completer.fill(asked, data, call, part=len(parts) > 1))
+                data = partial(_rendered, blocks, context_blocks(part), statements_so_far)
+                part_form = form_of(statements_so_far, part_names(part))
+                reply = reply_schemas.keyed(await core.completer.fill(part_form, data, call, part=len(parts) > 1))
                 replies.append(reply)
-                known = reply_schemas.listed_statements(reply) if known is None else known
+                statements_so_far = (
+                    reply_schemas.listed_statements(reply) if statements_so_far is None else statements_so_far
+                )
             return merging.contexts(replies)
 
         content = (question, reference, "", *(context.text for context in contexts))
         statements, values = await self._judged(_Task(question, reference, content, form, ask), call)
-        found = {item.id: list(value_of(values, *reply_schemas.REFERENCE, item.id)["found_in"]) for item in statements}
+        sources = {
+            item.id: list(value_of(values, *reply_schemas.REFERENCE, item.id)["found_in"]) for item in statements
+        }
         return ContextUse(
             contexts=usefulness(values, names),
             against_reference=True,
             reference_statements=statements,
             attributions=tuple(
                 reply_schemas.support_of(name, Verdict.SUPPORTED if where else Verdict.UNSUPPORTED, where)
-                for name, where in found.items()
+                for name, where in sources.items()
             ),
         )
 
@@ -88,19 +95,19 @@ class ReferenceJudging:
         core, prompt = self._core, self._core.prompts["reference_match"]
         own = listed([(item.id, item.text) for item in statements])
 
-        def form(given: Given) -> Form:
-            return Form(prompt, reply_schemas.match_fields(statements, reference, given))
+        def form(listing: Given) -> Form:
+            return Form(prompt, reply_schemas.match_fields(statements, reference, listing))
 
-        async def ask(given: Given) -> Values:
-            core.check_room(form(given), [question, reference, answer, own])
+        async def ask(listing: Given) -> Values:
+            core.check_room(form(listing), [question, reference, answer, own])
             blocks = [Block("question", question), Block("reference", reference), Block("answer", answer)]
-            data = partial(_rendered, [*blocks, Block("statements", own)], [], given)
-            return reply_schemas.keyed(await core.completer.fill(form(given), data, call))
+            data = partial(_rendered, [*blocks, Block("statements", own)], [], listing)
+            return reply_schemas.keyed(await core.completer.fill(form(listing), data, call))
 
         content = (question, reference, answer, *(f"{item.id}:{item.text}" for item in statements))
-        found, values = await self._judged(_Task(question, reference, content, form, ask), call)
+        reference_statements, values = await self._judged(_Task(question, reference, content, form, ask), call)
         return ReferenceMatch(
-            reference_statements=found,
+            reference_statements=reference_statements,
             answer_supports=tuple(
                 reply_schemas.support_of(
                     item.id, value_of(values, "answer_verdicts", item.id)["verdict"], ["reference"]
@@ -111,7 +118,7 @@ class ReferenceJudging:
                 reply_schemas.support_of(
                     item.id, value_of(values, *reply_schemas.REFERENCE, item.id)["verdict"], ["answer"]
                 )
-                for item in found
+                for item in reference_statements
             ),
         )
 
@@ -119,10 +126,12 @@ class ReferenceJudging:
         """The reference's statements and the judgement on them, listing them first if needed."""
         key = self._core.keys.key("reference statements 1", [task.question, task.reference])
         while True:
-            known = self._find(key)
-            if known is not None:
-                content = _content(task, known)
-                return known, await self._core.cached(task.form(known), content, call, partial(task.ask, known))
+            listed_before = self._find(key)
+            if listed_before is not None:
+                content = _content(task, listed_before)
+                return listed_before, await self._core.cached(
+                    task.form(listed_before), content, call, partial(task.ask, listed_before)
+                )
             running = self._listing.get(key)
             if running is None:
                 return await self._list(task, key, call)
@@ -168,10 +177,10 @@ def _content(task: _Task, statements: Sequence[Statement]) -> list[str]:
     return [*task.content, "", *(item.text for item in statements)]
 
 
-def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], given: Given, pending: Sequence[Field]) -> str:
+def _rendered(blocks: Sequence[Block], contexts: Sequence[Block], listing: Given, pending: Sequence[Field]) -> str:
     """Data for a form: only those of the given statements that are still requested."""
-    if given is None:
+    if listing is None:
         return fenced([*blocks, *contexts])
     wanted = {field.path[1] for field in pending if field.path[0] == reply_schemas.REFERENCE[0]}
-    lines = listed([(item.id, item.text) for item in given if item.id in wanted])
+    lines = listed([(item.id, item.text) for item in listing if item.id in wanted])
     return fenced([*blocks, *([Block("reference statements", lines)] if lines else []), *contexts])

@@ -52,16 +52,16 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
     """The valid ones of `fields` in a reply by id, or in a cache entry, which follows the same rules."""
-    found: dict[Path, object] = {}
+    values: dict[Path, object] = {}
     for field in fields:
         value = _at(document, field.path)
         if value is _NOTHING:
             continue
         try:
-            found[field.path] = field.check(value)
+            values[field.path] = field.check(value)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             continue
-    return found
+    return values
 
 
 def document_of(values: Mapping[Path, object]) -> dict[str, object]:
@@ -80,7 +80,7 @@ def _without_thoughts(text: str) -> str:
     """What follows the thoughts in `text`, from a server that does not separate the two; nothing if they don't end."""
     if text.lstrip().startswith("{"):  # what a verdict quotes is no mark
         return text
-    if ends := [found.end() for found in _THOUGHTS_END.finditer(text)]:
+    if ends := [match.end() for match in _THOUGHTS_END.finditer(text)]:
         return text[ends[-1] :]
     return "" if _THOUGHTS.match(text) else text
 
@@ -124,10 +124,10 @@ def _at(document: object, path: Path) -> object:
 
 def _no_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """Drop ids that occur twice: neither value can be trusted."""
-    found: dict[str, object] = {}
+    unique: dict[str, object] = {}
     for name, value in pairs:
-        found[name] = _NOTHING if name in found else value
-    return found
+        unique[name] = _NOTHING if name in unique else value
+    return unique
 
 
 def _refuse_constant(name: str) -> object:

@@ -182,10 +182,10 @@ def entities_field(text: str) -> Field:
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
     """`values` with a list of the reference's statements turned into one value per id (r1, r2, …), texts included."""
-    found = {path: value for path, value in values.items() if path != REFERENCE}
+    by_id = {path: value for path, value in values.items() if path != REFERENCE}
     for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
-        found[*REFERENCE, f"r{at}"] = item
-    return found
+        by_id[*REFERENCE, f"r{at}"] = item
+    return by_id
 
 
 def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
@@ -282,5 +282,5 @@ def _bounded(count: int, source: str) -> None:
 
 
 def _ids(value: object, allowed: Sequence[str]) -> list[str]:
-    found = {one_of(item, allowed) for item in _list(value)}
-    return [name for name in allowed if name in found]
+    named = {one_of(item, allowed) for item in _list(value)}
+    return [name for name in allowed if name in named]

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.provider import Broken
-from ragstone.judge.providers import given
+from ragstone.judge.providers import variable
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.account import Account
@@ -24,9 +24,9 @@ def read_variables(
 ) -> dict[str, SecretStr]:
     """The variables that are set: only the environment says who signs in. Raises ConfigError if one is missing."""
     for name in needed:
-        if not given(name, environ):
+        if not variable(name, environ):
             raise ConfigError(f"the judge needs {name}, which is not set.", where="judge", hint=hint)
-    return {name: SecretStr(given(name, environ)) for name in (*needed, *optional) if given(name, environ)}
+    return {name: SecretStr(variable(name, environ)) for name in (*needed, *optional) if variable(name, environ)}
 
 
 def job_token(account: Account, audience: str) -> str:

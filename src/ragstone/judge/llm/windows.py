@@ -60,34 +60,34 @@ def room_for_data(window: int, static: str, output_tokens: int, fixed: Sequence[
 def parts_of(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
     """`pieces` in order, packed greedily into few parts of at most `room` tokens each."""
     parts: list[list[Piece]] = [[]]
-    left = room
+    space = room
     for name, text in pieces:
         needed = tokens_at_most(text) + 20
-        if needed <= left:
+        if needed <= space:
             parts[-1].append((name, text))
-            left -= needed
+            space -= needed
             continue
         for piece in cut(text, room - 20):
             needed = tokens_at_most(piece) + 20
-            if needed > left and parts[-1]:
+            if needed > space and parts[-1]:
                 parts.append([])
-                left = room
+                space = room
             parts[-1].append((name, piece))
-            left -= needed
+            space -= needed
     return parts
 
 
 def cut(text: str, room: int) -> list[str]:
     """`text` in pieces of at most `room` tokens, cut at the best break available; together they are the whole text."""
     pieces: list[str] = []
-    rest = text
-    while tokens_at_most(rest) > room:
+    remainder = text
+    while tokens_at_most(remainder) > room:
         # A third of the bytes: that many characters surely fit, and three times as many if all are ASCII.
-        most = room * 3 if rest[: room * 3].isascii() else max(1, room * 3 // 4)
-        at = _best_break(rest, max(1, most - 3))
-        pieces.append(rest[:at])
-        rest = rest[at:]
-    pieces.append(rest)
+        most = room * 3 if remainder[: room * 3].isascii() else max(1, room * 3 // 4)
+        at = _best_break(remainder, max(1, most - 3))
+        pieces.append(remainder[:at])
+        remainder = remainder[at:]
+    pieces.append(remainder)
     return [piece for piece in pieces if piece]
 
 

@@ -43,18 +43,18 @@ class Topic:
         self._zero: float | None = None
         self._finding = asyncio.Lock()
 
-    async def nearnesses(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """How near each of `others` is to `text`, in [0, 1]: 0 as unrelated questions are, 1 for the same.
+    async def nearnesses(self, text: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """How near each of `texts` is to `text`, in [0, 1]: 0 as unrelated questions are, 1 for the same.
 
         Raises JudgementFailed.
         """
         zero = await self._model_zero(call)
-        cosines = await self._similarity.similarities(text, others, call=call)
+        cosines = await self._similarity.similarities(text, texts, call=call)
         return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)
 
-    async def cosines(self, text: str, others: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """The plain cosine of `text` with each of `others`, in [-1, 1]. Raises JudgementFailed."""
-        return await self._similarity.similarities(text, others, call=call)
+    async def cosines(self, text: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
+        """The plain cosine of `text` with each of `texts`, in [-1, 1]. Raises JudgementFailed."""
+        return await self._similarity.similarities(text, texts, call=call)
 
     async def _model_zero(self, call: Call) -> float:
         async with self._finding:

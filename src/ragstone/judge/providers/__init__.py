@@ -130,12 +130,12 @@ class Provider(_Data):
 
     def key(self, environ: Mapping[str, str]) -> str:
         """The key or token in the provider's own variable; empty if there is none."""
-        return given(self.key_variable, environ) if self.key_variable else ""
+        return variable(self.key_variable, environ) if self.key_variable else ""
 
     def has_credentials(self, environ: Mapping[str, str]) -> bool:
         """Whether the environment names a key or other credentials."""
         other = self.credentials_variable
-        return bool(self.key(environ) or (other is not None and given(other, environ)))
+        return bool(self.key(environ) or (other is not None and variable(other, environ)))
 
 
 PROVIDERS = tuple(sorted(file.name[:-5] for file in files(__package__).iterdir() if file.name.endswith(".toml")))
@@ -172,6 +172,6 @@ def price_date() -> str:
     return max(one.read_on for one in all_providers() if one.read_on is not None)
 
 
-def given(name: str, environ: Mapping[str, str]) -> str:
+def variable(name: str, environ: Mapping[str, str]) -> str:
     """The value of a variable, stripped; a blank one counts as not set."""
     return environ.get(name, "").strip()
