@@ -363,7 +363,7 @@ def test_shares_are_those_of_trying_all_sentences(contexts: list[list[str]], sta
         for context in texts
     ]
     assert found.windows == tuple(max(each) / len(wanted) for each in in_windows)
-    assert [len(held) for held in found.held] == [len(wanted.intersection(" ".join(each).split())) for each in texts]
+    assert [len(held) for held in found.matched] == [len(wanted.intersection(" ".join(each).split())) for each in texts]
     said = [SPELL[letter] for letter in statement]
     there = {pair for context in texts for text in context for pair in pairwise(text.split())}
     pairs = set(pairwise(said))

@@ -81,7 +81,7 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
     "I don't know, but X is Y" and "The page does not say. X is Y." are answers: a clause after a turn, or a sentence
     without a cue, is a claim when it has content words of its own.
     """
-    known = _known(language.code)
+    all_cues = _known(language.code)
     refused = False
     for sentence in sentences:
         text = sentence.text[:_LOOK_AT]
@@ -89,7 +89,7 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
             refused = True
             if _claims_after(text, language):
                 return False
-        elif len(sentence.keys) >= _CLAIM_KEYS and not any(cues.filler.search(text) for cues in known):
+        elif len(sentence.keys) >= _CLAIM_KEYS and not any(cues.filler.search(text) for cues in all_cues):
             return False
     return refused
 
@@ -111,10 +111,10 @@ def hedged(sentence: str, language: Language) -> bool:
 
 
 def _claims_after(sentence: str, language: Language) -> bool:
-    known = _known(language.code)
+    all_cues = _known(language.code)
     return any(
-        not any(other.refuse(clause) for other in known) and _claims(clause, known, language)
-        for cues in known
+        not any(cues.refuse(clause) for cues in all_cues) and _claims(clause, all_cues, language)
+        for cues in all_cues
         for clause in cues.turn.split(sentence[:_LOOK_AT])[1:]
     )
 
@@ -128,21 +128,23 @@ def parted(sentence: str, language: Language) -> list[str]:
     text, code = sentence[:_LOOK_AT], language.code
     if len(sentence) > _LOOK_AT or not _refusal(text, code):
         return [sentence]
-    known = _known(code)
-    for cues in known:
+    all_cues = _known(code)
+    for cues in all_cues:
         front = cues.front.match(text)
         clauses = [front[1]] if front else []
         clauses += [part.strip(_AROUND) for part in cues.join.split(text[front.end() :] if front else text)]
         refusing = [_refusal(clause, code) for clause in clauses]
-        claiming = [not no and _claims(clause, known, language) for no, clause in zip(refusing, clauses, strict=True)]
+        claiming = [
+            not no and _claims(clause, all_cues, language) for no, clause in zip(refusing, clauses, strict=True)
+        ]
         if any(refusing) and any(claiming) and not (refusing[0] and cues.hedge.match(clauses[0])):
             claims = [clause for clause, claimed in zip(clauses, claiming, strict=True) if claimed]
             return [*claims, "; ".join(clause for clause in clauses if clause and clause not in claims)]
     return [sentence]
 
 
-def _claims(clause: str, known: Sequence[_Cues], language: Language) -> bool:
-    if any(cues.filler.search(clause) for cues in known):
+def _claims(clause: str, all_cues: Sequence[_Cues], language: Language) -> bool:
+    if any(cues.filler.search(clause) for cues in all_cues):
         return False
     return len(Sentence(clause, language).keys) >= _CLAIM_KEYS
 

@@ -30,15 +30,15 @@ class Agreement:
 def compare(statement: Sentence, passage: Passage, question: Collection[str]) -> Agreement:
     """How much of `statement` is in `passage`; `question` are the question's keys."""
     evidence = match(statement, [passage])
-    held = evidence.held[0]
-    share = _share(statement, held, question) * (1 - max(evidence.features[len(SHARES) :]))
-    return Agreement(_weight(statement.key_set, question), share, share >= MAJORITY and statement.numbers <= held)
+    matched = evidence.matched[0]
+    share = _share(statement, matched, question) * (1 - max(evidence.features[len(SHARES) :]))
+    return Agreement(_weight(statement.key_set, question), share, share >= MAJORITY and statement.numbers <= matched)
 
 
 def overall(agreements: Sequence[Agreement]) -> float | None:
     """The weighted mean share over all statements, in [0, 1]; None when their weights sum to 0."""
-    total = sum(one.weight for one in agreements)
-    return min(1.0, sum(one.share * one.weight for one in agreements) / total) if total else None
+    total = sum(agreement.weight for agreement in agreements)
+    return min(1.0, sum(agreement.share * agreement.weight for agreement in agreements) / total) if total else None
 
 
 USE_FEATURES = ("share", "window")
@@ -53,11 +53,12 @@ def use_features(
     `question` are the question's keys, which count less.
     """
     rows: list[tuple[float, float]] = []
-    for rank in range(len(matches[0].held)):
+    for rank in range(len(matches[0].matched)):
         shares = [
-            _share(statement, found.held[rank], question) for statement, found in zip(statements, matches, strict=True)
+            _share(statement, match.matched[rank], question)
+            for statement, match in zip(statements, matches, strict=True)
         ]
-        rows.append((max(shares), max(found.windows[rank] for found in matches)))
+        rows.append((max(shares), max(match.windows[rank] for match in matches)))
     return rows
 
 
@@ -65,7 +66,7 @@ def _weight(keys: Collection[str], question: Collection[str]) -> float:
     return math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in keys)
 
 
-def _share(statement: Sentence, held: Collection[str], question: Collection[str]) -> float:
-    """The share of a statement that is in `held`, by weight; 0 if it has no weight."""
+def _share(statement: Sentence, matched: Collection[str], question: Collection[str]) -> float:
+    """The share of a statement that is in `matched`, by weight; 0 if it has no weight."""
     total = _weight(statement.key_set, question)
-    return _weight(statement.key_set.intersection(held), question) / total if total else 0.0
+    return _weight(statement.key_set.intersection(matched), question) / total if total else 0.0

@@ -79,10 +79,10 @@ def option_letter(text: str, offered: Mapping[str, str]) -> str | None:
 
 def full_statement(question: str, answer: str, bare: Bare) -> str | None:
     """The statement that a bare `answer` makes with its `question`; None if the option isn't known."""
-    asked = _ANNOUNCED.sub("", question.strip())
+    question_text = _ANNOUNCED.sub("", question.strip())
     if bare.letter is None:
-        mark = "" if asked.endswith("?") else "?"
-        return f"{asked.rstrip('.')}{mark} {answer.strip()}"
+        mark = "" if question_text.endswith("?") else "?"
+        return f"{question_text.rstrip('.')}{mark} {answer.strip()}"
     chosen = options(question).get(bare.letter)
     first = _OPTION.search(question)
     return f"{question[: first.start()].strip()} {chosen}" if chosen and first else None
@@ -90,8 +90,8 @@ def full_statement(question: str, answer: str, bare: Bare) -> str | None:
 
 def read_statement(text: str, language: Language) -> Sentence:
     """Normalised `text` as a statement; a question with a bare answer says what is asked, or the opposite of it."""
-    asked, mark, answer = text.rpartition("?")
+    question, mark, answer = text.rpartition("?")
     bare = read_bare(answer, language) if mark else None
     if bare is None or bare.affirms is None:
         return Sentence(text, language)
-    return Sentence(f"{asked}?", language, denied=not bare.affirms)
+    return Sentence(f"{question}?", language, denied=not bare.affirms)

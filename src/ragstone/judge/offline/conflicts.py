@@ -21,13 +21,13 @@ _AGENT_REACH = 4
 
 
 def conflicting(
-    statement: Sentence, near: Sequence[tuple[Sentence, float]], held: Collection[str]
+    statement: Sentence, near: Sequence[tuple[Sentence, float]], matched: Collection[str]
 ) -> tuple[float, ...]:
     """For each of KINDS, how surely `statement` conflicts with the sentences near to it, in [0, 1]: the more, the more
     of it the closest one contains.
 
     `near` are the sentences that contain half of the statement, the closest first, each with the share of the statement
-    that it contains; `held` are the keys of the statement that any text contains.
+    that it contains; `matched` are the keys of the statement that any text contains.
     """
     if not near or not statement.language.has_lists:
         return (0.0,) * len(KINDS)
@@ -35,8 +35,8 @@ def conflicting(
     same = [sentence for sentence, share in near if share >= _SAME]
     closest = sentences[0]
     if statement.denied is not None or closest.denied is not None:
-        asked, other = (statement, closest) if statement.denied is not None else (closest, statement)
-        contrary = float(_answers_otherwise(asked, other))
+        yes_no_question, assertion = (statement, closest) if statement.denied is not None else (closest, statement)
+        contrary = float(_answers_otherwise(yes_no_question, assertion))
         return (contrary, contrary, *(0.0,) * (len(KINDS) - 2))
     alike = _weight(near[0][1])
     otherwise_alike = _weight(max(near[0][1], _likeness(statement, closest)))
@@ -44,7 +44,7 @@ def conflicting(
         alike * _negated_otherwise(statement, sentences),
         otherwise_alike * (_opposed(statement, closest) or _other_direction(statement, sentences)),
         otherwise_alike * (_other_number(statement, sentences) or _other_unit(statement, sentences)),
-        otherwise_alike * _other_name(statement, closest, held),
+        otherwise_alike * _other_name(statement, closest, matched),
         alike * (len(statement.names) > 1 and _exchanged(statement, same)),
     )
 
@@ -64,10 +64,10 @@ def _likeness(statement: Sentence, sentence: Sentence) -> float:
     return len(words & sentence.key_set) / len(words) if words else 0.0
 
 
-def _answers_otherwise(asked: Sentence, sentence: Sentence) -> bool:
-    """Whether `sentence` gives the other answer to the question `asked`, which is answered with yes or no."""
-    contrary = _opposed(asked, sentence) or _negated_otherwise(asked, [sentence])
-    return contrary is not asked.denied
+def _answers_otherwise(question: Sentence, sentence: Sentence) -> bool:
+    """Whether `sentence` gives the other answer to the question `question`, which is answered with yes or no."""
+    contrary = _opposed(question, sentence) or _negated_otherwise(question, [sentence])
+    return contrary is not question.denied
 
 
 def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
@@ -110,10 +110,10 @@ def _negates_alike(statement: Sentence, sentence: Sentence) -> bool:
     return all(key in sentence.negated or sentence.keys.count(key) > 1 for key in statement.negated)
 
 
-def _negates_opposite(sentence: Sentence, other: Sentence) -> bool:
-    """Whether `sentence` negates a word whose opposite `other` says."""
+def _negates_opposite(sentence: Sentence, assertion: Sentence) -> bool:
+    """Whether `sentence` negates a word whose opposite `assertion` says."""
     opposites = keys_of(sentence.language.code).opposites
-    plain = other.key_set - other.negated
+    plain = assertion.key_set - assertion.negated
     return any(key in opposites and not opposites[key][1].isdisjoint(plain) for key in sentence.negated)
 
 
@@ -148,10 +148,10 @@ def _neighbours(sentence: Sentence, keys: frozenset[str]) -> set[str]:
 
 def _other_direction(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
     for key, marks in statement.directions.items():
-        theirs = [sentence.directions[key] for sentence in sentences if key in sentence.directions]
+        directions = [sentence.directions[key] for sentence in sentences if key in sentence.directions]
         for axis, end in marks:
-            same_axis = [found for found in theirs if (axis, True) in found or (axis, False) in found]
-            if same_axis and not any((axis, end) in found for found in same_axis):
+            same_axis = [ends for ends in directions if (axis, True) in ends or (axis, False) in ends]
+            if same_axis and not any((axis, end) in ends for ends in same_axis):
                 return True
     return False
 
@@ -169,20 +169,20 @@ def _other_number(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
 def _other_unit(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
     """Whether a number has a different unit here than in all sentences near by."""
     for number, units in statement.measures.items():
-        theirs = [sentence.measures[number] for sentence in sentences if number in sentence.measures]
-        if theirs and all(units.isdisjoint(each) for each in theirs):
+        unit_sets = [sentence.measures[number] for sentence in sentences if number in sentence.measures]
+        if unit_sets and all(units.isdisjoint(unit_set) for unit_set in unit_sets):
             return True
     return False
 
 
-def _other_name(statement: Sentence, closest: Sentence, held: Collection[str]) -> bool:
+def _other_name(statement: Sentence, closest: Sentence, matched: Collection[str]) -> bool:
     """Whether most of a name is found nowhere, and the closest sentence has one that the statement lacks.
 
     Where nouns are capitalised, a name has two words.
     """
     least = 2 if statement.language.nouns_capitalised else 1
     unknown = any(
-        2 * sum(key in held for key in keys) < len(keys)
+        2 * sum(key in matched for key in keys) < len(keys)
         for start, end, keys in statement.names
         if end - start >= least and (start or end - start > 1)
     )
@@ -200,7 +200,7 @@ def _exchanged(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
         if first[2][-1] == second[2][-1] or not between:
             continue
         passive = _is_passive(statement, second[0])
-        orders = [order for each in sentences for order in _orders(each, first[2], second[2], between)]
+        orders = [order for sentence in sentences for order in _orders(sentence, first[2], second[2], between)]
         if orders and all(forward is (voice is not passive) for forward, voice in orders):
             return True
     return False
@@ -217,9 +217,9 @@ def _orders(
             yield forward, _is_passive(sentence, right[0])
 
 
-def _between(sentence: Sentence, left: Name, right: Name) -> set[str]:
+def _between(sentence: Sentence, first: Name, right: Name) -> set[str]:
     """The content keys between two names."""
-    return set(sentence.sequence[left[1] : right[0]]) - {FUNCTION}
+    return set(sentence.sequence[first[1] : right[0]]) - {FUNCTION}
 
 
 def _is_passive(sentence: Sentence, start: int) -> bool:

@@ -27,12 +27,12 @@ _PREFIX = 5
 class Match:
     """How a statement and texts go together.
 
-    `features` are as FEATURES names them. For each text, `held` are the statement's keys that it contains, and
+    `features` are as FEATURES names them. For each text, `matched` are the statement's keys that it contains, and
     `windows` the largest share of the keys in neighbouring sentences.
     """
 
     features: tuple[float, ...]
-    held: tuple[frozenset[str], ...]
+    matched: tuple[frozenset[str], ...]
     windows: tuple[float, ...]
 
     @property
@@ -45,12 +45,12 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     """`statement` against all `contexts` (at least one) together."""
     keys = statement.key_set
     places = [_places(statement, context) for context in contexts]
-    held = tuple(frozenset(found) for found in places)
-    all_held = frozenset[str]().union(*held)
+    matched = tuple(frozenset(positions) for positions in places)
+    all_held = frozenset[str]().union(*matched)
     windows, near = _windows(places)
     size = max(1, len(keys))
     function = statement.function
-    known = sum(any(word in context.function for context in contexts) for word in function)
+    function_words = sum(any(word in context.function for context in contexts) for word in function)
     closest = sorted(
         (-count, len(contexts[rank].sentences[position].keys), rank, position)
         for count, rank, position in near
@@ -63,14 +63,14 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
         all_held,
     )
     shares = (
-        (known + len(all_held)) / max(1, len(function) + len(keys)),
+        (function_words + len(all_held)) / max(1, len(function) + len(keys)),
         len(all_held) / size,
         max(windows, default=0) / size,
         _pairs_held(statement, contexts),
         _share(statement.numbers, all_held),
         _share(statement.name_keys, all_held),
     )
-    return Match((*shares, *conflicts), held, tuple(window / size for window in windows))
+    return Match((*shares, *conflicts), matched, tuple(window / size for window in windows))
 
 
 def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
@@ -99,9 +99,9 @@ def _windows(places: Sequence[Mapping[str, Sequence[int]]]) -> tuple[list[int], 
     """How many keys neighbouring sentences of each context have at most; and (keys, context, position) by sentence."""
     windows: list[int] = []
     by_sentence: list[dict[int, int]] = []
-    for found in places:
+    for context_places in places:
         masks: dict[int, int] = {}
-        for bit, positions in enumerate(found.values()):
+        for bit, positions in enumerate(context_places.values()):
             for position in positions:
                 masks[position] = masks.get(position, 0) | 1 << bit
         by_sentence.append(masks)
@@ -123,9 +123,9 @@ def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
     return _share(pairs, frozenset(pair for pair in pairs if any(pair in context.pairs for context in contexts)))
 
 
-def _share(wanted: Collection[object], held: Collection[object]) -> float:
-    """The share of `wanted` that is in `held`; 1 when there are none."""
-    return sum(one in held for one in wanted) / len(wanted) if wanted else 1.0
+def _share(wanted: Collection[object], present: Collection[object]) -> float:
+    """The share of `wanted` that is in `present`; 1 when there are none."""
+    return sum(item in present for item in wanted) / len(wanted) if wanted else 1.0
 
 
 def holds_key(key: str, places: Mapping[str, Sequence[int]]) -> bool:

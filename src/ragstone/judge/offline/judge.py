@@ -94,10 +94,10 @@ class OfflineJudge:
         full = _full_statement(question, answer)
         if full is not None:
             return StatementList(statements=(Statement("s1", full),), abstains=False)
-        found = _limited(_split(answer, language.code), "the answer")
-        if abstains(found, language):
+        sentences = _limited(_split(answer, language.code), "the answer")
+        if abstains(sentences, language):
             return StatementList(statements=(), abstains=True)
-        claims = _claims(found, language)
+        claims = _claims(sentences, language)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         return StatementList(statements=_numbered("s", claims), abstains=False)
@@ -122,13 +122,13 @@ class OfflineJudge:
         _bounded(question=question, **({"reference": reference} if reference else {"answer": answer}))
         passages, language = _passages(contexts)
         goal = _limited(_split(reference or answer, language.code), "the reference" if reference else "the answer")
-        asked = _question(question, language.code)
+        question_read = _question(question, language.code)
         ratings = {sentence: self._support.rate(sentence, passages) for sentence in goal}
         model = self._use if goal else self._relevance
         if goal:
-            rows = use_features(goal, [rating.match for rating in ratings.values()], asked.sentence.key_set)
+            rows = use_features(goal, [rating.match for rating in ratings.values()], question_read.sentence.key_set)
         else:
-            rows = [relevance.features(asked, passage.sentences) for passage in passages]
+            rows = [relevance.features(question_read, passage.sentences) for passage in passages]
         chances = [model.probability(row) for row in rows]
         useful = tuple(
             ContextUsefulness(context_id(rank), chance >= model.threshold, chance)
@@ -160,13 +160,13 @@ class OfflineJudge:
         """Whether the answer is about what was asked and answers it, in place of reverse questions."""
         _bounded(question=question, answer=answer, reference=max(references, key=len, default=""))
         language = _language((answer,))
-        asked = _asked(question, language)
+        question_read = _asked(question, language)
         sentences = _split(answer, language.code)
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
         nearness = (await self._topic.nearnesses(question, (answer,), call=call))[0] if self._topic else None
         compared = relevance.Answer(
-            asked,
+            question_read,
             sentences,
             language,
             [_read(text, language.code) for text in _texts(contexts)],
@@ -188,10 +188,10 @@ class OfflineJudge:
         if same is not None:
             return _by_word(question, reference, statements, same)
         language = _language((reference,))
-        asked = _question(question, language.code).sentence.key_set
+        question_keys = _question(question, language.code).sentence.key_set
         full, full_answer = _full_statement(question, reference), _full_statement(question, answer)
         if full is not None or full_answer is not None:
-            asked = frozenset()
+            question_keys = frozenset()
         if full is not None:
             expected: tuple[Sentence, ...] = (_sentence(full, language.code),)
             passage = Passage(expected, language)
@@ -200,12 +200,14 @@ class OfflineJudge:
             passage = _read(reference, language.code)
         if not any(sentence.keys for sentence in expected):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        said = _read(bare_answer(answer), language.code)
+        answer_passage = _read(bare_answer(answer), language.code)
         if full_answer is not None:
-            said = Passage([_sentence(full_answer, language.code)], language)
+            answer_passage = Passage([_sentence(full_answer, language.code)], language)
         references = _numbered("r", expected)
-        from_answer = [compare(_sentence(one.text, language.code), passage, asked) for one in statements]
-        from_reference = [compare(sentence, said, asked) for sentence in expected]
+        from_answer = [
+            compare(_sentence(statement.text, language.code), passage, question_keys) for statement in statements
+        ]
+        from_reference = [compare(sentence, answer_passage, question_keys) for sentence in expected]
         return ReferenceMatch(
             reference_statements=references,
             answer_supports=_agreements(statements, from_answer, "reference"),
@@ -217,17 +219,17 @@ class OfflineJudge:
     async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
         _bounded(question=question)
         passages, language = _passages(contexts)
-        asked = _asked(question, language)
+        question_read = _asked(question, language)
         return ContextGrades(
-            tuple(self._relevant_sentences(asked, passage, rank) for rank, passage in enumerate(passages))
+            tuple(self._relevant_sentences(question_read, passage, rank) for rank, passage in enumerate(passages))
         )
 
-    def _relevant_sentences(self, asked: Question, passage: Passage, rank: int) -> SentenceRelevance:
+    def _relevant_sentences(self, question: Question, passage: Passage, rank: int) -> SentenceRelevance:
         model = self._relevance
-        chance = model.probability(relevance.features(asked, passage.sentences))
-        each = [model.probability(relevance.features(asked, [sentence])) for sentence in passage.sentences]
-        relevant = sum(chance * one >= model.threshold for one in each)
-        return SentenceRelevance(context_id(rank), relevant, len(each), chance, sum(each) / max(1, len(each)))
+        chance = model.probability(relevance.features(question, passage.sentences))
+        chances = [model.probability(relevance.features(question, [sentence])) for sentence in passage.sentences]
+        relevant = sum(chance * sentence_chance >= model.threshold for sentence_chance in chances)
+        return SentenceRelevance(context_id(rank), relevant, len(chances), chance, sum(chances) / max(1, len(chances)))
 
 
 def _bounded(**texts: str) -> None:
@@ -249,14 +251,14 @@ def _too_long(what: str, characters: int, most: int) -> str:
     return f"{what} {characters:,} characters; the offline judge takes at most {most:,}, so nothing was judged"
 
 
-def _agreements(statements: Sequence[Statement], found: Sequence[Agreement], source: str) -> tuple[Support, ...]:
+def _agreements(statements: Sequence[Statement], agreements: Sequence[Agreement], source: str) -> tuple[Support, ...]:
     return tuple(
         Support(
             statement.id,
-            Verdict.SUPPORTED if one.agrees else Verdict.UNSUPPORTED,
-            (source,) if one.agrees else (),
+            Verdict.SUPPORTED if agreement.agrees else Verdict.UNSUPPORTED,
+            (source,) if agreement.agrees else (),
         )
-        for statement, one in zip(statements, found, strict=True)
+        for statement, agreement in zip(statements, agreements, strict=True)
     )
 
 
@@ -269,10 +271,10 @@ def _passages(contexts: Sequence[Context]) -> tuple[list[Passage], Language]:
 
 def _asked(question: str, language: Language) -> Question:
     """The question. Raises JudgementFailed if it has no content word."""
-    asked = _question(question, language.code)
-    if not asked.sentence.keys:
+    question_read = _question(question, language.code)
+    if not question_read.sentence.keys:
         raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-    return asked
+    return question_read
 
 
 def _cached(read: Callable[[str, str], Made]) -> Callable[[str, str], Made]:
@@ -318,8 +320,8 @@ def _full_statement(question: str, answer: str) -> str | None:
 def _same_word(question: str, reference: str, answer: str) -> bool | None:
     """Whether an answer and a reference, one of which is bare, say the same by one word; None if words can't tell."""
     language = _language((question,))
-    expected, said = read_bare(reference, language), read_bare(answer, language)
-    if expected is None and said is None:
+    expected, answered = read_bare(reference, language), read_bare(answer, language)
+    if expected is None and answered is None:
         return None
     offered = options(normalise(question))
     pairs = (
@@ -351,16 +353,20 @@ def _language(texts: tuple[str, ...]) -> Language:
 
 def _claims(sentences: Sequence[Sentence], language: Language) -> list[Sentence]:
     """Those that claim something; refusals only if there is nothing else."""
-    said = [one for one in sentences if one.keys]
+    claims = [sentence for sentence in sentences if sentence.keys]
     code = language.code
-    return [one for one in said if not refuses(one.text, code) or hedged(one.text, language)] or said
+    return [
+        sentence for sentence in claims if not refuses(sentence.text, code) or hedged(sentence.text, language)
+    ] or claims
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:
     return tuple(Statement(f"{prefix}{rank}", sentence.text) for rank, sentence in enumerate(sentences, start=1))
 
 
-def _limited(found: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
-    if len(found) > MAX_STATEMENTS:
-        raise JudgementFailed(f"{what} has {len(found)} statements; the offline judge takes at most {MAX_STATEMENTS}")
-    return found
+def _limited(sentences: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
+    if len(sentences) > MAX_STATEMENTS:
+        raise JudgementFailed(
+            f"{what} has {len(sentences)} statements; the offline judge takes at most {MAX_STATEMENTS}"
+        )
+    return sentences

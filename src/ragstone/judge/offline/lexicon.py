@@ -125,8 +125,8 @@ def language(code: str) -> Language:
 def _speakers() -> Mapping[str, list[str]]:
     """The languages that have a function word or negation, by the word."""
     speakers: dict[str, list[str]] = {}
-    for code, known in languages().items():
-        for word in known.function | known.negations:
+    for code, words in languages().items():
+        for word in words.function | words.negations:
             speakers.setdefault(word, []).append(code)
     return speakers
 

@@ -44,18 +44,18 @@ _LATIN = re.compile(r"[A-Za-z]")
 _GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
 
 
-def _years(found: re.Match[str]) -> str:
+def _years(match: re.Match[str]) -> str:
     """``2018-19`` as ``2018-2019``; ``2018-09`` is a month."""
-    first, low, high = found.groups()
-    return f"{first}-{first[:2]}{high}" if high > low else found.group()
+    first, low, high = match.groups()
+    return f"{first}-{first[:2]}{high}" if high > low else match.group()
 
 
 def _with_years(text: str) -> str:
     return _YEARS.sub(_years, text) if "-" in text else text
 
 
-def _one_script(found: re.Match[str]) -> str:
-    word = found.group()
+def _one_script(match: re.Match[str]) -> str:
+    word = match.group()
     mixed = _LATIN.search(word) and _GREEK_OR_CYRILLIC.search(word)
     return word.translate(_LOOKALIKES) if mixed else word
 
@@ -70,7 +70,7 @@ def normalise(text: str) -> str:
         return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
     text = _FOOTNOTE.sub("", text)
-    text = _REPLACED.sub(lambda found: _TABLE[ord(found.group())] or "", unicodedata.normalize("NFKC", text))
+    text = _REPLACED.sub(lambda match: _TABLE[ord(match.group())] or "", unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)
     return _with_years(_ASCII_CONTROLS.sub(" ", text))

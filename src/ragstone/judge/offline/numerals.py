@@ -100,7 +100,7 @@ def _rules(code: str) -> tuple[_Rule, ...]:
     def exponent(match: re.Match[str]) -> str:
         return f"{float(match[1]) * 10 ** int(match[2]):.0f}"
 
-    made: list[tuple[Collection[str], str, Callable[[re.Match[str]], str]]] = [
+    rules: list[tuple[Collection[str], str, Callable[[re.Match[str]], str]]] = [
         (("e",), r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", exponent),
         (_CLOCK_CUES[code], of.clock, clock),
         ({word.partition("-")[0] for word in compounds}, rf"\b(?:{any_compound})\b", compound),
@@ -108,4 +108,4 @@ def _rules(code: str) -> tuple[_Rule, ...]:
         (_HALF_CUES, of.half, lambda _: "0.5 "),
         (of.minus.split("|"), rf"(?<![\w.,])(?:{of.minus}) (?=\d)", lambda _: "-"),
     ]
-    return tuple((tuple(cues), re.compile(pattern, re.IGNORECASE), replace) for cues, pattern, replace in made if cues)
+    return tuple((tuple(cues), re.compile(pattern, re.IGNORECASE), replace) for cues, pattern, replace in rules if cues)

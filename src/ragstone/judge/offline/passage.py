@@ -139,12 +139,12 @@ class Sentence:
         units = self.language.units
         if not self.numbers:
             return measures
-        found = [
+        units_by_key = [
             (NUMBER + plain_number(digits), units.get(currency) or units.get(after.lower()))
             for currency, digits, after in _MEASURE.findall(self.plain)
         ]
-        found += [(key, units.get(word)) for key, word in zip(self.sequence, self.tokens[1:], strict=False)]
-        for key, unit in found:
+        units_by_key += [(key, units.get(word)) for key, word in zip(self.sequence, self.tokens[1:], strict=False)]
+        for key, unit in units_by_key:
             if unit and key.startswith(NUMBER):
                 measures[key] = measures.get(key, _NONE) | {unit}
         return measures
@@ -152,8 +152,8 @@ class Sentence:
     @cached_property
     def amounts(self) -> Mapping[tuple[str, float], str]:
         """What its measures come to in base units, with the keys of their numbers: two years are 24 months."""
-        each = [(amount(key[1:], unit), key) for key, units in self.measures.items() for unit in units]
-        return {value: key for value, key in each if value is not None}
+        amounts = [(amount(key[1:], unit), key) for key, units in self.measures.items() for unit in units]
+        return {value: key for value, key in amounts if value is not None}
 
     @cached_property
     def names(self) -> tuple[Name, ...]:

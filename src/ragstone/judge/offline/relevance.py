@@ -48,8 +48,8 @@ class Question:
 
     def shared(self, keys: Collection[str]) -> float:
         """The share of the question's words that are in `keys`."""
-        asked = self.sentence.key_set
-        return len(asked.intersection(keys)) / max(1, len(asked))
+        question_keys = self.sentence.key_set
+        return len(question_keys.intersection(keys)) / max(1, len(question_keys))
 
 
 def read_question(sentence: Sentence) -> Question:
@@ -59,8 +59,8 @@ def read_question(sentence: Sentence) -> Question:
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
     """The features of a text, given as its sentences, compared with `question`."""
-    held = set(chain.from_iterable(sentence.keys for sentence in sentences))
-    return question.shared(held), float(any(has_kind(question, sentence) for sentence in sentences))
+    keys = set(chain.from_iterable(sentence.keys for sentence in sentences))
+    return question.shared(keys), float(any(has_kind(question, sentence) for sentence in sentences))
 
 
 def has_kind(question: Question, sentence: Sentence) -> bool:
@@ -74,10 +74,10 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
     if question.kind == "why":
         return _REASON.search(sentence.text) is not None
     if question.kind in ("who", "where"):
-        asked = {token.lower() for token in question.sentence.surface}
-        first, *others = sentence.surface or ("",)
-        is_name = first[:1].isupper() and len(others) < _NAME_WORDS
-        return is_name or any(token[:1].isupper() and token.lower() not in asked for token in others)
+        question_words = {token.lower() for token in question.sentence.surface}
+        first, *later_words = sentence.surface or ("",)
+        is_name = first[:1].isupper() and len(later_words) < _NAME_WORDS
+        return is_name or any(token[:1].isupper() and token.lower() not in question_words for token in later_words)
     return bool(new)
 
 
@@ -138,7 +138,7 @@ class Answer:
         if phrase and not self.contexts and not self.references:
             return MAX_UNCERTAIN
         weights = [len(sentence.key_set) or 1 for sentence in self.sentences]
-        about = [weight * self._about(one) for weight, one in zip(weights, self.sentences, strict=True)]
+        about = [weight * self._about(sentence) for weight, sentence in zip(weights, self.sentences, strict=True)]
         covered = max(map(self._covered, self.references), default=1.0)
         whole = _NOTHING_COVERED + (1 - _NOTHING_COVERED) * covered
         relevancy = model.probability(self.features()) * whole * math.fsum(about) / sum(weights)
@@ -194,11 +194,11 @@ class Answer:
         texts = (*self.contexts, *self.references)
         if not texts:
             return False
-        asked = self.question.sentence.key_set
-        held = frozenset[str]().union(*match(phrase, texts).held) | asked
-        words = phrase.key_set - asked
+        question_keys = self.question.sentence.key_set
+        matched = frozenset[str]().union(*match(phrase, texts).matched) | question_keys
+        words = phrase.key_set - question_keys
         exact = phrase.numbers | phrase.name_keys
-        return exact <= held and 2 * len(words & held) > len(words) and has_kind(self.question, phrase)
+        return exact <= matched and 2 * len(words & matched) > len(words) and has_kind(self.question, phrase)
 
     def _grounded(self, keys: Iterable[str]) -> float:
         """The share of `keys` that the contexts or references hold; 1 if there is nothing to compare.
@@ -213,8 +213,11 @@ class Answer:
 
     def _alike(self, keys: Iterable[str], reference: Passage) -> float:
         """F1, of `keys` and of a reference beyond the question, numbers left out."""
-        asked = self.question.sentence.key_set
-        own, expected = _without_numbers(set(keys) - asked), _without_numbers(reference.places.keys() - asked)
+        question_keys = self.question.sentence.key_set
+        own, expected = (
+            _without_numbers(set(keys) - question_keys),
+            _without_numbers(reference.places.keys() - question_keys),
+        )
         total = len(own) + len(expected)
         return 2 * len(own & expected) / total if total else 0.0
 

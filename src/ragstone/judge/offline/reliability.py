@@ -75,14 +75,14 @@ MIN_ACCURACY = 0.75
 def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:
     """The languages of `texts` in which the offline judge is weak, by code, with its accuracy; None: not measured."""
     accuracies: Mapping[str, float] = load_data("reliability.json")["languages"]
-    found = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
-    return {code: accuracies.get(code) for code in found if accuracies.get(code, 0.0) < MIN_ACCURACY}
+    codes = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
+    return {code: accuracies.get(code) for code in codes if accuracies.get(code, 0.0) < MIN_ACCURACY}
 
 
 @cache
 def _grades() -> dict[str, Grade]:
-    found = {}
+    grades = {}
     for metric, rows in load_data("reliability.json")["metrics"].items():
         evidence = sorted((Evidence(**row) for row in rows), key=lambda row: (row.letter, -row.low), reverse=True)
-        found[metric] = Grade(tuple(evidence))
-    return found
+        grades[metric] = Grade(tuple(evidence))
+    return grades

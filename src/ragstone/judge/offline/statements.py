@@ -42,24 +42,24 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     is nothing else. A fragment in a list is read with its heading. A sentence that opens with a pronoun and has a
     single content word is joined to the previous one.
     """
-    found: list[list[Sentence]] = []
+    statements: list[list[Sentence]] = []
     length = 0
     questions: list[Sentence] = []
-    rest: list[Sentence] = []
+    unclaimed: list[Sentence] = []
     for whole, bare in _claims(text, language):
         if not bare:
-            rest.append(Sentence(whole, language))
+            unclaimed.append(Sentence(whole, language))
             continue
         for clause in _split_clauses(bare, language):
             if clause.text.rstrip(_QUOTES).endswith(("?", "？", "؟")):
                 questions.append(clause)
-            elif found and length + len(clause.text) < MAX_SENTENCE and _leans(clause, language):
-                found[-1].append(clause)
+            elif statements and length + len(clause.text) < MAX_SENTENCE and _leans(clause, language):
+                statements[-1].append(clause)
                 length += 1 + len(clause.text)
             else:
-                found.append([clause])
+                statements.append([clause])
                 length = len(clause.text)
-    return [_joined(clauses, language) for clauses in found] or questions or rest
+    return [_joined(clauses, language) for clauses in statements] or questions or unclaimed
 
 
 def answer_abstains(answer: str) -> bool:
@@ -120,8 +120,8 @@ def _cells(row: str, language: Language) -> list[str]:
     ended = [cell for cell in cells if cell.endswith(_STOPS)]
     if not ended:
         return [row]
-    said = [cell for cell in cells if cell in ended or (_DIGIT.search(cell) and not cell.isdecimal())]
-    return [sentence for cell in said for sentence in split_sentences(cell, language.code)]
+    claiming = [cell for cell in cells if cell in ended or (_DIGIT.search(cell) and not cell.isdecimal())]
+    return [sentence for cell in claiming for sentence in split_sentences(cell, language.code)]
 
 
 def _joined(clauses: Sequence[Sentence], language: Language) -> Sentence:

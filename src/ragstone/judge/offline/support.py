@@ -56,7 +56,7 @@ class SupportModel:
     def verdict(self, statement_id: str, rating: Rating) -> Support:
         """Supported if the contexts support it; else contradicted if something contradicts it; else unsupported."""
         if self.holds(rating):
-            return Support(statement_id, Verdict.SUPPORTED, _supporting(rating.match.held), rating.chance)
+            return Support(statement_id, Verdict.SUPPORTED, _supporting(rating.match.matched), rating.chance)
         verdict = Verdict.CONTRADICTED if rating.match.conflicts else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, (), rating.chance)
 
@@ -82,15 +82,15 @@ def whole_features(chances: Sequence[float], weights: Sequence[float]) -> tuple[
     return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
 
 
-def _supporting(held: Sequence[frozenset[str]]) -> tuple[str, ...]:
+def _supporting(matched: Sequence[frozenset[str]]) -> tuple[str, ...]:
     """Each context that alone holds about as much as the best one, and those that add keys; by its id."""
-    most = max(map(len, held))
+    most = max(map(len, matched))
     chosen: set[int] = set()
-    seen = frozenset[str]()
-    for rank in sorted(range(len(held)), key=lambda rank: -len(held[rank])):
-        if len(held[rank]) >= _AS_GOOD * most or held[rank] - seen:
+    covered = frozenset[str]()
+    for rank in sorted(range(len(matched)), key=lambda rank: -len(matched[rank])):
+        if len(matched[rank]) >= _AS_GOOD * most or matched[rank] - covered:
             chosen.add(rank)
-            seen |= held[rank]
+            covered |= matched[rank]
     return tuple(map(context_id, sorted(chosen)))
 
 
@@ -107,7 +107,7 @@ def digest(read: Callable[[str], str] = read_data) -> str:
 
     Code that uses the judge's internals outside a judging round includes them in its own version.
     """
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for name in ("weights.json", "lexicon.json", "wordforms.json"):
-        found.update(read(name).encode())
-    return found.hexdigest()[:8]
+        hasher.update(read(name).encode())
+    return hasher.hexdigest()[:8]

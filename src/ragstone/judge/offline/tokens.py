@@ -82,9 +82,9 @@ class Keys:
         forms = load_data("wordforms.json").get(of.code, {})
         self._base: dict[str, str] = {}
         for row in f"{forms.get('same', '')};{forms.get('irregular', '')}".split(";"):
-            first, *others = row.split() or [""]
+            first, *forms_of_word = row.split() or [""]
             first = self._base.get(first, first)
-            for form in others:
+            for form in forms_of_word:
                 self._base.setdefault(form, first)
         self._stems = {self._stem(form): self._stem(first) for form, first in self._base.items()}
         self.of = _cached(self._key)
@@ -96,8 +96,8 @@ class Keys:
         own: dict[str, set[str]] = {}
         contrary: dict[str, set[str]] = {}
         for row in filter(None, rows.split(";")):
-            one, other = (set(filter(None, map(self.of, side.split()))) for side in row.split("/"))
-            for side, opposite in ((one, other), (other, one)):
+            left_side, right_side = (set(filter(None, map(self.of, side.split()))) for side in row.split("/"))
+            for side, opposite in ((left_side, right_side), (right_side, left_side)):
                 for key in side:
                     own.setdefault(key, set()).update(side)
                     contrary.setdefault(key, set()).update(opposite)

@@ -61,8 +61,8 @@ class Topic:
             if self._zero is None:
                 rows = await asyncio.gather(
                     *(
-                        self._similarity.similarities(one, UNRELATED[at + 1 :], call=call)
-                        for at, one in enumerate(UNRELATED[:-1])
+                        self._similarity.similarities(text, UNRELATED[at + 1 :], call=call)
+                        for at, text in enumerate(UNRELATED[:-1])
                     )
                 )
                 self._zero = fmean(itertools.chain.from_iterable(rows))

@@ -27,15 +27,15 @@ def may_be_reworded(statement: str, texts: Sequence[str], question: str, *, cont
     or less, or the reverse.
     """
     language = _language(question, texts)
-    sentence, asked = Sentence(normalise(statement), language), Sentence(normalise(question), language)
+    sentence, question_sentence = Sentence(normalise(statement), language), Sentence(normalise(question), language)
     sentences = _sentences(texts, language)
-    known = _keys(sentences)
-    if not _has_numbers_and_names(sentence, known | asked.key_set):
+    context_keys = _keys(sentences)
+    if not _has_numbers_and_names(sentence, context_keys | question_sentence.key_set):
         return False
-    if contradicted and any(_is_reversed(sentence, each) for each in sentences):
+    if contradicted and any(_is_reversed(sentence, near) for near in sentences):
         return False
-    words, others = len(sentence.key_set), len(sentence.key_set - known)
-    return others <= OTHER_WORDS + OTHER_SHARE * words and words - others >= MIN_SHARE * words
+    words, unknown_words = len(sentence.key_set), len(sentence.key_set - context_keys)
+    return unknown_words <= OTHER_WORDS + OTHER_SHARE * words and words - unknown_words >= MIN_SHARE * words
 
 
 def may_be_restated(statement: str, text: str, question: str) -> bool:
@@ -44,17 +44,17 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
     False if the question has them all: then a word such as "no" may be what counts.
     """
     language = _language(question, (statement, text))
-    sentence, asked = Sentence(normalise(statement), language), Sentence(normalise(question), language)
-    known = _keys(_sentences((text,), language))
-    news = sentence.key_set - asked.key_set
-    return bool(news) and _has_numbers_and_names(sentence, known) and len(news & known) >= MIN_SHARE * len(news)
+    sentence, question_sentence = Sentence(normalise(statement), language), Sentence(normalise(question), language)
+    text_keys = _keys(_sentences((text,), language))
+    news = sentence.key_set - question_sentence.key_set
+    return bool(news) and _has_numbers_and_names(sentence, text_keys) and len(news & text_keys) >= MIN_SHARE * len(news)
 
 
 def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
     """Whether a sentence of `texts` has all content words of `statement`, of which there is one at least."""
     language = _language("", texts)
     words = Sentence(normalise(statement), language).key_set
-    return bool(words) and any(words <= each.key_set for each in _sentences(texts, language))
+    return bool(words) and any(words <= sentence.key_set for sentence in _sentences(texts, language))
 
 
 def _language(question: str, texts: Sequence[str]) -> Language:
@@ -69,12 +69,12 @@ def _keys(sentences: Sequence[Sentence]) -> frozenset[str]:
     return frozenset[str]().union(*(sentence.key_set for sentence in sentences))
 
 
-def _has_numbers_and_names(sentence: Sentence, known: Set[str]) -> bool:
-    if not sentence.numbers <= known:
+def _has_numbers_and_names(sentence: Sentence, text_keys: Set[str]) -> bool:
+    if not sentence.numbers <= text_keys:
         return False
     if sentence.language.nouns_capitalised:
         return True
-    return all(known >= set(keys) for start, _, keys in sentence.names if start > 0)
+    return all(text_keys >= set(keys) for start, _, keys in sentence.names if start > 0)
 
 
 def _is_reversed(statement: Sentence, sentence: Sentence) -> bool:
