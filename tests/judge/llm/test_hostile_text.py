@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from ragstone.judge.judgements import Statement
 from ragstone.judge.protocol import Call, JudgementFailed
@@ -200,6 +201,10 @@ def obeying(text: str) -> Callable[[Any, str], Any]:
 def texts_in(found: Any) -> list[str]:
     if isinstance(found, str):
         return [found]
+    if isinstance(found, BaseModel):
+        return texts_in(list(found.model_dump().values()))
+    if isinstance(found, dict):
+        return texts_in(list(found.values()))
     if isinstance(found, list | tuple):
         return [text for one in found for text in texts_in(one)]
     return [text for name in getattr(found, "__dataclass_fields__", ()) for text in texts_in(getattr(found, name))]
