@@ -40,5 +40,5 @@ def test_the_examples_can_be_rendered(tmp_path: Path, template: str) -> None:
     assert render(helpdesk_report(), "md", templates=read_templates(tmp_path)) != render(helpdesk_report(), "md")
 
 
-def test_there_are_examples() -> None:
-    assert len(TEMPLATES) >= 2
+def test_there_is_an_example() -> None:
+    assert TEMPLATES
