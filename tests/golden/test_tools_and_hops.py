@@ -67,6 +67,14 @@ def test_evidence_may_name_its_hop(tmp_path: Path) -> None:
     assert load(tmp_path, reference_contexts=["hop one", {"text": "hop two"}]).hops == ()
 
 
+def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "golden-sets.md").read_text(encoding="utf-8")
+    (row,) = [json.loads(line) for line in page.splitlines() if line.startswith('{"id": "order-7"')]
+    sample = load(tmp_path, **row)
+    assert [call.names for call in sample.tools] == [("lookup_order",), ("search_docs", "search_web")]
+    assert (sample.tools_in_order, sample.hops) == (True, (1, 2))
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

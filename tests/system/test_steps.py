@@ -163,9 +163,8 @@ def test_the_messages_of_a_graph_are_steps() -> None:
     assert response.answer == "30 days."
     assert response.steps == (
         ModelCall("m", TokenUsage(9, 1)),
-        ToolCall("search", {"query": "returns"}),
-        ToolCall("order", {"id": 7}, error="boom"),
         Retrieval("returns", (Context("Returns take 30 days.", "returns.md"),), "search"),
+        ToolCall("order", {"id": 7}, error="boom"),
     )
 
 

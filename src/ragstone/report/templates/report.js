@@ -232,6 +232,21 @@
       leftOver(pair.more, "context"), leftOver(pair.moreBefore, "context of the baseline")];
   }
 
+  function stepList(steps, others, mark) {
+    const items = steps.map(step => make("li", {}, others && !others.includes(step) ? make(mark, {}, step) : step));
+    return make("ol", { class: "steps" }, ...items);
+  }
+
+  function stepsBlock(now, then) {
+    const steps = now.steps || [], before = then.steps || [];
+    const more = leftOver(now.moreSteps, "step");
+    if (!steps.length && !before.length) { return []; }
+    if (!before.length) { return [heading("Steps"), stepList(steps), more]; }
+    if (steps.join("\n") === before.join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps), more]; }
+    return [heading("Steps, and those of the baseline"),
+      make("div", { class: "beside" }, make("div", {}, stepList(steps, before, "ins"), more), make("div", {}, stepList(before, steps, "del"), leftOver(then.moreSteps, "step")))];
+  }
+
   function pairBlock(pair, compared) {
     const now = pair.now || {};
     const then = pair.then || {};
@@ -241,6 +256,7 @@
       now.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
       ...statementsBlock("Statements of the answer", now.statements, now.moreStatements),
       ...statementsBlock("Statements of the reference, in the contexts", now.wanted, now.moreWanted),
+      ...stepsBlock(now, then),
       ...contextsBlock(pair, compared),
       then.statements && !pair.same ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", then.statements, then.moreStatements)) : null);
   }

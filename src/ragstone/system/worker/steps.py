@@ -147,7 +147,7 @@ def _model_call(item: object) -> dict[str, Any]:
 def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
     """The steps in the messages of a chat since its last question, as `read_steps` reads them.
 
-    A tool's artifact is what it retrieved: LangChain's retriever tools keep their documents there.
+    A call whose tool has an artifact is a retrieval: LangChain's retriever tools keep their documents there.
     """
     steps: list[dict[str, Any]] = []
     calls: dict[object, dict[str, Any]] = {}
@@ -163,7 +163,7 @@ def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
             artifact = get(message, "artifact")
             if artifact:
                 query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
-                steps.append({"type": "retrieval", "query": query, "contexts": artifact, "source": call["name"]})
+                call.update({"type": "retrieval", "query": query, "contexts": artifact, "source": call["name"]})
             else:
                 failed = get(message, "status") == "error"
                 call["error" if failed else "result"] = message
