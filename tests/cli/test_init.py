@@ -135,8 +135,18 @@ def test_gitignore_is_not_made_outside_git_nor_written_through_a_link(tmp_path: 
     (tmp_path / "theirs").write_text("x\n")
     (repo / ".gitignore").symlink_to(tmp_path / "theirs")
     done = ragstone(["init"], repo, exit_code=2)
-    assert "it is a link; add the line ragstone-run/ to it yourself" in done.stderr
+    assert "it is a link, and nothing is written through links" in done.stderr
     assert (tmp_path / "theirs").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("linked", [".github", "golden", "ragstone.toml"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
+    repo = git_init(tmp_path / "repo")
+    (tmp_path / "outside").mkdir()
+    (repo / linked).symlink_to(tmp_path / "outside" / ("new" if "." in linked[1:] else ""))
+    done = ragstone(["init"], repo, exit_code=2)
+    assert "it is a link, and nothing is written through links" in done.stderr
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_in_a_subfolder_of_a_repository_the_workflow_goes_to_its_root(tmp_path: Path) -> None:
@@ -165,12 +175,15 @@ def test_a_second_service_of_a_repository_gets_a_workflow_of_its_own(tmp_path: P
     path.write_text(path.read_text().replace("timeout-minutes: 30", "timeout-minutes: 45"))
     before = path.read_bytes()
     for service in ("billing", "docs"):
-        name = f"ragstone-{service}.yml"
+        name = f"ragstone-services-{service}.yml"
         done = ragstone(["init", f"services/{service}"], repo)
         assert f"wrote  ../../.github/workflows/{name}" in done.stdout
-        assert workflow(repo, name) == {"config": f"services/{service}/ragstone.toml", "comment-id": service}
+        assert workflow(repo, name) == {
+            "config": f"services/{service}/ragstone.toml",
+            "comment-id": f"services-{service}",
+        }
         document = yaml.safe_load((path.parent / name).read_text())
-        assert document["name"] == f"RAG quality of {service}"
+        assert document["name"] == f"RAG quality of services-{service}"
         # On main it always runs: its runs there are the baseline.
         events = document[True]
         assert events["pull_request"]["paths"] == [f"services/{service}/**", f".github/workflows/{name}"]
@@ -188,7 +201,7 @@ def test_services_of_one_name_and_one_at_the_root_are_told_apart(tmp_path: Path)
     for service in ("eu/rag", "us/rag"):
         ragstone(["init", service], repo)
     assert workflow(repo)["config"] == "ragstone.toml"
-    assert workflow(repo, "ragstone-rag.yml") == {"config": "eu/rag/ragstone.toml", "comment-id": "rag"}
+    assert workflow(repo, "ragstone-eu-rag.yml") == {"config": "eu/rag/ragstone.toml", "comment-id": "eu-rag"}
     assert workflow(repo, "ragstone-us-rag.yml") == {"config": "us/rag/ragstone.toml", "comment-id": "us-rag"}
 
 

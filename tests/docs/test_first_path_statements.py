@@ -32,7 +32,8 @@ from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import select_metrics
 from ragstone.pipeline.init.entrypoints import Proposal
 from ragstone.pipeline.init.survey import survey
-from ragstone.pipeline.init.write import starter_questions, write_starter
+from ragstone.pipeline.init.write import write_starter
+from ragstone.report.templates import read_template
 from ragstone.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +93,12 @@ STATEMENTS = [
     (README, "the built-in judge needs no key", SETTINGS.judge.name, "offline"),
     (QUICKSTART, "You need Python 3.11 or newer", PYTHON, ">=3.11"),
     (QUICKSTART, "the default judge is built in", SETTINGS.judge.name, "offline"),
-    (QUICKSTART, "a starter golden set of 20 questions", len(starter_questions().splitlines()), 20),
+    (
+        QUICKSTART,
+        "a starter golden set of 20 questions",
+        len(read_template("starter/golden.jsonl", "ragstone.pipeline.init").splitlines()),
+        20,
+    ),
     (QUICKSTART, "0 is pass, 1 is fail", (EXIT_PASS, EXIT_GATE_FAILED), (0, 1)),
     (QUICKSTART, "The run is written to `ragstone-run`", SETTINGS.run.out, "ragstone-run"),
     (WORKFLOW, "by default it blocks only on drops", sorted(OFFLINE_BLOCKS) != [], True),

@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from ragstone.pipeline.init.floors import MIN_QUESTIONS, MeasuredFloor, floors_of, floors_toml
+from ragstone.pipeline.init.floors import RULES, MeasuredFloor, floors_of, floors_toml
 from tests.gate.conftest import build_run, make_manifest
 
 
@@ -40,7 +40,7 @@ def test_a_system_that_stays_as_it_is_seldom_falls_below_its_floor() -> None:
 
 
 def test_few_questions_low_means_and_other_metrics_get_none() -> None:
-    few = [1.0] * (MIN_QUESTIONS - 1)
+    few = [1.0] * (RULES["min_questions"] - 1)
     scores = build_run({"faithfulness": few, "context_recall": [0.0] * 20, "answer_relevancy": [0.9] * 20})
     assert list(floors_of(scores)) == []
 

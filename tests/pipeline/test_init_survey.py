@@ -45,6 +45,7 @@ def entrypoint(folder: Path, files: Mapping[str, str]) -> str | None:
     [
         ("def answer(question): ...", "answer"),
         ("async def ask(q: str, k=3, *, debug=False): ...", "ask"),
+        ("def qa(q, /, pages: dict[str, list[int]] | None = None, *tags: str, k=(1, 2), **more): ...", "qa"),
         ("class Docs:\n    def __call__(self, question): ...\nanswer = Docs('docs')", "answer"),
         ("from langchain_core.runnables import X\nrag_chain = prompt | model", "rag_chain"),
         ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
@@ -67,6 +68,9 @@ def test_what_answers_questions_is_proposed(tmp_path: Path, source: str, attribu
     [
         "def answer(question, index): ...",  # can't be called with a question alone
         "def answer(*, question, index): ...",
+        "def answer(question, index: Index, k=3): ...",
+        "def answer(question, k=3, *, index): ...",
+        "class Shop:\n    def answer(self): ...",
         "def answer(count: int): ...",
         "def _answer(question): ...",
         "import langchain\nflags = READ | WRITE",
@@ -174,48 +178,6 @@ def test_a_reply_without_a_known_field_for_the_answer_is_a_sentence_with_the_lin
     assert 'set answer_field = "words"' in proposal.unknown
 
 
-def described(schema: Mapping[str, object], **more: object) -> dict[str, str]:
-    """A description of one operation, POST /chat, with this body."""
-    reply: dict[str, object] = {"content": {"application/json": {"schema": {"properties": {"reply": {}, "docs": {}}}}}}
-    body = {"content": {"application/json": {"schema": schema}}}
-    operation = {"requestBody": body, "responses": {"200": reply}}
-    return {"openapi.json": json.dumps({"openapi": "3.1.0", "paths": {"/chat": {"post": operation}}, **more})}
-
-
-def test_an_openapi_description_gives_the_fields_and_says_what_else_is_required(tmp_path: Path) -> None:
-    ask = {"required": ["query", "tenant"], "properties": {"query": {}, "tenant": {}}}
-    files = described({"$ref": "#/components/schemas/Ask"}, components={"schemas": {"Ask": ask}})
-    proposal = proposed(tmp_path, files)
-    assert proposal.entrypoint == "http://127.0.0.1:8000/chat"
-    assert (proposal.question_field, proposal.settings["answer_field"]) == ("query", "reply")
-    assert proposal.unknown is not None
-    assert "also requires tenant" in proposal.unknown
-
-
-@pytest.mark.parametrize(
-    ("url", "base"),
-    [
-        ("https://rag.example.org/v1/", "https://rag.example.org/v1"),
-        ("https://user:secret@example.org", "http://127.0.0.1:8000"),
-        ("https://{tenant}.example.org", "http://127.0.0.1:8000"),
-        ("file:///etc/passwd", "http://127.0.0.1:8000"),
-        ("https://a.example\n[judge]", "http://127.0.0.1:8000"),
-    ],
-)
-def test_only_a_plain_server_address_is_used(tmp_path: Path, url: str, base: str) -> None:
-    files = described({"properties": {"question": {}}}, servers=[{"url": url}])
-    assert entrypoint(tmp_path, files) == f"{base}/chat"
-
-
-@pytest.mark.parametrize(
-    "document",
-    ["[]", '{"openapi": 3}', '{"paths": []}', '{"paths": {"/a": {"post": 1}}}', "[" * 100_000],
-)
-def test_a_description_of_another_shape_offers_nothing(tmp_path: Path, document: str) -> None:
-    assert entrypoint(tmp_path, {"openapi.json": document}) is None
-    assert entrypoint(tmp_path, {"openapi.yaml": document}) is None
-
-
 def test_keys_that_the_source_reads_are_named(tmp_path: Path) -> None:
     source = (
         "import os\nfrom langchain_anthropic import ChatAnthropic\nfrom openai import OpenAI\n"
@@ -281,9 +243,10 @@ ROWS = [{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "S
     ],
 )
 def test_an_existing_golden_set_is_found_in_any_format(tmp_path: Path, name: str, text: str) -> None:
-    golden = surveyed(tmp_path, {name: text, "package.json": '{"name": "x"}'}).golden
-    assert golden is not None
-    assert golden.samples == len(load_golden_set([golden.path], root=tmp_path)) == 2
+    found = surveyed(tmp_path, {name: text, "package.json": '{"name": "x"}'})
+    assert found.golden_file is not None
+    assert found.golden is not None
+    assert len(found.golden) == len(load_golden_set([found.golden_file], root=tmp_path)) == 2
 
 
 @pytest.mark.parametrize("text", ["question\nWhy?\n", "colour,size\nred,3\n", "", "question,reference\n"])
@@ -318,8 +281,7 @@ def test_sources_and_golden_sets_are_read_up_to_a_limit_nearest_first(
     files = {"a.py": "#" * 1_990, "rag.py": ANSWER, "golden_big.jsonl": row * 100, "golden_small.jsonl": row}
     found = surveyed(tmp_path, files)
     assert found.proposal is None
-    assert found.golden is not None
-    assert found.golden.path == "golden_small.jsonl"
+    assert found.golden_file == "golden_small.jsonl"
 
 
 def test_links_in_a_circle_pipes_and_names_that_can_not_be_printed_are_passed_over(tmp_path: Path) -> None:

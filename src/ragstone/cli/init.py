@@ -27,9 +27,9 @@ def command(directory: Path, entrypoint: str | None) -> None:
     from ragstone.gate.policy_table import DEFAULT_METRICS
     from ragstone.pipeline.init.entrypoints import Proposal
     from ragstone.pipeline.init.survey import STARTER, survey
-    from ragstone.pipeline.init.write import PLACEHOLDER, starter_questions, write_starter
+    from ragstone.pipeline.init.write import PLACEHOLDER, write_starter
     from ragstone.pipeline.judge_agreement import published_agreement
-    from ragstone.report.templates import render_text_template
+    from ragstone.report.templates import read_template, render_text_template
     from ragstone.settings.load import read_text
     from ragstone.system.entrypoint import shown_entrypoint
 
@@ -46,6 +46,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
         )
     )
     config, questions = directory / "ragstone.toml", directory / STARTER
+    made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
     kept = read_text(config) if config.exists() else None
     if entrypoint is None and kept is None and sys.stdin.isatty() and sys.stdout.isatty():
         entrypoint = click.prompt("Entrypoint of your RAG system", default=proposal.entrypoint)
@@ -61,7 +62,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
             folder="" if directory.resolve() == Path.cwd() else shell_word(os.path.relpath(directory)),
             kept=kept,
             agreement=published_agreement("offline", DEFAULT_METRICS),
-            starter=STARTER if questions.exists() and read_text(questions) == starter_questions() else "",
+            starter=STARTER if questions.exists() and read_text(questions) == made_up else "",
             address=shown_entrypoint(proposal.entrypoint) if "://" in proposal.entrypoint else "",
         )
     )
