@@ -128,6 +128,19 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
     assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
 
 
+def test_steps_are_shown_and_a_misspelt_tool_is_named(tmp_path: Path) -> None:
+    steps = '[{"tool": "lookup_order", "arguments": {"id": 7}, "result": "Shipped."}]'
+    project = make_project(tmp_path, n=2, system=returning(f'{{"answer": "A.", "steps": {steps}}}'))
+    change_rows(project, lambda row: {**row, "tools": ["lookup_ordr", "refund"]})
+    said = " ".join(ragstone(["check"], project, exit_code=0).stdout.split())
+    assert "step 1 lookup_order(id=7) → Shipped." in said
+    assert "never called: 'lookup_ordr' (did you mean 'lookup_order'?)." in said
+    rows = [{"id": f"house-{n}", "answer": "Red.", "steps": json.loads(steps)} for n in range(2)]
+    (project / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    recorded = " ".join(ragstone(["check", "--entrypoint", "file:answers.jsonl"], project).stdout.split())
+    assert "never called: 'lookup_ordr' (did you mean 'lookup_order'?), 'refund'." in recorded
+
+
 @pytest.mark.parametrize(
     ("parameters", "says", "warns"),
     [("question, history=None", "passed to the entrypoint", False), ("question", "NOT passed: the entrypoint", True)],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import pytest
 
 from ragstone.errors import SystemUnderTestError
+from ragstone.evaluation.stored import AnswerCollector
 from ragstone.golden.sample import Sample
 from ragstone.system.payload import read
 from ragstone.system.response import Context, ModelCall, Retrieval, TokenUsage, ToolCall
+from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.spans import spans_in, step_of_span
 from tests.system.service import failure
 
@@ -191,6 +195,16 @@ def test_recorded_answers_have_the_steps_of_their_traces(room: Any, name: str, t
     other = {"id": "b", "answer": "x", "steps": [{"tool": "own"}], "trace_id": TRACED["trace_id"]}
     responses = ask(room, TRACED, other, {"id": "c", "answer": "x"})
     assert [response.steps for response in responses] == [STEPS, (ToolCall("own"),), ()]
+
+
+def test_recorded_interactions_have_the_steps_of_their_traces(room: Any) -> None:
+    room.write("outputs.spans.jsonl", json.dumps(document(*SHUFFLED)))
+    path = room.write("outputs.jsonl", json.dumps({**TRACED, "question": "How long?"}))
+    with closing(AnswerCollector(room.folder / "collected")) as collector:
+        collector.add_path(path, {}, Fields())
+        stored = collector.stored()
+    assert stored.response("a").steps == STEPS
+    asyncio.run(stored.close())
 
 
 @pytest.mark.parametrize(

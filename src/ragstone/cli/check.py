@@ -20,6 +20,7 @@ from ragstone.pipeline.gate_request import gate_request
 from ragstone.report.escape import clip, one_line
 from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template
+from ragstone.report.timeline import step_text
 
 _SHOWN = 200
 """Characters of an answer or a context."""
@@ -125,6 +126,7 @@ def command(**flags: object) -> int:
         hosts=hosts,
         seconds=seconds,
         short=_short,
+        step_text=step_text,
     )
     say(text)
     for problem in result.problems:

@@ -30,11 +30,15 @@ from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.system.given import Wrapped
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
 from ragstone.system.response import Response, System
+from ragstone.system.span_file import steps_beside
 from ragstone.system.worker.fields import Fields
+from ragstone.system.worker.spans import trace_key
 
 _ANSWER_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak})
 _CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong})
-_RESPONSE_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"], "latency_s", "error", "usage"})
+_RESPONSE_COLUMNS = frozenset(
+    {*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"], *SYSTEM_NAMES["steps"], "latency_s", "error", "usage"}
+)
 
 
 class StoredAnswers:
@@ -300,6 +304,7 @@ class _InteractionReader:
         plan = _without_responses(plan)
         self._source = source
         self._fields = fields
+        self._steps = steps_beside(source)
         self._reader = SampleReader(source, plan)
         paths = [path for paths in plan.fields.values() for path in paths] + list(fields.paths())
         self._used = _RESPONSE_COLUMNS | {path.partition(".")[0] for path in paths}
@@ -314,7 +319,9 @@ class _InteractionReader:
             # The same question may be asked many times: what tells two interactions apart is all that they say.
             body = json.dumps(row.values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
             sample = replace(sample, id=f"i-{hashlib.sha256(body).hexdigest()[:16]}")
-        response = recorded_response(sample.id, row.values, self._source.at(row.line), fields=self._fields)
+        steps = self._steps.get(trace_key(row.values.get("trace_id")))
+        where = self._source.at(row.line)
+        response = recorded_response(sample.id, row.values, where, fields=self._fields, steps=steps)
         extra = {name: value for name, value in row.values.items() if name not in self._used}
         return sample, replace(response, extra=extra)
 

@@ -22,6 +22,7 @@ from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
+from ragstone.gate.tool_names import AnyOf, uncalled_tools
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN
 from ragstone.golden.sample import GoldenSet
@@ -37,7 +38,7 @@ from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossi
 from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
-from ragstone.system.response import NO_TEXTS, Response, System, takes_contexts, takes_history
+from ragstone.system.response import NO_TEXTS, Response, System, called_tools, takes_contexts, takes_history
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
@@ -183,6 +184,8 @@ def _warnings(inputs: GateInputs, session: Session, first: Rehearsed) -> Iterato
             yield f"{mapping.file}: {note}."
     yield from remarks(first.response, plan.selected_metrics(), plan.system.settings.part)
     yield from _unknown_ids(first.response, plan.golden)
+    if first.system.can_be_asked_again:
+        yield from uncalled_tools(_expected_tools(plan.golden), called_tools(first.response), is_whole_run=False)
     yield from _default_rules(inputs.terms.policy, session.judge.identity)
 
 
@@ -222,17 +225,32 @@ def _size(metric: Metric, session: Session, response: Response, *, versions: int
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
-    """A warning about samples without a recorded answer, if answers are recorded: asking for them costs nothing."""
+    """Warnings about samples without a recorded answer, and tools that no answer calls, if answers are recorded.
+
+    Asking for them costs nothing.
+    """
     if system.can_be_asked_again:
         return ()
+    lacking: list[str] = []
+    called: set[str] = set()
     try:
         await system.start()
-        lacking = [sample.id for sample in golden if (await system.ask(sample)).failure is not None]
+        for sample in golden:
+            response = await system.ask(sample)
+            called |= called_tools(response)
+            if response.failure is not None:
+                lacking.append(sample.id)
     finally:
         await system.close()
-    if not lacking:
-        return ()
-    return (f"{len(lacking)} of {counted(len(golden), 'sample')} have no usable recorded answer: {some(lacking)}.",)
+    warnings = list(uncalled_tools(_expected_tools(golden), called, is_whole_run=True))
+    if lacking:
+        samples = counted(len(golden), "sample")
+        warnings.insert(0, f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.")
+    return tuple(warnings)
+
+
+def _expected_tools(golden: GoldenSet) -> Iterator[AnyOf]:
+    return (call.names for sample in golden for call in sample.tools)
 
 
 def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> list[str]:

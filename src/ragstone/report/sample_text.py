@@ -10,7 +10,7 @@ from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.report.escape import clip, one_line
 from ragstone.report.samples import statements_without_support
-from ragstone.report.timeline import MAX_STEP_CHARACTERS, step_line
+from ragstone.report.timeline import MAX_STEP_CHARACTERS, step_text
 from ragstone.report.traces import last_frames
 
 MAX_CONTEXT = 500
@@ -49,8 +49,7 @@ def _answer_lines(answer: Answer, record: SampleRecord) -> Iterator[str]:
     for statement in statements_without_support(answer, record):
         yield f"  {statement.verdict}: {statement.text}"
     for number, step in enumerate(response.steps, start=1):
-        action, outcome = (clip(one_line(text), MAX_STEP_CHARACTERS) for text in step_line(step))
-        yield f"Step {number}: {action}{f' → {outcome}' if outcome else ''}"
+        yield f"Step {number}: {step_text(step, lambda text: clip(one_line(text), MAX_STEP_CHARACTERS))}"
     for rank, context in enumerate(response.contexts, start=1):
         named = "" if context.id is None else f" {context.id}"
         cut = "…" if len(context.text) > MAX_CONTEXT else ""

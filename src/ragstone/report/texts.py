@@ -21,8 +21,8 @@ from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.printable import clean
 from ragstone.report.escape import MAX_ANSWER, clip
-from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_line
-from ragstone.system.response import Context, Step
+from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_text
+from ragstone.system.response import Context
 
 ANSWER_CHARS = MAX_ANSWER
 CONTEXT_CHARS = 5_000
@@ -122,7 +122,10 @@ def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
         text=None if same else texts.long(answer.response.answer, ANSWER_CHARS),
         failure=None if failure is None else texts.short(f"{failure.kind}: {failure.message}"),
         understood=texts.short(judged.standalone_question or ""),
-        steps=[_step(step, texts) for step in answer.response.steps[:MAX_STEPS]],
+        steps=[
+            step_text(step, lambda text: texts.short(text, MAX_STEP_CHARACTERS))
+            for step in answer.response.steps[:MAX_STEPS]
+        ],
         moreSteps=max(0, len(answer.response.steps) - MAX_STEPS),
     )
     if isinstance(statements, StatementList):
@@ -137,11 +140,6 @@ def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
             moreWanted=max(0, len(use.reference_statements) - STATEMENTS),
         )
     return shown
-
-
-def _step(step: Step, texts: Texts) -> str:
-    action, outcome = (texts.short(text, MAX_STEP_CHARACTERS) for text in step_line(step))
-    return f"{action} → {outcome}" if outcome else action
 
 
 def _supports(answer: Answer) -> Sequence[Support]:

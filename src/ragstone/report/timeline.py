@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragstone.formatting import counted, seconds
@@ -15,6 +15,12 @@ MAX_STEP_CHARACTERS = 300
 """Of what a step did, and of what came of it."""
 
 _MAX_RAW_CHARACTERS = 10 * MAX_STEP_CHARACTERS
+
+
+def step_text(step: Step, shorten: Callable[[str], str]) -> str:
+    """`step` as one line: ``lookup_order(order_id=7) → shipped``. `shorten` makes its halves fit to be shown."""
+    action, outcome = map(shorten, step_line(step))
+    return f"{action} → {outcome}" if outcome else action
 
 
 def step_line(step: Step) -> tuple[str, str]:

@@ -166,6 +166,13 @@ class Response:
         return bool(self.contexts) and not self.steps
 
 
+def called_tools(response: Response) -> frozenset[str]:
+    """The names of the tools that an answer called; the source of a retrieval may be one."""
+    tools = {step.name for step in response.steps if isinstance(step, ToolCall)}
+    sources = {step.source for step in response.steps if isinstance(step, Retrieval) and step.source is not None}
+    return frozenset(tools | sources)
+
+
 NO_CONTEXTS = "the answer came without contexts"
 NO_STEPS = "the answer came without steps"
 NO_TEXTS = "the contexts were returned as ids, without their texts"
