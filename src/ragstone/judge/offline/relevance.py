@@ -22,11 +22,22 @@ from ragstone.judge.offline.model import Logistic
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.statements import FINITE_VERB
 from ragstone.judge.offline.tokens import NUMBER, key_sequence
+from ragstone.judge.sentences import split_sentences
 
 FEATURES = ("question_held", "kind_of_answer")
 """Names of the features of a text compared with a question, in [0, 1]."""
 
-_YEAR = re.compile(r"\b(?:1[0-9]{3}|20[0-9]{2})\b|\b\d{1,2}(?:st|nd|rd|th)? century\b", re.IGNORECASE)
+_DATE = re.compile(
+    r"\b(?:1[0-9]{3}|20[0-9]{2})\b|\b\d{1,2}(?:st|nd|rd|th)? century\b"
+    r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|today|tomorrow|yesterday|tonight|noon|midnight|weekends?"
+    r"|january|february|march|april|june|july|august|september|october|november|december"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|januar|februar|märz|juni|juli|oktober"
+    r"|dezember|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|aujourd'hui|demain|hier|janvier|février|mars|avril"
+    r"|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|viernes|sábado|domingo|hoy"
+    r"|mañana|ayer|enero|febrero|marzo|abril|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b",
+    re.IGNORECASE,
+)
+"""What answers "when?" beside a number."""
 _REASON = re.compile(
     r"\b(?:because|since|due to|so that|in order to|as a result|therefore|caused|leads? to|reason|thus|weil|denn|damit"
     r"|parce|car|afin|porque|para|perché|affinché)\b",
@@ -53,8 +64,10 @@ class Question:
 
 
 def read_question(sentence: Sentence) -> Question:
-    """The question in `sentence`, with the kind of phrase that would answer it."""
-    return Question(sentence, next((kind for kind, cue in _kinds() if cue.search(sentence.text)), None))
+    """The question in `sentence`, with the kind of phrase that would answer it: that of its last sentence."""
+    last = split_sentences(sentence.text, sentence.language.code)[-1:]
+    text = last[0] if last else sentence.text
+    return Question(sentence, next((kind for kind, cue in _kinds() if cue.search(text)), None))
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
@@ -70,7 +83,7 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
     if question.kind == "number":
         return number
     if question.kind == "when":
-        return number or _YEAR.search(sentence.text) is not None
+        return number or _DATE.search(sentence.text) is not None
     if question.kind == "why":
         return _REASON.search(sentence.text) is not None
     if question.kind in ("who", "where"):
