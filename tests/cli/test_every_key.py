@@ -181,6 +181,7 @@ EXAMPLES: Mapping[str, Example] = {
             }
         }
     ),
+    "turns by themselves": Example({"judge": {"earlier_contexts": False}, "gate": {"baseline": ""}}),
     "half of a system": Example(
         {"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {"min_coverage": 0.5}}
     ),

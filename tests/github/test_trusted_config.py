@@ -361,7 +361,7 @@ PROVIDER = {"name", "auth", "embeddings"}
 
 HARMLESS = {
     *("concurrency", "patience_s", "timeout_s"),
-    *("context_window", "refresh", "canaries", "planted", "graded"),
+    *("context_window", "refresh", "canaries", "planted", "graded", "earlier_contexts"),
 }
 """How often and how fast the same address is asked, within the budget."""
 

@@ -9,11 +9,11 @@ import pytest
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.redact import Redactor
-from ragstone.golden.sample import Message, Sample
+from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
-from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
+from ragstone.system.response import Context, ConversationSoFar, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
 
@@ -111,12 +111,32 @@ def test_scores_say_why_there_is_none() -> None:
 
 
 def test_a_failure_and_a_conversation_are_shown() -> None:
-    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(8)))
+    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(28)))
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
-    assert found["history"][-1] == ["user", "turn 7"]
-    assert (len(found["history"]), found["moreHistory"]) == (5, 3)
+    assert found["history"][-1] == ["user", "turn 27"]
+    assert (len(found["history"]), found["moreHistory"]) == (20, 8)
     assert found["pairs"][0]["now"] == {"failure": "timeout: No answer within 60 s"}
+
+
+def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_those_of_the_baseline() -> None:
+    sample = replace(
+        SAMPLE, turn=ConversationTurn("talk", 3, 3), history=(Message("user", "A?"), Message("user", "B?"))
+    )
+
+    def asked(answer: str, *failed: int) -> SampleRecord:
+        messages = (Message("user", "A?"), Message("assistant", answer), Message("user", "B?"))
+        response = Response(sample.id, "Yes.", so_far=ConversationSoFar(messages, failed_turns=failed))
+        return SampleRecord(sample, (Answer(response),), {})
+
+    now = asked("It is red.", 2)
+    assert texts(now, asked("It is blue."))["history"] == [
+        ["user", "A?"],
+        ["assistant", "It is red.", "It is blue."],
+        ["user", "B?"],
+        ["note", "after turn 2 failed"],
+    ]
+    assert texts(now)["history"][1] == ["assistant", "It is red."]
 
 
 def test_what_is_cut_is_counted() -> None:

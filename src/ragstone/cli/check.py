@@ -7,6 +7,7 @@ import click
 from ragstone.cli.context import run_context, run_to_end
 from ragstone.cli.options import CHECK, CONFIG, settings_from, with_options
 from ragstone.cli.output import say
+from ragstone.evaluation.rounds.sources import needs_history
 from ragstone.formatting import dollars, percent, seconds
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.verdict import Action
@@ -112,7 +113,7 @@ def command(**flags: object) -> int:
         __package__,
         found=result,
         unanswerable=sum(not sample.answerable for sample in result.golden),
-        conversations=sum(bool(sample.history) for sample in result.golden),
+        conversations=sum(needs_history(sample, result.first.system) for sample in result.golden),
         given=f"{sum(bool(sample.reference_contexts) for sample in result.golden):,}",
         fitted=_fitted(result.judge),
         blocks=blocks,

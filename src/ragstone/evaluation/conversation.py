@@ -70,22 +70,18 @@ class ConversationLog:
         if self.keeps_contexts:
             self.contexts.update(dict.fromkeys(response.contexts))
         if response.so_far is not None:  # a stored answer
-            return response
+            kept = response.so_far.contexts or contexts
+            so_far = replace(response.so_far, contexts=kept if self.keeps_contexts else ())
         return replace(response, so_far=so_far)
 
 
 async def ask_conversation(
     system: System, turns: Sequence[Sample], ask: Ask, *, keeps_contexts: bool
 ) -> AsyncGenerator[tuple[Sample, Response], None]:
-    """Ask `turns`, which are of one conversation, and the turns before them; each of `turns` with its response.
-
-    Recorded answers have no session: of these, the earlier turns are not looked up.
-    """
+    """Ask `turns`, which are of one conversation, and the turns before them; each of `turns` with its response."""
     log = ConversationLog(keeps_contexts)
     async with session_of(system) as session:
         for sample, is_wanted in with_earlier_turns(turns):
-            if not is_wanted and not system.can_be_asked_again:
-                continue
             turn = log.next_turn(sample)
             response = log.add(turn, await ask(session, turn))
             if is_wanted:

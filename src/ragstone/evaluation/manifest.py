@@ -39,7 +39,7 @@ class SystemManifest(Part):
     """The system under test: its entrypoint, and its commit and version if known.
 
     `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
-    turns, and `takes_history` whether the entrypoint takes these (None if that can't be known).
+    turns that it must be given, and `takes_history` whether the entrypoint takes these (None if that can't be known).
     """
 
     entrypoint: str

@@ -212,7 +212,7 @@ def _metrics_and_kept(sources: _Sources, session: Session) -> tuple[tuple[Metric
     project, existing = session.plan.metrics, sources.existing
     names = project.selected or _metrics_of(sources, session.plan.golden, project)
     metrics = project.select(names=names)
-    if existing is None or existing.manifest.judge != session.judge.identity:
+    if existing is None or existing.manifest.judge != session.judge_identity:
         return metrics, frozenset()
     kept = _scored(sources.stored, existing, metrics, session)
     # A new metric is added to those that the run has.

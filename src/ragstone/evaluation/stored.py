@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from ragstone.errors import ConfigError, RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import ASIDE, MANIFEST, SAMPLES, RunDirectory
@@ -28,8 +30,9 @@ from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.system.given import Wrapped
+from ragstone.system.payload import failed
 from ragstone.system.recorded import is_run_record, open_records, recorded_response
-from ragstone.system.response import Response, System
+from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import steps_beside
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.spans import trace_key
@@ -64,6 +67,7 @@ class StoredAnswers:
         self._samples = samples
         self._mappings = tuple(mappings)
         self._asked: Counter[str] = Counter()
+        self._number: int | None = None
         self._open = ExitStack()
         self._record_of = self._open.enter_context(records)
 
@@ -133,31 +137,71 @@ class StoredAnswers:
 
     async def ask(self, sample: Sample) -> Response:
         """The stored response; of several, the next one each time."""
-        number = self._asked[sample.id] % self.answers
-        self._asked[sample.id] += 1
+        return self.numbered(sample, self.next_number(sample) % self.answers)
+
+    def numbered(self, sample: Sample, number: int) -> Response:
+        """The response with this number, from 0. An earlier turn that is not stored has failed."""
+        if sample.id not in self._samples and sample.turn is not None:
+            return failed(sample.id, SystemFailureKind.MISSING, "its answer is not stored")
         return self.response(sample.id, number)
+
+    def next_number(self, sample: Sample) -> int:
+        """How often the sample was asked before. All turns of a session have one number: that of their conversation."""
+        if sample.turn is not None and self._number is not None:
+            return self._number
+        name = sample.id if sample.turn is None else f"{sample.turn.id}/"
+        number = self._asked[name]
+        self._asked[name] += 1
+        if sample.turn is not None:
+            self._number = number
+        return number
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[StoredAnswers]:
+        """A session, in which the answers to all turns were given together."""
+        yield copy(self)
 
     async def close(self) -> None:
         self._open.close()
 
 
-class AnswersFirst(Wrapped):
+class PlaysBack(Wrapped):
+    """A `System` that plays back answers that are stored."""
+
+    def __init__(self, stored: StoredAnswers, system: System) -> None:
+        super().__init__(system)
+        self._stored = stored
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        async with super().session() as session, self._stored.session() as stored:
+            cast(PlaysBack, session)._stored = stored
+            yield session
+
+
+class AnswersFirst(PlaysBack):
     """A `System` that plays back the answers that are stored, and asks `system` for the rest of `golden`.
 
-    `system` is started only if an answer is missing.
+    `system` is started only if an answer is missing. If a turn of a conversation is, its other turns are asked too, so
+    that the session has had them.
     """
 
     def __init__(self, stored: StoredAnswers, system: System, golden: GoldenSet) -> None:
-        super().__init__(system)
-        self._stored = stored
-        self._complete = all(sample.id in stored for sample in golden)
+        super().__init__(stored, system)
+        missing = [sample for sample in golden if sample.id not in stored]
+        self._complete = not missing
+        self._continued = {sample.turn.id for sample in missing if sample.turn is not None}
 
     async def start(self) -> None:
         if not self._complete:
             await self._system.start()
 
     async def ask(self, sample: Sample) -> Response:
-        return await (self._stored if sample.id in self._stored else self._system).ask(sample)
+        if sample.id not in self._stored:
+            return await self._system.ask(sample)
+        if sample.turn is not None and sample.turn.id in self._continued:
+            await self._system.ask(sample)
+        return await self._stored.ask(sample)
 
     async def close(self) -> None:
         await self._stored.close()

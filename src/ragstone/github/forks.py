@@ -141,7 +141,7 @@ async def _judged_offline(
     )
     session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
     try:
-        if current.run is None or current.run.manifest.judge != session.judge.identity:
+        if current.run is None or current.run.manifest.judge != session.judge_identity:
             return Rejudged(baseline)
         return await rejudge(baseline, current, policy, session, folder=folder)
     finally:

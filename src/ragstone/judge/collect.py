@@ -51,7 +51,7 @@ async def collect_judgements(
     """
     own = judge.judge if isinstance(judge, WithEarlierAnswers) else judge
     asked = sample
-    history = sample.history if response.so_far is None else response.so_far.history
+    history = response.messages_before(sample)
     if history and (needs or custom):
         try:
             asked = replace(sample, question=await asked_in_full(own, replace(sample, history=history), call))
@@ -104,16 +104,6 @@ class _Round:
         """The contexts, if they have texts to judge."""
         return () if self._response.without_texts else self._response.contexts
 
-    @property
-    def _evidence(self) -> tuple[Context, ...]:
-        """The contexts, and after them those of earlier turns of the conversation that are not among them."""
-        so_far = self._response.so_far
-        if so_far is None:
-            return self._contexts
-        texts = {context.text for context in self._contexts}
-        earlier = tuple(context for context in so_far.contexts if context.text.strip() and context.text not in texts)
-        return (*self._contexts, *earlier)
-
     async def statement_list(
         self,
         needs: frozenset[JudgementKind],
@@ -121,7 +111,7 @@ class _Round:
         tasks: dict[JudgementKind, asyncio.Task[object]],
     ) -> object:
         """The answer's statements; starts the judgements in `needs` that wait for them."""
-        answer, contexts, call = self._response.answer, self._evidence, self._call
+        answer, contexts, call = self._response.answer, self._response.evidence, self._call
         result: object = StatementList(statements=(), abstains=True)
         if answer.strip():
             result = await _outcome(partial(self._judge.statements, self._sample.question, answer, call=call))

@@ -13,7 +13,8 @@ class Faithfulness(BaseMetric):
     """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023, section 3).
 
     With a judge that gives probabilities, such as the offline judge, the expected share: their sum ÷ all statements.
-    Not applicable if the answer abstains. Statements without any context score 0, with a note.
+    Not applicable if the answer abstains. Statements without any context score 0, with a note. In a conversation,
+    contexts of earlier turns support an answer too.
     """
 
     info = MetricInfo(
@@ -25,9 +26,12 @@ class Faithfulness(BaseMetric):
     )
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
+    def lacking(self, response: Response) -> str | None:
+        return None if response.evidence else super().lacking(response)
+
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
-        if not response.contexts:
+        if not response.evidence:
             return Scored(0.0, note="the answer makes statements, but no contexts were returned")
         support = require(judgements.support, "support verdicts")
         mismatch = "the support verdicts do not match the statements"

@@ -30,7 +30,7 @@ class Hallucination(Faithfulness):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
-        if not response.contexts:
+        if not response.evidence:
             return Scored(1.0, note="the answer makes statements, but no contexts were returned")
         support = require(judgements.support, "support verdicts")
         count = supported(support.supports, statements, "the support verdicts do not match the statements")

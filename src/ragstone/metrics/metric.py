@@ -149,12 +149,17 @@ class BaseMetric:
         excuse = self.excuse(sample)
         if excuse is not None:
             return excuse
-        if self.reads_texts and response.lacking is not None:
-            return NotApplicable(response.lacking)
+        lacking = self.lacking(response)
+        if lacking is not None:
+            return NotApplicable(lacking)
         try:
             return self.rate(sample, response, judgements)
         except EarlyScore as early:
             return early.score
+
+    def lacking(self, response: Response) -> str | None:
+        """Why it can't be measured by the contexts of `response`, if it can't."""
+        return response.lacking if self.reads_texts else None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         """The score of one successful response to a sample that the metric applies to. Pure; may raise EarlyScore."""

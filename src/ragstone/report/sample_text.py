@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.formatting import score
+from ragstone.golden.sample import Message
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.report.escape import clip, one_line
@@ -23,8 +24,8 @@ def sample_lines(record: SampleRecord) -> Iterator[str]:
     place = "" if sample.origin is None else f" ({sample.origin})"
     yield f"{sample.id}{place}"
     yield f"Question: {sample.question}"
-    for turn in sample.history:
-        yield f"  before, {turn.role}: {turn.text}"
+    if sample.turn is None:
+        yield from _messages(sample.history)
     for reference in sample.references:
         yield f"Reference: {reference}"
     if not sample.answerable:
@@ -38,9 +39,17 @@ def sample_lines(record: SampleRecord) -> Iterator[str]:
         yield f"{metric_title(name)}: {_shown(value)}"
 
 
+def _messages(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        yield f"  before, {message.role}: {message.text}"
+
+
 def _answer_lines(answer: Answer, record: SampleRecord) -> Iterator[str]:
     response = answer.response
     yield ""
+    if response.so_far is not None:
+        yield from _messages(response.so_far.history)
+        yield from filter(None, [response.so_far.remark])
     if response.failure is not None:
         yield f"No answer: {response.failure.kind}: {response.failure.message}"
         yield from (f"  {line}" for line in last_frames(response.failure.detail))

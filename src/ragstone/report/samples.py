@@ -13,7 +13,7 @@ from ragstone.evaluation.rewording import lacking_statements, unsupported_statem
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.verdict import GateVerdict, Regression
-from ragstone.judge.judgements import ContextUse, Judgements, StatementList, Verdict
+from ragstone.judge.judgements import ContextUse, StatementList, Verdict
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report.escape import bounded
@@ -258,7 +258,7 @@ class RunSamples:
         use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
         return replace(
             part,
-            question=bounded(_question(record, judged)),
+            question=bounded(_question(record, answer)),
             detailed=True,
             answer=bounded(answer.response.answer),
             baseline_answer=bounded(before.response.answer) if before is not None else None,
@@ -270,13 +270,19 @@ class RunSamples:
         )
 
 
-def _question(record: SampleRecord, judged: Judgements) -> str:
-    """The question; after earlier turns, also what it was understood as."""
-    sample = record.sample
-    if not sample.history:
+def _question(record: SampleRecord, answer: Answer) -> str:
+    """The question; after earlier turns, also what it was understood as, and which of them failed."""
+    sample, response = record.sample, answer.response
+    messages = response.messages_before(sample)
+    if not messages:
         return sample.question
-    understood = f"; judged as: {judged.standalone_question}" if judged.standalone_question else ""
-    return f"{sample.question} (after {counted(len(sample.history), 'earlier message')}{understood})"
+    understood = answer.judged.standalone_question
+    remarks = [f"after {counted(len(messages), 'earlier message')}"]
+    if response.so_far is not None and response.so_far.remark is not None:
+        remarks.append(response.so_far.remark)
+    if understood:
+        remarks.append(f"judged as: {understood}")
+    return f"{sample.question} ({'; '.join(remarks)})"
 
 
 def _worst_answer(record: SampleRecord, metric: str) -> Answer:

@@ -32,6 +32,8 @@ CONTEXTS = 30
 STATEMENTS = 100
 """Statements shown of one answer or reference, and quotes of the judge that are looked for in contexts."""
 ANSWERS = 5
+MESSAGES = 20
+"""Messages of a conversation shown before a question."""
 EVIDENCE = 20
 """Evidence texts that are looked for in contexts."""
 
@@ -63,10 +65,11 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     texts = Texts(redact)
     before = (*(then.answers if then is not None else ()), *[None] * ANSWERS)
     sample = now.sample
+    messages = list(_messages(now, then, texts))
     return _filled(
         question=texts.long(sample.question, ANSWER_CHARS),
-        history=[[turn.role, texts.long(turn.text, TEXT_CHARS)] for turn in sample.history[-ANSWERS:]],
-        moreHistory=max(0, len(sample.history) - ANSWERS),
+        history=messages[-MESSAGES:],
+        moreHistory=max(0, len(messages) - MESSAGES),
         references=[texts.long(text, ANSWER_CHARS) for text in sample.references[:ANSWERS]],
         moreReferences=max(0, len(sample.references) - ANSWERS),
         unanswerable=not sample.answerable,
@@ -78,6 +81,20 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
         moreAnswers=max(0, len(now.answers) - ANSWERS),
         compared=then is not None,
     )
+
+
+def _messages(now: SampleRecord, then: SampleRecord | None, texts: Texts) -> Iterator[list[str | Json]]:
+    """Role and text of each message before the first answer, and its text in the baseline where that differs."""
+    response = now.answers[0].response
+    before = () if then is None else then.answers[0].response.messages_before(then.sample)
+    for place, message in enumerate(response.messages_before(now.sample)):
+        entry = [message.role, texts.long(message.text, TEXT_CHARS)]
+        old = before[place] if place < len(before) else message
+        if old != message:
+            entry.append(texts.long(old.text, TEXT_CHARS))
+        yield entry
+    if response.so_far is not None and response.so_far.remark is not None:
+        yield ["note", response.so_far.remark]
 
 
 def _filled(**values: Any) -> Json:

@@ -159,6 +159,7 @@ class JudgeSettings(_Table):
     canaries: int | None = Field(default=None, ge=0, le=500)
     planted: int = Field(default=3, ge=0, le=20)
     graded: Literal["auto", "never"] = "auto"
+    earlier_contexts: bool = True
 
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
     @classmethod

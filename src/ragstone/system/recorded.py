@@ -20,7 +20,7 @@ from ragstone.files import open_regular
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.rows import SourceFile
-from ragstone.golden.sample import MAX_SAMPLES, Sample
+from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_table, record_at, records, table_records
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
@@ -47,6 +47,8 @@ class _Place(NamedTuple):
     start: int
     size: int
     line: int
+    turn: int = 0
+    """The turn, from 1, whose answer is in its list; 0: the record is the answer."""
 
 
 class RecordedAnswers:
@@ -87,6 +89,8 @@ class RecordedAnswers:
         place = self._places.get(key)
         if place is not None and self._file is not None:
             record = record_at(self._file, place.start, place.size)
+            if record is not None and place.turn:
+                record = dict(_answers_in(record)).get(place.turn)
             if record is not None and _key(record) == key:
                 where = self._source.at(place.line)
                 names = _SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS
@@ -112,7 +116,8 @@ class RecordedAnswers:
 
     def _index(self, file_records: Iterator[Record]) -> None:
         for record, start, size, line in file_records:
-            self._add(record, _Place(start, size, line))
+            for turn, answer in _answers_in(record):
+                self._add(answer, _Place(start, size, line, turn))
         if not self._places:
             raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
         if self._steps and not self._has_trace_with_steps:
@@ -232,6 +237,17 @@ def _stored_responses(record: Mapping[str, object]) -> list[object]:
         return []
     responses = [answer.get("response") for answer in answers if isinstance(answer, dict)]
     return responses if all(isinstance(response, dict) for response in responses) else []
+
+
+def _answers_in(record: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The answers in a record: itself, or those of the turns of a conversation, each as a record with the turn's id."""
+    turns, name = record.get("turns"), record.get("id", record.get("conversation_id"))
+    if not isinstance(turns, list) or name is None:
+        yield 0, record
+        return
+    for turn, answer in enumerate(turns, 1):
+        fields = answer if isinstance(answer, Mapping) else {"answer": answer}
+        yield turn, {**fields, "id": turn_id(str(name), turn)}
 
 
 def _key(record: Mapping[str, object]) -> tuple[str, str]:

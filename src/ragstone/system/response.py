@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from ragstone.formatting import listed
 from ragstone.golden.sample import Message, Sample
 
 
@@ -103,6 +104,14 @@ class ConversationSoFar:
     contexts: tuple[Context, ...] = ()
     failed_turns: tuple[int, ...] = ()
 
+    @property
+    def remark(self) -> str | None:
+        """That earlier turns failed, as in "after turn 1 failed"; None if none did."""
+        if not self.failed_turns:
+            return None
+        turns = "turn" if len(self.failed_turns) == 1 else "turns"
+        return f"after {turns} {listed([str(number) for number in self.failed_turns])} failed"
+
 
 class SystemFailureKind(StrEnum):
     """Why the system under test gave no response."""
@@ -147,6 +156,20 @@ class Response:
     contexts_returned: bool = True
     steps: tuple[Step, ...] = ()
     so_far: ConversationSoFar | None = None
+
+    def messages_before(self, sample: Sample) -> tuple[Message, ...]:
+        """The messages with which `sample` was asked."""
+        return sample.history if self.so_far is None else self.so_far.history
+
+    @property
+    def evidence(self) -> tuple[Context, ...]:
+        """What the answer can be supported by: its contexts, then those of earlier turns that are not among them."""
+        own = () if self.without_texts else self.contexts
+        if self.so_far is None:
+            return own
+        texts = {context.text for context in own}
+        earlier = [context for context in self.so_far.contexts if context.text.strip() and context.text not in texts]
+        return (*own, *earlier)
 
     @property
     def lacking(self) -> str | None:

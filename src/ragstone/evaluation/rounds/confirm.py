@@ -9,9 +9,8 @@ from ragstone.evaluation.earlier import with_earlier_of
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.stored import StoredAnswers
+from ragstone.evaluation.stored import PlaysBack, StoredAnswers
 from ragstone.golden.sample import Sample
-from ragstone.system.given import Wrapped
 from ragstone.system.response import Response, System
 
 
@@ -38,18 +37,18 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
         await stored.close()
 
 
-class _OnceMore(Wrapped):
-    """Plays back the first answers in `stored`, `own` to each question, and asks `system` for one more."""
+class _OnceMore(PlaysBack):
+    """Plays back the first answers in `stored`, `own` to each question, and asks `system` for one more.
+
+    A conversation is played back or asked as a whole.
+    """
 
     def __init__(self, stored: StoredAnswers, own: int, system: System) -> None:
-        super().__init__(system)
-        self._stored = stored
+        super().__init__(stored, system)
         self._own = own
-        self._asked: dict[str, int] = {}
 
     async def ask(self, sample: Sample) -> Response:
-        number = self._asked.get(sample.id, 0)
-        self._asked[sample.id] = number + 1
+        number = self._stored.next_number(sample)
         if number < self._own:
-            return self._stored.response(sample.id, number)
+            return self._stored.numbered(sample, number)
         return await self._system.ask(sample)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
 from ragstone.errors import SystemUnderTestError
+from ragstone.evaluation.conversation import ask_conversation, with_earlier_turns
 from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
 from ragstone.evaluation.rounds.context import RunContext
@@ -79,7 +81,7 @@ async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
 async def _answer(system: System, sample: Sample) -> Response:
     try:
         await system.start()
-        response = await system.ask(sample)
+        response = await _last_response(system, sample)
     finally:
         await system.close()
     failure = response.failure
@@ -89,8 +91,26 @@ async def _answer(system: System, sample: Sample) -> Response:
     if failure.kind is SystemFailureKind.TIMEOUT:
         hint = "Fix the system, or raise timeout_s in [system] if it needs longer."
     detail = f"\n{failure.detail}" if failure.detail else ""
+    name = response.sample_id
     raise SystemUnderTestError(
-        f"the entrypoint failed on the first question ({sample.id}): {failure.kind}: {failure.message}{detail}",
+        f"the entrypoint failed on the first question ({name}): {failure.kind}: {failure.message}{detail}",
         where=system.entrypoint,
         hint=hint,
     )
+
+
+async def _last_response(system: System, sample: Sample) -> Response:
+    """The response to `sample`, or to the first turn before it that fails."""
+    if sample.turn is None:
+        return await system.ask(sample)
+    turns = [turn for turn, _ in with_earlier_turns([sample])]
+    conversation = ask_conversation(system, turns, _ask, keeps_contexts=True)
+    async with aclosing(conversation):
+        async for _, response in conversation:
+            if response.failure is not None:
+                break
+    return response
+
+
+async def _ask(system: System, sample: Sample) -> Response:
+    return await system.ask(sample)

@@ -26,7 +26,7 @@ from ragstone.evaluation.stored import AnswerCollector, AnswersFirst
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.protocol import Judge
+from ragstone.judge.protocol import Judge, JudgeIdentity
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
@@ -80,6 +80,8 @@ class Round:
     policy_hash: str | None = None
     invocation: Invocation | None = None
     clears: tuple[str, ...] = ()
+    keeps_contexts: bool = True
+    """Whether answers of a conversation are judged with the contexts of its earlier turns too."""
 
     @property
     def golden(self) -> GoldenSet:
@@ -101,7 +103,7 @@ class Round:
                 selected=golden.selected,
                 generated=sum(sample.generated for sample in golden),
             ),
-            judge=self.judge.identity,
+            judge=judging_identity(self.judge, keeps_contexts=self.keeps_contexts),
             system=self.recorded or self.project.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
             repeats=self.repeats,
@@ -110,6 +112,14 @@ class Round:
             policy_hash=self.policy_hash,
             invocation=self.invocation,
         )
+
+
+def judging_identity(judge: Judge, *, keeps_contexts: bool) -> JudgeIdentity:
+    """The identity of `judge` in a manifest: runs that judge with other contexts are not comparable."""
+    identity = judge.identity
+    if keeps_contexts:
+        return identity
+    return replace(identity, parameters=(*identity.parameters, ("earlier_contexts", "false")))
 
 
 async def run_round(this: Round, context: RunContext) -> RunDirectory:
@@ -276,6 +286,7 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
         evaluated.answers,
         context.progress,
         this.measures.by_name,
+        evaluated.keeps_contexts,
     )
     if this.workers is not None:
         from ragstone.evaluation.batches import run_samples_in

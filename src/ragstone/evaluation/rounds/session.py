@@ -22,7 +22,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.needs import Part
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import Round, WorkerSettings, run_round
+from ragstone.evaluation.rounds.round import Round, WorkerSettings, judging_identity, run_round
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
@@ -30,7 +30,7 @@ from ragstone.evaluation.writer import update_manifest
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
-from ragstone.judge.protocol import Judge, Ledger
+from ragstone.judge.protocol import Judge, JudgeIdentity, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.system.entrypoint import recognised
 from ragstone.system.given import Wrapped, refuse_without_contexts
@@ -135,6 +135,11 @@ class Session:
         return self._judge
 
     @property
+    def judge_identity(self) -> JudgeIdentity:
+        """The identity of the judge in the manifests of this run."""
+        return judging_identity(self.judge, keeps_contexts=self.plan.judge.settings.earlier_contexts)
+
+    @property
     def system(self) -> System:
         """The system under test, which is started once for all rounds that ask it. Raises ConfigError."""
         if self._system is None:
@@ -167,6 +172,7 @@ class Session:
             "repeats": plan.repeats,
             "workers": WorkerSettings(plan.workers, plan.dask),
             "deadline": self.deadline,
+            "keeps_contexts": plan.judge.settings.earlier_contexts,
         }
         return Round(samples, system=system, metrics=tuple(metrics), out=out, **{**common, **more})
 

@@ -10,12 +10,12 @@ from typing import Literal
 from ragstone.errors import ConfigError
 from ragstone.evaluation.manifest import SystemManifest
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.settings.settings import JudgeSettings, SystemSettings
 from ragstone.system.entrypoint import build_system
-from ragstone.system.response import System, takes_history
+from ragstone.system.response import System, takes_history, takes_session
 
 SystemPart = Literal["retrieval", "generation"]
 
@@ -69,9 +69,17 @@ class SystemSource:
             commit=self.commit,
             version=self.settings.version,
             part=self.settings.part,
-            conversations=sum(bool(sample.history) for sample in golden),
+            conversations=sum(needs_history(sample, system) for sample in golden),
             takes_history=takes_history(system),
         )
+
+
+def needs_history(sample: Sample, system: System) -> bool:
+    """Whether `system` must be given what was said before `sample`: one that keeps sessions apart may remember it."""
+    if not sample.history:
+        return False
+    is_own = sample.turn is not None and sample.turn.own_history
+    return not (is_own and takes_session(system))
 
 
 @dataclass(frozen=True, slots=True)

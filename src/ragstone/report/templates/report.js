@@ -271,7 +271,7 @@
     if (row.cause) { block.append(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
     if (texts.history || plain(texts.question || "") !== row.question) {
       block.append(heading("Question"), ...[leftOver(texts.moreHistory, "earlier message")].filter(Boolean),
-        ...(texts.history || []).map(([role, text]) => make("p", { class: "soft" }, `${role}: ${plain(text)}`)), ...textBlock(texts.question || "").filter(Boolean));
+        ...(texts.history || []).map(([role, text, was]) => make("p", { class: "soft" }, `${role}: `, ...(was === undefined ? [plain(text)] : changedText([["", plain(was)]], [["", plain(text)]])))), ...textBlock(texts.question || "").filter(Boolean));
     }
     (texts.references || []).forEach((text, place) => block.append(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text).filter(Boolean)));
     const over = leftOver(texts.moreReferences, "reference");
