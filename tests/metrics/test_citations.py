@@ -1,56 +1,132 @@
-"""Whether what an answer cites is among its contexts, however the citations are numbered."""
+"""Citation validity, and citation recall and precision with ALCE's formulas as the oracle."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+from typing import cast
+
 import pytest
 
-from ragstone.metrics.citations import MAX_BRACKETS, cites_what_is_there
-from ragstone.system.response import Context
+from ragstone.golden.sample import Sample
+from ragstone.judge.citations import judge_citations
+from ragstone.judge.judgements import (
+    CitationTable,
+    CitedStatement,
+    JudgementFailure,
+    Judgements,
+    Statement,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.judge.protocol import Call, Judge
+from ragstone.metrics.registry import METRICS
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Context, Response
 
-CONTEXTS = (Context("A single ticket costs 7 euros.", "tickets"), Context("Dogs travel free.", "42"))
+SAMPLE = Sample("a", "Who built the lighthouse?")
+CONTEXTS = tuple(Context(f"Text {number}.") for number in range(3))
+
+
+def score(name: str, answer: str = "", judgements: Judgements | None = None) -> Score:
+    return METRICS[name].score(SAMPLE, Response("a", answer, CONTEXTS), judgements or Judgements())
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("An adult pays 7 euros.", None),
-        ("An adult pays 7 euros [1].", True),
-        ("An adult pays 7 euros [2].", True),
-        ("An adult pays 7 euros [0].", True),  # counted from 0
-        ("An adult pays 7 euros [tickets].", True),
-        ("An adult pays 7 euros [42].", True),
-        ("An adult pays 7 euros [1, 42].", True),
-        ("An adult pays 7 euros [3].", False),
-        ("An adult pays 7 euros [34].", False),
-        ("An adult pays 7 euros [1][2][3].", False),
-        ("An adult pays 7 euros [see the list].", None),
+        ("Built in 1871 [1][4].", Scored(0.5, "cites [4], of 3 contexts")),
+        ("Built in 1871 [4][4][1][3].", Scored(0.5, "cites [4], of 3 contexts")),
+        ("Built in 1871 [1].", Scored(1.0)),
+        ("Built in 1871.", NotApplicable("the answer cites nothing")),
     ],
 )
-def test_positions_and_ids_are_there(answer: str, expected: bool | None) -> None:
-    assert cites_what_is_there(answer, CONTEXTS) is expected
+def test_validity_names_what_was_never_retrieved(answer: str, expected: Score) -> None:
+    assert score("citation_validity", answer) == expected
 
 
-def test_a_bracket_of_the_contexts_is_no_citation() -> None:
-    assert (
-        cites_what_is_there("Use items[9] for it.", (Context("Read the last value with items[9].", "arrays"),)) is None
-    )
+def table(*statements: CitedStatement) -> Judgements:
+    return Judgements(citations=CitationTable(statements))
 
 
-class Searched(str):
-    """A text that counts how often something is looked for in it."""
-
-    searches = 0
-
-    def __contains__(self, other: object) -> bool:
-        type(self).searches += 1
-        return str(other) in str(self)
-
-
-def test_only_the_first_distinct_brackets_are_looked_up() -> None:
-    contexts = (Context(Searched("A single ticket costs 7 euros."), "tickets"),)
-    cites_what_is_there("".join(f"[note {number}]" for number in range(1000)), contexts)
-    assert Searched.searches == MAX_BRACKETS
+ITEM = Statement("s1", "A claim.")
+# Worked by hand with ALCE's definitions: three of five statements are supported; of the eight citations, those of the
+# supported statements count, but for one that is irrelevant: 1 + 2 + 1.
+WORKED = table(
+    CitedStatement(ITEM, ("c1",), supported=True),
+    CitedStatement(ITEM, ("c1", "c2", "c3"), supported=True, irrelevant=("c1",)),
+    CitedStatement(ITEM, ("c2",), supported=True),
+    CitedStatement(ITEM, ("c2",), ("9", "9"), supported=False),
+    CitedStatement(ITEM),
+)
 
 
-def test_a_bracket_after_many_repeated_ones_is_looked_up() -> None:
-    assert cites_what_is_there(f"An adult pays 7 euros {'[1]' * 2 * MAX_BRACKETS}[9].", CONTEXTS) is False
+def test_recall_and_precision_are_shares_of_statements_and_of_citations() -> None:
+    assert score("citation_recall", judgements=WORKED) == Scored(3 / 5, "cites [9], of 3 contexts")
+    assert score("citation_precision", judgements=WORKED) == Scored(4 / 8, "cites [9], of 3 contexts")
+
+
+def test_an_answer_that_cites_nothing_has_no_recall_and_no_precision_to_speak_of() -> None:
+    nothing = table(CitedStatement(ITEM))
+    assert score("citation_recall", judgements=nothing) == Scored(0.0)
+    assert isinstance(score("citation_precision", judgements=nothing), NotApplicable)
+
+
+@pytest.mark.parametrize("name", ["citation_recall", "citation_precision"])
+def test_without_statements_there_is_no_score(name: str) -> None:
+    assert isinstance(score(name, judgements=table()), NotApplicable)
+    assert score(name, judgements=Judgements(citations=JudgementFailure("cut off"))) == Failed("judge", "cut off")
+    assert isinstance(score(name), Failed)
+
+
+Entailed = set[tuple[str, frozenset[int]]]
+
+
+class Random:
+    """A judge that says at random, but always the same, which sets of contexts entail a statement."""
+
+    def __init__(self, entailed: Entailed) -> None:
+        self._entailed = entailed
+
+    async def support(
+        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+    ) -> SupportTable:
+        ranks = frozenset(CONTEXTS.index(context) for context in contexts)
+        (item,) = statements
+        yes = (item.text, ranks) in self._entailed
+        return SupportTable((Support(item.id, Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED),))
+
+
+def alce(cited: dict[str, list[int]], entailed: Entailed) -> tuple[float, float]:
+    """Citation recall and precision as section 3.3 of the paper defines them, statement by statement."""
+    recalls: list[int] = []
+    precisions: list[int] = []
+    for text, ranks in cited.items():
+        recall = int(bool(ranks) and (text, frozenset(ranks)) in entailed)
+        recalls.append(recall)
+        for rank in ranks:
+            alone = (text, frozenset([rank])) in entailed
+            rest = (text, frozenset(ranks) - {rank}) in entailed
+            precisions.append(int(recall and not (not alone and rest)))
+    return sum(recalls) / len(recalls), sum(precisions) / len(precisions) if precisions else -1.0
+
+
+@pytest.mark.heavy
+def test_random_entailments_give_alces_numbers() -> None:
+    dice = random.Random(52)
+    names = ["Cats sleep all day", "Dogs bark at night", "Cows eat green grass", "Owls hunt small mice"]
+    subsets = [frozenset(ranks) for size in (1, 2, 3) for ranks in itertools.combinations(range(3), size)]
+    for _ in range(1000):
+        cited = {f"{name}.": sorted(dice.sample(range(3), dice.randint(0, 3))) for name in names}
+        entailed = {(text, ranks) for text in cited for ranks in subsets if dice.random() < 0.6}
+        marked = [text[:-1] + "".join(f"[{rank + 1}]" for rank in ranks) + "." for text, ranks in cited.items()]
+        response = Response("a", " ".join(marked), CONTEXTS)
+        found = asyncio.run(judge_citations(cast(Judge, Random(entailed)), response, Call("a")))
+        recall, precision = alce(cited, entailed)
+        judgements = Judgements(citations=found)
+        assert score("citation_recall", judgements=judgements) == Scored(recall)
+        measured = score("citation_precision", judgements=judgements)
+        assert (measured.value if isinstance(measured, Scored) else -1.0) == precision

@@ -1,4 +1,4 @@
-"""Answer correctness, SQuAD's measures, entities, citations, limits and context relevance, edge by edge."""
+"""Answer correctness, SQuAD's measures, entities, limits and context relevance, edge by edge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.offline.lexicon import read_data
 from ragstone.judge.offline.support import digest
-from ragstone.metrics.citations import cited
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -169,33 +168,6 @@ def test_entities_that_the_judge_listed_are_looked_for_and_the_missing_ones_name
     assert recalled("Ada Brown.", "Ada Brown.", entities=JudgementFailure("cut off")) == Failed("judge", "cut off")
 
 
-def test_citations_are_read_by_rank_and_by_id() -> None:
-    contexts = [Context("one", id="guide.md"), Context("two"), Context("three")]
-    assert cited("Yes [1], no [2, 3]; see [guide.md] and [9].", contexts) == [0, 1, 2, 0, None]
-    assert cited("From 1 to 3 [1-3], [doc 2] and 【3】.", contexts) == [0, 1, 2, 1, 2]
-    assert cited("A [link](http://x.example), an [aside] and [1](http://y.example).", contexts) == []
-
-
-TOWER = ("The lighthouse at Grey Point was built in 1871 by Ada Brown.", "Bread needs flour, water and salt.")
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "expected"),
-    [
-        ("citation_validity", "Built in 1871 [1][4].", 0.5),
-        ("citation_validity", "Built in 1871.", None),
-        ("citation_support", "The lighthouse was built in 1871. [1] Bread needs flour and salt [2].", 1.0),
-        ("citation_support", "The lighthouse was built in 1871 [2]. Bread needs flour and salt [1].", 0.0),
-        ("citation_support", "It was built in 1871 [7].", 0.0),
-        ("citation_support", "Built in 1871.", None),
-    ],
-)
-def test_citations(name: str, answer: str, expected: float | None) -> None:
-    found = score(name, answer=answer, contexts=TOWER)
-    assert (found.value if isinstance(found, Scored) else None) == expected
-    assert isinstance(found, Scored if expected is not None else NotApplicable)
-
-
 def test_limits_score_one_within_and_zero_beyond() -> None:
     assert score("latency_within@2", latency_s=2.0) == Scored(1.0, note="2")
     assert score("latency_within@2", latency_s=2.5) == Scored(0.0, note="2.5")
@@ -226,9 +198,8 @@ def test_context_relevance_is_relevant_sentences_over_all_sentences() -> None:
     assert isinstance(score("context_relevance", sample=UNANSWERABLE), NotApplicable)
 
 
-@pytest.mark.parametrize("name", ["citation_support", "context_entity_recall"])
-def test_the_version_of_what_uses_the_offline_judges_internals_follows_them(name: str) -> None:
-    (metric,) = select_metrics([name])
+def test_the_version_of_what_uses_the_offline_judges_internals_follows_them() -> None:
+    (metric,) = select_metrics(["context_entity_recall"])
     assert metric.info.version.endswith(digest())
 
 

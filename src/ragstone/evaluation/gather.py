@@ -14,9 +14,9 @@ from ragstone.evaluation.rewording import Rewording, rewording_of
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts, fingerprint
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
+from ragstone.judge.citations import cites_what_is_there
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
 from ragstone.metrics.alignment import UsedContexts, used_contexts
-from ragstone.metrics.citations import cites_what_is_there
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 
 
@@ -114,7 +114,7 @@ def _add_answers(system: SystemFacts, sample: Sample, answers: Sequence[Answer])
     newest = answered[-1]
     response = newest.response
     system.ranked[sample.id] = ranked_contexts(sample, response, newest.judged)
-    cites = cites_what_is_there(response.answer, response.contexts) if response.contexts else None
+    cites = cites_what_is_there(response) if response.contexts else None
     if cites is not None:
         system.citations[sample.id] = cites
     rewordings = [rewording_of(answer, sample) for answer in answered]

@@ -11,6 +11,7 @@ from functools import partial
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import NO_EMBEDDINGS, Embedding, NamesEntities, RatesRelevancy, WritesOutQuestions
+from ragstone.judge.citations import judge_citations
 from ragstone.judge.judgements import (
     Grade,
     JudgementFailure,
@@ -141,6 +142,7 @@ class _Round:
             yield JudgementKind.REVERSE_QUESTIONS, self._relevancy
         if contexts:
             yield JudgementKind.CONTEXT_RELEVANCE, lambda: judge.context_relevance(question, contexts, call=call)
+        yield JudgementKind.CITATIONS, lambda: judge_citations(judge, self._response, self._call)
         yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
         if references and isinstance(judge, NamesEntities):
             yield JudgementKind.ENTITIES, lambda: judge.entities(str(self._likely_reference()), call=call)

@@ -25,6 +25,7 @@ class JudgementKind(StrEnum):
     CUSTOM = "custom"
     ANSWER_SIMILARITY = "answer_similarity"
     ENTITIES = "entities"
+    CITATIONS = "citations"
 
 
 class Verdict(StrEnum):
@@ -180,6 +181,29 @@ class EntityList:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CitedStatement:
+    """A statement of an answer and the contexts that it cites.
+
+    `cited` are their ids (``c1``…), each once, and `missing` the citations of what was never retrieved, as they are
+    written. `supported`: all that is cited is there, and supports the statement together. `irrelevant` are those of
+    `cited` that don't support it alone, and without which the others do.
+    """
+
+    statement: Statement
+    cited: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    supported: bool = False
+    irrelevant: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CitationTable:
+    """The statements of an answer, in order; none if it abstains."""
+
+    statements: tuple[CitedStatement, ...]
+
+
 class Better(StrEnum):
     """Which of two answers to one question is better."""
 
@@ -237,6 +261,7 @@ class Judgements:
     preference: AnswerPreference | JudgementFailure | None = None
     answer_similarity: AnswerSimilarity | JudgementFailure | None = None
     entities: EntityList | JudgementFailure | None = None
+    citations: CitationTable | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
     standalone_question: str | None = None
 

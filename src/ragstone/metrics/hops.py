@@ -6,7 +6,7 @@ context is needed. Texts are compared as in metrics/evidence.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import counted
@@ -34,16 +34,6 @@ class Hop:
     contexts: int
     """How many contexts it has, equal texts counted once."""
 
-    @property
-    def recall(self) -> float:
-        """Evidence that is found ÷ evidence that is needed, in [0, 1]."""
-        return sum(self.retrieved) / len(self.retrieved)
-
-    @property
-    def precision(self) -> float:
-        """Contexts that carry evidence ÷ all contexts, in [0, 1]; 0 if there are none."""
-        return self.relevant / max(1, self.contexts)
-
 
 def retrievals(response: Response) -> list[Retrieval]:
     """The retrievals among the steps of an answer, in their order."""
@@ -55,6 +45,7 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     if response.without_steps:
         return ()
     steps = retrievals(response)
+    all_evidence = distinct(sample.reference_contexts)
     hops = []
     for number in sorted(set(sample.hops) - {0}):
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
@@ -64,7 +55,7 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
             contexts = distinct(tuple(context.text for context in steps[number - 1].contexts))
         if evidence:
             retrieved = tuple(place.retrieved for place in locate(evidence, contexts))
-            relevant = locate_texts(locate(distinct(sample.reference_contexts), contexts)).relevant
+            relevant = locate_texts(locate(all_evidence, contexts)).relevant
             hops.append(Hop(number, evidence, retrieved, len(relevant), len(contexts)))
     return tuple(hops)
 
@@ -77,8 +68,17 @@ def lost_hop(sample: Sample, response: Response) -> int | None:
     return None
 
 
-class _HopMetric(BaseMetric):
+class HopMetric(BaseMetric):
+    """The mean over the hops of a share: the recall or the precision of their retrievals.
+
+    The note names the first hop that loses evidence.
+    """
+
     texts_needed = True
+
+    def __init__(self, name: str, source: str, share: Callable[[Hop], float]) -> None:
+        self.info = MetricInfo(name=name, version="1", blames="retrieval", source=source, answerless=True)
+        self._share = share
 
     @property
     def labels(self) -> frozenset[Label]:
@@ -90,60 +90,34 @@ class _HopMetric(BaseMetric):
         return NotApplicable("no evidence of the sample has a hop")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if response.without_steps:
+            return NotApplicable(NO_STEPS)
         hops = hops_of(sample, response)
-        if response.without_steps or not hops:
-            return NotApplicable(NO_STEPS if response.without_steps else "the evidence has no words")
-        shares = [self._share(hop) for hop in hops]
-        return Scored(sum(shares) / len(shares), note=self._note(hops, response))
-
-    def _share(self, hop: Hop) -> float:
-        raise NotImplementedError
-
-    def _note(self, hops: Sequence[Hop], response: Response) -> str | None:
-        raise NotImplementedError
+        if not hops:
+            return NotApplicable("the evidence has no words")
+        return Scored(sum(map(self._share, hops)) / len(hops), note=_note(hops, response))
 
 
-class HopRecall(_HopMetric):
-    """Mean over the hops of the share of their evidence that their retrieval finds."""
-
-    info = MetricInfo(
-        name="hop_recall",
-        version="1",
-        blames="retrieval",
-        source="trec_eval (NIST): set_recall of each retrieval, by the evidence of its hop; their mean",
-        answerless=True,
-    )
-
-    def _share(self, hop: Hop) -> float:
-        return hop.recall
-
-    def _note(self, hops: Sequence[Hop], response: Response) -> str | None:
-        for hop in hops:
-            missing = hop.retrieved.count(False)
-            if not missing:
-                continue
+def _note(hops: Sequence[Hop], response: Response) -> str | None:
+    for hop in hops:
+        missing = hop.retrieved.count(False)
+        if missing:
             note = f"hop {hop.number} doesn't find {missing} of {len(hop.evidence)}"
             made = len(retrievals(response))
-            if made < hop.number:
-                note += f": the answer has {counted(made, 'retrieval')}"
-            return note
-        return None
+            return note if made >= hop.number else f"{note}: the answer has {counted(made, 'retrieval')}"
+    return None
 
 
-class HopPrecision(_HopMetric):
-    """Mean over the hops of the share of their contexts that carry evidence of any hop."""
+HOP_RECALL = HopMetric(
+    "hop_recall",
+    "trec_eval (NIST): set_recall of each retrieval, by the evidence of its hop; their mean",
+    lambda hop: sum(hop.retrieved) / len(hop.retrieved),
+)
+"""Evidence that its retrieval finds ÷ evidence that is needed from it."""
 
-    info = MetricInfo(
-        name="hop_precision",
-        version="1",
-        blames="retrieval",
-        source="trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean",
-        answerless=True,
-    )
-
-    def _share(self, hop: Hop) -> float:
-        return hop.precision
-
-    def _note(self, hops: Sequence[Hop], response: Response) -> str | None:
-        worst = min(hops, key=lambda hop: hop.precision)
-        return f"hop {worst.number}: {worst.relevant} of {counted(worst.contexts, 'context')}"
+HOP_PRECISION = HopMetric(
+    "hop_precision",
+    "trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean",
+    lambda hop: hop.relevant / max(1, hop.contexts),
+)
+"""Contexts that carry evidence of any hop ÷ all contexts of a retrieval; 0 if there are none."""

@@ -102,7 +102,14 @@ _OF_REFERENCE = frozenset(
 """The judgements that read the reference."""
 
 
-_OF_CONTEXTS = frozenset({JudgementKind.SUPPORT, JudgementKind.CONTEXT_USE, JudgementKind.CONTEXT_RELEVANCE})
+_OF_CONTEXTS = frozenset(
+    {
+        JudgementKind.SUPPORT,
+        JudgementKind.CONTEXT_USE,
+        JudgementKind.CONTEXT_RELEVANCE,
+        JudgementKind.CITATIONS,
+    }
+)
 """The judgements that read the texts of the contexts."""
 
 

@@ -11,7 +11,7 @@ from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.answer_similarity import AnswerSimilarity, WeightedCorrectness
 from ragstone.metrics.assertions import AssertionsMetric
-from ragstone.metrics.citations import CitationSupport, CitationValidity
+from ragstone.metrics.citations import CitationPrecision, CitationRecall, CitationValidity
 from ragstone.metrics.clarification import Clarification
 from ragstone.metrics.completeness import Completeness
 from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
@@ -20,7 +20,7 @@ from ragstone.metrics.context_relevance import ContextRelevance
 from ragstone.metrics.entities import ContextEntityRecall
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.hallucination import Hallucination
-from ragstone.metrics.hops import HopPrecision, HopRecall
+from ragstone.metrics.hops import HOP_PRECISION, HOP_RECALL
 from ragstone.metrics.limits import limit_metric, usual_limit_metrics
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.noise_sensitivity import NoiseSensitivity, WrongStatements
@@ -53,16 +53,17 @@ _LISTED: tuple[Metric, ...] = (
     LexicalMatch("token_f1", "Token F1", token_f1),
     ContextEntityRecall(),
     PairwisePreference(),
+    CitationRecall(),
+    CitationPrecision(),
     CitationValidity(),
-    CitationSupport(),
     AnswerStability(),
     TokenStability(),
     SelfConsistency(),
     *usual_retrieval_metrics(),
     *usual_limit_metrics(),
     AssertionsMetric(),
-    HopRecall(),
-    HopPrecision(),
+    HOP_RECALL,
+    HOP_PRECISION,
     RepeatedRetrievals(),
     ToolSelection(),
     ToolArguments(),

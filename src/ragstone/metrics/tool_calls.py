@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,9 +14,10 @@ from ragstone.golden.sample import ExpectedCall, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import NO_STEPS, Response, Retrieval, ToolCall
+from ragstone.system.response import NO_STEPS, Response, ToolCall
 
 _SHOWN = 60
+NOTHING = "nothing"
 _ABSENT = object()
 """The value of an argument that is not there."""
 
@@ -31,34 +32,31 @@ class MistakeKind(StrEnum):
     ERROR = "error"
 
 
+_SENTENCES: Mapping[MistakeKind, str] = {
+    MistakeKind.NOT_CALLED: "`{tool}` is not called",
+    MistakeKind.OUT_OF_ORDER: "`{tool}` is called out of order",
+    MistakeKind.WRONG_ARGUMENT: "`{tool}`: {argument} is {actual}, expected {expected}",
+    MistakeKind.UNEXPECTED: "`{tool}` is called though it is not expected",
+    MistakeKind.ERROR: "`{tool}` fails: {actual}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ToolMistake:
     """One mistake in the calls of a tool; `tool` has all names of an expected call that is missing: ``a or b``.
 
-    A wrong argument has the path to it (``address.city``, ``items[0]``), and both values as JSON: None for one that is
-    not there, or should not be. An error has its text as `actual`.
+    A wrong argument has the path to it (``address.city``, ``items[0]``), and both values as JSON: `NOTHING` for one
+    that is not there, or should not be. An error has its text as `actual`.
     """
 
     kind: MistakeKind
     tool: str
     argument: str = ""
-    expected: str | None = None
-    actual: str | None = None
+    expected: str = ""
+    actual: str = ""
 
     def __str__(self) -> str:
-        if self.kind is MistakeKind.WRONG_ARGUMENT:
-            actual = "missing" if self.actual is None else self.actual
-            return f"`{self.tool}`: {self.argument} is {actual}, expected {self.expected or 'none'}"
-        if self.kind is MistakeKind.ERROR:
-            return f"`{self.tool}` fails: {self.actual}"
-        return f"`{self.tool}` is {_WORDS[self.kind]}"
-
-
-_WORDS: Mapping[MistakeKind, str] = {
-    MistakeKind.NOT_CALLED: "not called",
-    MistakeKind.OUT_OF_ORDER: "called out of order",
-    MistakeKind.UNEXPECTED: "called though it is not expected",
-}
+        return _SENTENCES[self.kind].format(**asdict(self))
 
 
 def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]:
@@ -68,7 +66,7 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
     """
     if response.without_steps:
         return ()
-    calls = calls_of(sample, response)
+    calls = calls_of(response)
     pairs = match_calls(sample, calls)
     extra = [call for place, call in enumerate(calls) if sample.tools and place not in pairs.values()]
     mistakes: list[ToolMistake] = []
@@ -83,27 +81,20 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
             extra.remove(misplaced)
             mistakes.append(ToolMistake(MistakeKind.OUT_OF_ORDER, misplaced.name))
     mistakes += [ToolMistake(MistakeKind.UNEXPECTED, call.name) for call in extra]
-    return (*mistakes, *_errors(response))
+    return (*mistakes, *_errors(calls))
 
 
-def _errors(response: Response) -> list[ToolMistake]:
+def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
     return [
-        ToolMistake(MistakeKind.ERROR, step.name, actual=clipped(step.error, _SHOWN))
-        for step in response.steps
-        if isinstance(step, ToolCall) and step.error is not None
+        ToolMistake(MistakeKind.ERROR, call.name, actual=clipped(call.error, _SHOWN))
+        for call in calls
+        if call.error is not None
     ]
 
 
-def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
-    """The tool calls of an answer, in order. A retrieval is one if `sample` expects a call of its source."""
-    expected_names = {name for expected in sample.tools for name in expected.names}
-    calls = []
-    for step in response.steps:
-        if isinstance(step, ToolCall):
-            calls.append(step)
-        elif isinstance(step, Retrieval) and step.source in expected_names:
-            calls.append(ToolCall(step.source or "", {"query": step.query}))
-    return calls
+def calls_of(response: Response) -> list[ToolCall]:
+    """The tool calls among the steps of an answer, in their order."""
+    return [step for step in response.steps if isinstance(step, ToolCall)]
 
 
 def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
@@ -160,10 +151,10 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]
     """The arguments of `call` that are not as expected, each by the path to it."""
     if expected.arguments is None:
         return []
-    mistakes = []
-    for path, wanted, actual in _differences(expected.arguments, call.arguments, expected, ""):
-        mistakes.append(ToolMistake(MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual)))
-    return mistakes
+    return [
+        ToolMistake(MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual))
+        for path, wanted, actual in _differences(expected.arguments, call.arguments, expected, "")
+    ]
 
 
 def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -185,33 +176,35 @@ def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) ->
 def _is_equal(wanted: object, actual: object, tolerance: float) -> bool:
     if isinstance(wanted, bool) or isinstance(actual, bool):
         return wanted is actual
-    if isinstance(wanted, str) and isinstance(actual, str):
-        return wanted.strip() == actual.strip()
-    if isinstance(wanted, int | float):
-        number = _number(actual)
-        if number is None or wanted == number:
-            return number is not None
-        try:
-            return abs(number - wanted) <= tolerance * abs(wanted)
-        except OverflowError:
-            return False
+    if isinstance(actual, str):
+        actual = actual.strip()
+        if isinstance(wanted, int | float):
+            actual = _number(actual)
+    if isinstance(wanted, str):
+        wanted = wanted.strip()
+    if isinstance(wanted, int | float) and isinstance(actual, int | float) and tolerance:
+        return _is_near(wanted, actual, tolerance)
     return wanted == actual
 
 
-def _number(value: object) -> int | float | None:
-    """A JSON number, or a text that is one."""
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, str):
-        for parse in (int, float):
-            with suppress(ValueError):
-                return parse(value)
-    return None
+def _is_near(wanted: float, actual: float, tolerance: float) -> bool:
+    try:
+        return abs(actual - wanted) <= tolerance * abs(wanted)
+    except OverflowError:
+        return False
 
 
-def _json(value: object) -> str | None:
+def _number(text: str) -> object:
+    """The number that `text` is, or `text`."""
+    for parse in (int, float):
+        with suppress(ValueError):
+            return parse(text)
+    return text
+
+
+def _json(value: object) -> str:
     if value is _ABSENT:
-        return None
+        return NOTHING
     return clipped(json.dumps(value, ensure_ascii=False), _SHOWN)
 
 
@@ -228,7 +221,7 @@ class _ToolMetric(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if response.without_steps:
             return NotApplicable(NO_STEPS)
-        calls = calls_of(sample, response)
+        calls = calls_of(response)
         return self._rate(sample, calls, match_calls(sample, calls))
 
     def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
@@ -269,8 +262,8 @@ class ToolArguments(_ToolMetric):
         return NotApplicable("the sample expects no arguments")
 
     def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
-        notes: list[str] = []
-        total = right = 0
+        total = 0
+        wrong = []
         for number, expected in enumerate(sample.tools):
             if expected.arguments is None:
                 continue
@@ -278,9 +271,8 @@ class ToolArguments(_ToolMetric):
             mistakes = [ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))]
             if number in pairs:
                 mistakes = wrong_arguments(expected, calls[pairs[number]])
-            right += not mistakes
-            notes += map(str, mistakes)
-        return Scored(right / total, note=notes[0] if notes else None)
+            wrong += mistakes[:1]
+        return Scored(1.0 - len(wrong) / total, note=str(wrong[0]) if wrong else None)
 
 
 class ToolErrors(BaseMetric):
@@ -296,8 +288,8 @@ class ToolErrors(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        calls = [step for step in response.steps if isinstance(step, ToolCall)]
+        calls = calls_of(response)
         if not calls:
             return NotApplicable(NO_STEPS if response.without_steps else "the answer has no tool call")
-        errors = _errors(response)
+        errors = _errors(calls)
         return Scored(len(errors) / len(calls), note=str(errors[0]) if errors else None)

@@ -66,6 +66,7 @@ def test_every_text_that_a_judgement_reads_is_counted(kind: JudgementKind) -> No
         (JudgementKind.CONTEXT_USE, 133 + 100),
         (JudgementKind.PREVIOUS_MATCH, 133 + 133 + 160),
         (JudgementKind.ENTITIES, 50),
+        (JudgementKind.CITATIONS, (5 - 1) * 5 * 45),
     ],
 )
 def test_what_is_written_grows_with_the_texts_that_it_is_about(kind: JudgementKind, received: int) -> None:
@@ -86,3 +87,9 @@ def test_what_is_written_grows_with_the_texts_that_it_is_about(kind: JudgementKi
 )
 def test_something_is_written_about_any_text(kind: JudgementKind, received: int) -> None:
     assert estimate(kind).output_tokens == received
+
+
+def test_citations_are_estimated_as_if_each_statement_cited_two_of_five_contexts() -> None:
+    assert [estimate(JudgementKind.CITATIONS, answer=length).calls for length in (0, 80, 400)] == [5, 5, 25]
+    more = estimate(JudgementKind.CITATIONS, contexts=3600).input_tokens
+    assert more - estimate(JudgementKind.CITATIONS).input_tokens == 5 * (2000 * 2 // 5) // 4

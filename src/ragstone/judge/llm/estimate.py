@@ -22,8 +22,14 @@ _PER_TOKEN = 4
 _MARKS_TOKENS = 60
 _REVERSE_QUESTIONS = 3
 _GRADE_TOKENS = 60
-_PROMPTS = {JudgementKind.PREVIOUS_MATCH: "reference_match", JudgementKind.PREFERENCE: "direct_preference"}
+_PROMPTS = {
+    JudgementKind.PREVIOUS_MATCH: "reference_match",
+    JudgementKind.PREFERENCE: "direct_preference",
+    JudgementKind.CITATIONS: "support",
+}
 """Of judgements that are made with another one's prompt."""
+_CITED = 2
+"""Contexts that a statement is assumed to cite: judged together, each alone, and each without the other."""
 
 
 class Needing(Protocol):
@@ -227,6 +233,10 @@ def _add_judgement(tally: _Tally, kind: JudgementKind, sample: Sample, texts: Le
         texts = {**texts, "reference": texts["answer"], "reference_statements": statements}
     elif kind is JudgementKind.SUPPORT:
         calls = -(-statements // tally.layout.statements)
+    elif kind is JudgementKind.CITATIONS:
+        calls = statements * (1 + 2 * _CITED)
+        cited = texts["contexts"] * _CITED // _CONTEXTS
+        texts = {**texts, "contexts": cited, "answer": texts["answer"] // statements, "answer_statements": 1}
     elif kind is JudgementKind.CONTEXT_USE and not texts["reference"]:
         name = "context_use_no_reference"
     sent, received = (sum(factor * texts[text] for text, factor in part.items()) for part in growth(name))

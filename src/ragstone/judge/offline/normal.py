@@ -36,7 +36,7 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
-_FOOTNOTE = re.compile(r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])")
+FOOTNOTE = re.compile(r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])")
 """Marks of footnotes, after a stop or a longer word: not those of m² and 10³."""
 _YEARS = re.compile(r"(?<![\w./-])((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
 _WORD = re.compile(r"\w+")
@@ -69,7 +69,7 @@ def normalise(text: str) -> str:
     if text.isascii():
         return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
-    text = _FOOTNOTE.sub("", text)
+    text = FOOTNOTE.sub("", text)
     text = _REPLACED.sub(lambda match: _TABLE[ord(match.group())] or "", unicodedata.normalize("NFKC", text))
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)

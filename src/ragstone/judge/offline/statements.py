@@ -46,7 +46,7 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     length = 0
     questions: list[Sentence] = []
     unclaimed: list[Sentence] = []
-    for whole, bare in _claims(text, language):
+    for whole, bare in claimed_sentences(text, language):
         if not bare:
             unclaimed.append(Sentence(whole, language))
             continue
@@ -71,7 +71,7 @@ def answer_abstains(answer: str) -> bool:
     return abstains(split_statements(text, language), language)
 
 
-def _claims(text: str, language: Language) -> Iterator[tuple[str, str]]:
+def claimed_sentences(text: str, language: Language) -> Iterator[tuple[str, str]]:
     """Each sentence as written, and what it claims; "" where that is nothing."""
     topic = ""
     sources = False

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import Support, Verdict, context_id
-from ragstone.judge.offline.bare import read_statement
 from ragstone.judge.offline.evidence import FEATURES, Match, match
-from ragstone.judge.offline.lexicon import guess_language, read_data
-from ragstone.judge.offline.model import Weights, load_weights
-from ragstone.judge.offline.normal import normalise
-from ragstone.judge.offline.passage import Passage, Sentence, read_passage
+from ragstone.judge.offline.lexicon import read_data
+from ragstone.judge.offline.model import Weights
+from ragstone.judge.offline.passage import Passage, Sentence
 
 BASE_RATE = 0.85
 """The share of statements that are supported where the probabilities are calibrated."""
@@ -92,14 +90,6 @@ def _supporting(matched: Sequence[frozenset[str]]) -> tuple[str, ...]:
             chosen.add(rank)
             covered |= matched[rank]
     return tuple(map(context_id, sorted(chosen)))
-
-
-def holds(texts: Sequence[str], statement: str) -> bool:
-    """Whether `texts` (at least one) together support `statement`, by the support model's own threshold."""
-    model = SupportModel(load_weights())
-    language = guess_language(normalise(texts[0]))
-    passages = [read_passage(text, language) for text in texts]
-    return model.holds(model.rate(read_statement(normalise(statement), language), passages))
 
 
 def digest(read: Callable[[str], str] = read_data) -> str:
