@@ -19,7 +19,7 @@ from ragstone.gate.verdict import Status
 from ragstone.printable import clean
 from ragstone.report.parts import Document
 from ragstone.report.render import render
-from ragstone.system.response import Context
+from ragstone.system.response import Context, ModelCall, Retrieval, Step, ToolCall
 from tests.report.browser import Page
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
@@ -300,6 +300,26 @@ def test_large_answers_and_many_contexts_leave_the_page_alive(page: Page, tmp_pa
     assert "characters more; they are in samples.jsonl" in said
     assert page.run(f"{TEXTS}.querySelectorAll('.contexts > li').length") == 30
     assert (tmp_path / "report.html").stat().st_size < 1_000_000
+    assert page.complaints == []
+
+
+@browser
+def test_steps_stand_beside_those_of_the_baseline(page: Page, tmp_path: Path) -> None:
+    def doing(*steps: Step) -> dict[str, SampleRecord]:
+        ((name, mine),) = answering().items()
+        return {name: replace(mine, answers=(replace(mine.answers[0], response=replace(mine.response, steps=steps)),))}
+
+    search, lookup = Retrieval("<b>port</b>"), ToolCall("lookup", {"id": 7}, "x")
+    slow, fast = ModelCall("m", latency_s=2.0), ModelCall("m", latency_s=1.0)
+    report = helpdesk_report()
+    sample_opened(page, tmp_path, report, paged(report, doing(search, lookup), doing(search)))
+    listed = page.run(f"[...{TEXTS}.querySelectorAll('.steps')].map(one => one.textContent)")
+    assert listed == ['search "<b>port</b>" → 0 contextslookup(id=7) → x', 'search "<b>port</b>" → 0 contexts']
+    assert page.run(f"[...{TEXTS}.querySelectorAll('.steps ins, .steps del')].map(one => one.textContent)") == [
+        "lookup(id=7) → x"
+    ]
+    sample_opened(page, tmp_path, report, paged(report, doing(search, slow), doing(search, fast)))
+    assert page.run(f"{TEXTS}.querySelectorAll('.steps').length") == 1
     assert page.complaints == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.system.response import Context
+from ragstone.system.response import Context, ModelCall, Retrieval, ToolCall
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.judging.draw import label_page
 from tests.report.browser import Page
@@ -41,7 +41,8 @@ def report() -> str:
     view = helpdesk_report(text=text)
     mine = record(text)
     contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
-    answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts))
+    steps = (Retrieval(BEGIN, contexts, BEGIN), ToolCall(BEGIN, {BEGIN: BEGIN}, error=BEGIN), ModelCall(BEGIN))
+    answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts, steps=steps))
     return paged(
         view,
         {view.samples.worst[0].id: replace(mine, answers=(answer,))},

@@ -232,8 +232,12 @@
       leftOver(pair.more, "context"), leftOver(pair.moreBefore, "context of the baseline")];
   }
 
+  // A model's tokens and time differ each time.
+  const doneIn = step => step.startsWith("model ") ? step.split(" → ")[0] : step;
+
   function stepList(steps, others, mark) {
-    const items = steps.map(step => make("li", {}, others && !others.includes(step) ? make(mark, {}, step) : step));
+    const known = (others || steps).map(doneIn);
+    const items = steps.map(step => make("li", {}, known.includes(doneIn(step)) ? step : make(mark, {}, step)));
     return make("ol", { class: "steps" }, ...items);
   }
 
@@ -242,7 +246,7 @@
     const more = leftOver(now.moreSteps, "step");
     if (!steps.length && !before.length) { return []; }
     if (!before.length) { return [heading("Steps"), stepList(steps), more]; }
-    if (steps.join("\n") === before.join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps), more]; }
+    if (steps.map(doneIn).join("\n") === before.map(doneIn).join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps), more]; }
     return [heading("Steps, and those of the baseline"),
       make("div", { class: "beside" }, make("div", {}, stepList(steps, before, "ins"), more), make("div", {}, stepList(before, steps, "del"), leftOver(then.moreSteps, "step")))];
   }
