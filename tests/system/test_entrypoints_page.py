@@ -83,5 +83,5 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     assert (contexts.MAX_CONTEXTS, contexts.MAX_CHARACTERS) == (10_000, 10_000_000)
     assert returns.MAX_ANSWER_CHARACTERS == 1_000_000
     assert http_service.MAX_BODY_BYTES == command_line.MAX_LINE_BYTES == 10_000_000
-    assert (steps.MAX_STEPS, steps.MAX_ARGUMENT_CHARACTERS, steps.MAX_RESULT_CHARACTERS) == (1_000, 100_000, 1_000_000)
+    assert (steps.MAX_STEPS, steps.MAX_INPUT_CHARACTERS, steps.MAX_RESULT_CHARACTERS) == (1_000, 100_000, 1_000_000)
     assert (http_service.MAX_RETRY_AFTER_S, http_service._SHOWN_BODY) == (30.0, 1_000)

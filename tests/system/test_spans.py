@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.stored import AnswerCollector
@@ -18,7 +20,7 @@ from ragstone.golden.sample import Sample
 from ragstone.system.payload import read
 from ragstone.system.response import Context, ModelCall, Retrieval, TokenUsage, ToolCall
 from ragstone.system.worker.fields import Fields
-from ragstone.system.worker.spans import spans_in, step_of_span
+from ragstone.system.worker.spans import spans_in, start_of_span, step_of_span, trace_of
 from tests.system.service import failure
 
 
@@ -166,9 +168,36 @@ def test_attributes_of_any_type_are_read_and_deep_ones_left_out() -> None:
 
 
 def test_a_bad_span_names_its_step() -> None:
-    bad = span({**SEARCH, "input.value": "x" * 10_001}, 1)
+    bad = span({**SEARCH, "input.value": "x" * 100_001}, 1)
     response = read("a", {"answer": "x", "spans": [bad]}, None)
-    assert failure(response).message == "Step 1: more than 10,000 characters in its query."
+    assert failure(response).message == "Step 1: more than 100,000 characters in its query."
+
+
+ODD = st.sampled_from(["9" * 5_000, "0001-01-01", "-1"])
+KEYS = st.sampled_from(["values", "stringValue", "id"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | ODD,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
+    max_leaves=5,
+)
+NAMES = st.sampled_from(
+    (
+        *("openinference.span.kind", "gen_ai.operation.name", "gen_ai.retrieval.documents", "tool.name"),
+        *("llm.model_name", "gen_ai.usage.input_tokens", "retrieval.documents.0.document.content", "tool.parameters"),
+    )
+)
+VALUES = st.dictionaries(st.sampled_from(["intValue", "arrayValue", "kvlistValue", "stringValue"]), JSON) | JSON
+
+
+@given(
+    st.lists(st.fixed_dictionaries({"key": NAMES, "value": VALUES})) | st.dictionaries(NAMES, JSON) | JSON,
+    st.dictionaries(st.sampled_from(["startTimeUnixNano", "end_time", "status", "name", "context", "traceId"]), JSON),
+)
+def test_a_span_of_any_shape_is_read_or_none(attributes: object, fields: dict[str, Any]) -> None:
+    odd = {"spanId": "1", **fields, "attributes": attributes}
+    step_of_span(odd)
+    assert trace_of(odd) == trace_of(odd).lower()
+    assert start_of_span(odd) == start_of_span(odd)  # no NaN
 
 
 # --- beside recorded answers -------------------------------------------------------------------------------------

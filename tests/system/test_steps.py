@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
@@ -189,8 +190,7 @@ def test_a_number_or_a_text_under_the_name_of_steps_is_something_else(value: obj
         ([{"type": "guard"}], "Step 1 is"),
         ([LOOKUP, {"type": "tool"}], "Step 2: "),
         ([{**SEARCH, "contexts": [5]}], "Step 1: Context 1 is 5 (int)"),
-        ([{**SEARCH, "query": "x" * 10_001}], "Step 1: more than 10,000 characters in its query."),
-        ([{**LOOKUP, "name": "x" * 201}], "Step 1: more than 200 characters in its name."),
+        ([{**SEARCH, "query": "x" * 100_001}], "Step 1: more than 100,000 characters in its query."),
         ([{**LOOKUP, "arguments": {"a": "x" * 100_000}}], "Step 1: more than 100,000 characters in its arguments."),
         ([{**LOOKUP, "arguments": {("a", "b"): 1}}], "Step 1: arguments that can't be written as JSON"),
         ([{**LOOKUP, "result": "x" * 1_000_001}], "Step 1: more than 1,000,000 characters in its result."),
@@ -227,6 +227,16 @@ def test_a_million_steps_are_read_no_further_than_the_limit() -> None:
     assert len(made) == 1_001
 
 
+def test_a_list_of_a_million_steps_is_refused_as_steps() -> None:
+    assert refusal([LOOKUP] * 1_000_000) == "More than 1,000 steps were returned for one question."
+
+
+def test_long_names_are_clipped() -> None:
+    (step,) = steps_of([{**SEARCH, "source": "https://index.example/" + "x" * 500}])
+    assert isinstance(step, Retrieval)
+    assert len(step.source or "") == 200
+
+
 def test_a_property_that_raises_is_absent() -> None:
     class Step:
         tool = "lookup"
@@ -259,6 +269,15 @@ def test_steps_come_in_any_pieces_of_a_stream() -> None:
 def test_a_worker_returns_steps(room: Any) -> None:
     room.app(f"def answer(question):\n    return {{'answer': 'x', 'steps': [{SEARCH!r}, {LOOKUP!r}, {MODEL!r}]}}\n")
     (response,) = room.ask("python:app:answer", "q")
+    assert response.steps == READ
+
+
+@pytest.mark.parametrize("words", ["app.py", "app.py {question}"])
+def test_a_command_returns_steps(room: Any, words: str) -> None:
+    reply = json.dumps({"answer": "x", "steps": [SEARCH, LOOKUP, MODEL]})
+    waits = "" if "{" in words else "input(); "
+    room.write("app.py", f"{waits}print({reply!r}, flush=True)\n")
+    (response,) = room.ask(f"command:{sys.executable} {words}", "q")
     assert response.steps == READ
 
 

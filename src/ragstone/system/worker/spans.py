@@ -21,6 +21,7 @@ MAX_SPANS = 100_000
 
 _MAX_ATTRIBUTE_DEPTH = 8
 _MAX_TEXT_DEPTH = 6
+_MAX_DIGITS = 20
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
 _DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans", "resource_spans", "scope_spans")
@@ -55,8 +56,12 @@ def spans_in(value: object) -> list[Any] | None:
     for item in [value] if isinstance(value, Mapping) else value:
         spans.extend(_unpacked(item, len(_OTLP_LISTS)))
         if len(spans) > MAX_SPANS:
-            raise BadReturn(f"More than {MAX_SPANS:,} spans were returned for one question.")
-    return spans if any(map(_is_span, spans)) else None
+            break
+    if not any(map(_is_span, spans)):
+        return None
+    if len(spans) > MAX_SPANS:
+        raise BadReturn(f"More than {MAX_SPANS:,} spans were returned for one question.")
+    return spans
 
 
 def _unpacked(item: object, depth: int) -> Iterator[object]:
@@ -163,9 +168,10 @@ def _attribute_value(value: object, depth: int) -> Any:
         return None
     kind, inner = next(iter(value.items()))
     if kind == "intValue":
-        return int(inner) if str(inner).isdecimal() else None
-    if kind == "arrayValue" and depth:
-        return [_attribute_value(item, depth - 1) for item in get(inner, "values") or ()]
+        return int(str(inner)[:_MAX_DIGITS]) if str(inner).isdecimal() else None
+    if kind == "arrayValue":
+        items = get(inner, "values")
+        return [_attribute_value(item, depth - 1) for item in items] if depth and isinstance(items, list) else None
     if kind == "kvlistValue":
         return _attributes(get(inner, "values"), depth)
     return inner
@@ -212,9 +218,9 @@ def _time_s(value: object) -> float | None:
     if isinstance(value, str) and not value.isdecimal():
         try:
             return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError, OSError):
             return None
-    nanoseconds = number(int(value[:20]) if isinstance(value, str) else value)
+    nanoseconds = number(int(value[:_MAX_DIGITS]) if isinstance(value, str) else value)
     return None if nanoseconds is None else nanoseconds / 1e9
 
 

@@ -17,8 +17,8 @@ from ragstone.system.worker.wording import clean, shown, summary
 
 MAX_STEPS = 1_000
 MAX_NAME_CHARACTERS = 200
-MAX_QUERY_CHARACTERS = 10_000
-MAX_ARGUMENT_CHARACTERS = 100_000
+MAX_INPUT_CHARACTERS = 100_000
+"""Of a query, or of the arguments of a call."""
 MAX_RESULT_CHARACTERS = 1_000_000
 MAX_ARGUMENT_DEPTH = 32
 MAX_ERROR_CHARACTERS = 2_000
@@ -113,15 +113,15 @@ def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
     contexts = read_contexts(first(item, SYSTEM_NAMES["step_contexts"]), fields)
     return {
         "type": "retrieval",
-        "query": _text(first(item, SYSTEM_NAMES["step_query"]), "query", MAX_QUERY_CHARACTERS) or "",
+        "query": _text(first(item, SYSTEM_NAMES["step_query"]), "query", MAX_INPUT_CHARACTERS) or "",
         "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
-        "source": _text(first(item, SYSTEM_NAMES["step_source"]), "source", MAX_NAME_CHARACTERS),
+        "source": _name(first(item, SYSTEM_NAMES["step_source"])),
     }
 
 
 def _tool_call(item: Any, observation: object = None) -> dict[str, Any]:
     call = item if first(item, SYSTEM_NAMES["tool_name"]) is not None else get(item, "function")
-    name = _text(first(call, SYSTEM_NAMES["tool_name"]), "name", MAX_NAME_CHARACTERS)
+    name = _name(first(call, SYSTEM_NAMES["tool_name"]))
     if not name:
         raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
     result = first(item, SYSTEM_NAMES["tool_result"]) if observation is None else observation
@@ -138,7 +138,7 @@ def _model_call(item: object) -> dict[str, Any]:
     latency_s = number(first(item, ("latency_s", "duration_s")))
     return {
         "type": "model",
-        "model": _text(first(item, SYSTEM_NAMES["model_name"]), "model", MAX_NAME_CHARACTERS) or "",
+        "model": _name(first(item, SYSTEM_NAMES["model_name"])) or "",
         "usage": token_usage(first(item, SYSTEM_NAMES["usage"])) or token_usage(item),
         "latency_s": latency_s if latency_s is not None and latency_s >= 0 else None,
     }
@@ -185,6 +185,12 @@ def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
 # --- values of any shape -----------------------------------------------------------------------------------------
 
 
+def _name(value: object) -> str | None:
+    """`value` as text that names something, clipped."""
+    text = _text(value, "name", MAX_INPUT_CHARACTERS)
+    return None if text is None else text[:MAX_NAME_CHARACTERS]
+
+
 def _text(value: object, name: str, limit: int) -> str | None:
     """`value` as text: itself, that of a message, or else its JSON. Raises BadReturn if it is longer than `limit`."""
     if value is None:
@@ -210,7 +216,7 @@ def _arguments(value: object) -> dict[str, Any]:
     value = parsed_json(value)
     if value is None or value == "":
         return {}
-    plain = _plain(value, "arguments", MAX_ARGUMENT_CHARACTERS)
+    plain = _plain(value, "arguments", MAX_INPUT_CHARACTERS)
     return plain if isinstance(plain, dict) else {"input": plain}
 
 
