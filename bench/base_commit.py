@@ -1,6 +1,6 @@
 """A baseline from last night against a base commit that is asked in the same job, when the provider changes in between.
 
-    python bench/base_commit.py              # the tables in bench/README.md
+    python bench/base_commit.py              # the figures in docs/github-action.md and bench/README.md
     python bench/base_commit.py --runs 100   # a quick look
 
 **Verdicts.** Scores are those of `score_families.py`. The base is asked last night and again in the job, the change in

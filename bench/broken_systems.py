@@ -231,7 +231,7 @@ def verdict(bench: Bench, system: System, share: float, n: int, *, first: bool) 
 def found_from(system: System, bench: Bench, n: int, *, first: bool) -> str:
     """The smallest percentage of changed answers from which on the gate finds it; — if not even all of them.
 
-    A first run must fail; one with a baseline must fail or be inconclusive. ``> 29``: it can't change more, and isn't
+    A first run must fail; one with a baseline must fail or be inconclusive. ``>29``: it can't change more, and isn't
     found.
     """
     enough = {Status.FAIL, Status.ERROR} if first else FOUND
@@ -242,7 +242,7 @@ def found_from(system: System, bench: Bench, n: int, *, first: bool) -> str:
         return verdict(bench, system, share, n, first=first).status in enough
 
     at = bisect_left(shares, True, key=is_found)
-    return f"{100 * shares[at]:.0f}" if at < len(shares) else "—" if possible == 1.0 else f"> {100 * possible:.0f}"
+    return f"{100 * shares[at]:.0f}" if at < len(shares) else "—" if possible == 1.0 else f">{100 * possible:.0f}"
 
 
 Cell = tuple[str, str, int, str, bool]
@@ -295,26 +295,29 @@ def _percentage(found: str) -> float:
 
 
 def table(cells: Mapping[Cell, str]) -> Iterator[str]:
-    """Markdown: for each broken system, the percentages of a first run and with a baseline, the worst over the sets."""
+    """Markdown: the percentages of a first run and with a baseline, worst over the sets; equal systems share a row."""
     columns = list(dict.fromkeys((judge, size) for judge, _, size, _, _ in cells))
 
     def row(system: str, shown: Callable[[list[str]], str]) -> str:
-        found = (
-            " · ".join(
-                shown([cells[key] for key in cells if (key[0], *key[2:]) == (*column, system, first)])
-                for first in (True, False)
-            )
-            for column in columns
-        )
-        return " | ".join(found)
+        shares = []
+        for column in columns:
+            runs = []
+            for first in (True, False):
+                runs.append(shown([cells[key] for key in cells if (key[0], *key[2:]) == (*column, system, first)]))
+            shares.append("/".join(runs))
+        return " | ".join(shares)
 
-    yield f"| system | {' | '.join(f'{judge}, {size}' for judge, size in columns)} |"
-    yield f"|---|{'--:|' * len(columns)}"
+    names: dict[str, list[str]] = {}
     for system in (one for one in BROKEN if any(key[3] == one.name for key in cells)):
         note = f" ({system.unknowable[0].lower()}{system.unknowable[1:].rstrip('.')})" if system.unknowable else ""
-        yield f"| {system.name}{note} | {row(system.name, lambda found: max(found, key=_percentage))} |"
+        shares = row(system.name, lambda runs: max(runs, key=_percentage))
+        names.setdefault(shares, []).append(f"{system.name}{note}")
     for system in (one for one in (*HEALTHY, *WORDINGS) if any(key[3] == one.name for key in cells)):
-        yield f"| healthy: {system.name} | {row(system.name, _worst_verdict)} |"
+        names.setdefault(row(system.name, _worst_verdict), []).append(f"healthy: {system.name}")
+    yield f"| system | {' | '.join(f'{judge}, {size}' for judge, size in columns)} |"
+    yield f"|---|{'--:|' * len(columns)}"
+    for shares, alike in names.items():
+        yield f"| {'; '.join(alike)} | {shares} |"
 
 
 def _worst_verdict(found: Sequence[str]) -> str:

@@ -31,5 +31,6 @@ SYSTEMS = (
 @pytest.mark.parametrize("judge", ["offline", "perfect"])
 def test_broken_systems_are_found_and_healthy_ones_pass(judge: str) -> None:
     lines = bench("--judges", judge, "--only", *SYSTEMS)
-    assert sum(line.startswith("| ") for line in lines) > len(SYSTEMS)
+    names = "; ".join(line.split("|")[1] for line in lines if line.startswith("| "))
+    assert names.count(";") >= len(SYSTEMS)
     assert lines[lines.index("Misses:") + 1] == ""
