@@ -361,3 +361,20 @@ def test_results_without_right_answers_are_no_golden_set(tmp_path: Path, row: di
 def test_another_name_of_a_field_is_not_a_misspelt_one(tmp_path: Path) -> None:
     (sample,) = load(tmp_path, {"question": "A?", "relevant_docs": ["d1"]})
     assert sample.relevant_ids == {"d1": 1.0}
+
+
+def test_all_columns_of_tags_add_up(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "query_type": "factual", "difficulty": "hard"})
+    assert golden[0].tags == ("factual", "hard")
+    assert golden.mappings[0].columns["tags"] == "query_type, difficulty"
+
+
+@pytest.mark.parametrize("name", ["expected_id", "relevant_sources", "expected_files", "relevant_doc_files"])
+def test_documents_that_an_answer_needs_are_known_by_many_names(tmp_path: Path, name: str) -> None:
+    golden = load(tmp_path, {"question": "A?", name: ["faq.md"]})
+    assert dict(golden[0].relevant_ids) == {"faq.md": 1.0}
+
+
+def test_a_question_that_should_be_refused_is_unanswerable(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "expected_refusal": True}, {"question": "B?", "expected_refusal": False})
+    assert [sample.answerable for sample in golden] == [False, True]

@@ -153,6 +153,7 @@ def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
         ([{"番号": "A1", "質問": "保証期間は何年ですか？", "回答": "購入日から二年間です。"}], ("質問", "回答")),
         ([{"code": "x7", "fact": "The pump has a guarantee."}], ("fact", None)),
         ([{"code": "x7", "city": "Bonn"}], ("NAME OF THE COLUMN", None)),
+        ([{"code": "x7", "answer_preview": "It lasts.", "top_source": "a b.md"}], ("NAME OF THE COLUMN", None)),
     ],
 )
 def test_an_unknown_file_is_refused_with_the_columns_that_it_has(

@@ -293,6 +293,8 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
     fields = dict(plan.fields)
     inverse = fields.pop("unanswerable", None)
     columns = {name: shown(paths[0]) for name, paths in fields.items()}
+    if "tags" in fields:
+        columns["tags"] = ", ".join(map(shown, fields["tags"]))
     notes = [*table.notes, *plan.notes]
     if inverse:
         columns["answerable"] = shown(inverse[0])

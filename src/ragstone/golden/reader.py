@@ -67,7 +67,7 @@ class SampleReader:
             reference_contexts=passages,
             relevant_ids=self._read(row, "relevant_ids", cells.grades) or _NO_GRADES,
             answerable=self._answerable(row),
-            tags=self._share(self._read(row, "tags", cells.tags) or ()),
+            tags=self._share(self._tags(row)),
             group=self._share(self._read(row, "group", cells.text)),
             origin=Origin(self.source.name, row.line),
             assertions=self._assertions(row),
@@ -82,6 +82,12 @@ class SampleReader:
             tools=self._read(row, "tools", cells.expected_calls) or (),
             tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
         )
+
+    def _tags(self, row: Row) -> tuple[str, ...]:
+        """The tags of all columns that have some: a kind of question and a difficulty are both tags."""
+        paths = self.plan.fields.get("tags", ())
+        tags = [tag for path in paths for tag in self._convert(row, path, "tags", cells.tags) or ()]
+        return tuple(dict.fromkeys(tags))
 
     def _review(self, row: Row) -> Review | None:
         status = self._read(row, "status", cells.status)

@@ -14,6 +14,36 @@ _FIELD_OF = {
     name: field for field, aliases in FIELDS.items() for name in (*reversed(aliases.weak), *reversed(aliases.strong))
 }
 
+_NO_QUESTION = frozenset(
+    [
+        "answer",
+        "response",
+        "output",
+        "result",
+        "reply",
+        "prediction",
+        "source",
+        "context",
+        "passage",
+        "document",
+        "reference",
+        "evidence",
+        "expected",
+        "reason",
+        "reasoning",
+        "explanation",
+        "error",
+        "status",
+        "verdict",
+    ]
+)
+"""Words in the names of columns that hold no question."""
+
+_NO_REFERENCE = frozenset(
+    ["source", "context", "passage", "document", "file", "path", "url", "error", "status", "verdict", "preview"]
+)
+"""Words in the names of columns that hold no right answer."""
+
 
 def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
     """The lines to write, with the columns that their names, or else their texts, show to be question and reference.
@@ -26,14 +56,19 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
             texts.setdefault(column, []).append(text)
     named = {_FIELD_OF.get(normal(column.rpartition(".")[2])): column for column in reversed(texts)}
     unnamed = [column for column in texts if normal(column.rpartition(".")[2]) not in _FIELD_OF]
-    asking = [column for column in unnamed if _asks(texts[column])]
     sentences = [column for column in unnamed if _mean_words(texts[column]) >= 2]
-    question = named.get("question") or next(iter([*asking, *sentences]), "")
-    answers = [column for column in sentences if column != question]
+    asking = [column for column in unnamed if _asks(texts[column])]
+    questions = [column for column in (*asking, *sentences) if _words_of(column).isdisjoint(_NO_QUESTION)]
+    question = named.get("question") or next(iter(questions), "")
+    answers = [column for column in sentences if column != question and _words_of(column).isdisjoint(_NO_REFERENCE)]
     reference = named.get("reference") or max(answers, key=lambda column: _mean_words(texts[column]), default="")
     inside = f"{prefix}." if prefix else ""
     block = f'[golden.columns]\n  question = "{inside + question if question else "NAME OF THE COLUMN"}"'
     return f'{block}\n  reference = "{inside}{reference}"' if reference else block
+
+
+def _words_of(column: str) -> set[str]:
+    return set(normal(column.rpartition(".")[2]).split("_"))
 
 
 def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str, str]]:
