@@ -12,7 +12,7 @@ from ragstone.judge.judgements import Judgements
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.tool_calls import tool_mistakes
-from ragstone.system.response import Context, ModelCall, Response, Step, ToolCall
+from ragstone.system.response import Context, ModelCall, Response, Retrieval, Step, ToolCall
 
 
 def sample(*tools: ExpectedCall, in_order: bool = False) -> Sample:
@@ -80,6 +80,13 @@ def test_the_note_is_the_share_of_expected_tools_that_are_called() -> None:
     # DeepEval's example: WebSearch and ToolQuery are called where WebSearch is expected, tool correctness 1 of 1.
     found = score("tool_selection", sample(expected("WebSearch")), calls("WebSearch", "ToolQuery"))
     assert found == Scored(2 / 3, note="1 of 1 expected called, 1 unexpected")
+
+
+def test_a_retrieval_is_a_call_of_its_source_where_that_is_expected() -> None:
+    search = Retrieval("kettle", source="search")
+    assert value("tool_selection", sample(expected("search", query="kettle")), response(search)) == 1.0
+    assert value("tool_arguments", sample(expected("search", query="kettle")), response(search)) == 1.0
+    assert value("tool_selection", sample(A), response(search, ToolCall("a"))) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -171,6 +178,7 @@ def test_calls_in_another_order_are_neither_missing_nor_unexpected() -> None:
 def test_what_a_hostile_record_has_ends_in_a_score() -> None:
     golden = sample(ExpectedCall((), {"id": 7}, tolerance=float("nan")))
     assert value("tool_arguments", golden, calls("a")) == 0.0
+    assert value("tool_selection", sample(*[A] * 5_000), calls(*"a" * 200)) <= 1.0
 
 
 def test_errors_are_the_share_of_calls_that_failed() -> None:

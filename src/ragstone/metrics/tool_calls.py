@@ -10,11 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 from ragstone.formatting import clipped
+from ragstone.golden.cells import MAX_CALLS
 from ragstone.golden.sample import ExpectedCall, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import NO_STEPS, Response, ToolCall
+from ragstone.system.response import NO_STEPS, Response, Retrieval, ToolCall
 
 _SHOWN = 60
 NOTHING = "nothing"
@@ -66,7 +67,7 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
     """
     if response.without_steps:
         return ()
-    calls = calls_of(response)
+    calls = calls_of(sample, response)
     pairs = match_calls(sample, calls)
     extra = [call for place, call in enumerate(calls) if sample.tools and place not in pairs.values()]
     mistakes: list[ToolMistake] = []
@@ -92,9 +93,15 @@ def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
     ]
 
 
-def calls_of(response: Response) -> list[ToolCall]:
-    """The tool calls among the steps of an answer, in their order."""
-    return [step for step in response.steps if isinstance(step, ToolCall)]
+def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
+    """The tool calls of an answer, in their order; a retrieval is one if `sample` expects a call of its source."""
+    calls = []
+    for step in response.steps:
+        if isinstance(step, ToolCall):
+            calls.append(step)
+        elif isinstance(step, Retrieval) and any(step.source in expected.names for expected in sample.tools):
+            calls.append(ToolCall(step.source or "", {"query": step.query}))
+    return calls
 
 
 def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
@@ -109,7 +116,7 @@ def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
     if sample.tools_in_order:
         return _longest_subsequence(costs, len(calls))
     pairs: dict[int, int] = {}
-    for number in range(len(costs)):
+    for number in range(len(costs[:MAX_CALLS])):
         _augment(number, costs, pairs, set())
     return pairs
 
@@ -221,7 +228,7 @@ class _ToolMetric(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if response.without_steps:
             return NotApplicable(NO_STEPS)
-        calls = calls_of(response)
+        calls = calls_of(sample, response)
         return self._rate(sample, calls, match_calls(sample, calls))
 
     def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
@@ -288,7 +295,7 @@ class ToolErrors(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        calls = calls_of(response)
+        calls = calls_of(sample, response)
         if not calls:
             return NotApplicable(NO_STEPS if response.without_steps else "the answer has no tool call")
         errors = _errors(calls)
