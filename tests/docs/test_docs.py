@@ -159,6 +159,11 @@ def test_a_json_block_is_json_and_golden_samples_load(block: Block, tmp_path: Pa
         golden = load_golden_set("golden.jsonl", root=tmp_path)
         assert len(golden) == len(values)
         assert golden.mappings[0].ignored == ()
+    if all(isinstance(value, dict) and {"id", "history", "turns"} & set(value) == {"id", "turns"} for value in values):
+        (tmp_path / "golden.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+        golden = load_golden_set("golden.jsonl", root=tmp_path)
+        assert len(golden) == sum(len(value["turns"]) for value in values)
+        assert golden.mappings[0].ignored == ()
 
 
 def test_yaml_blocks_are_yaml() -> None:
