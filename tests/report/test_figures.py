@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 
@@ -66,3 +67,11 @@ def test_the_reason_of_a_failure_names_the_threshold_as_it_was_written() -> None
     said = " ".join(check.reason for check in verdict.checks)
     assert "below the floor of 0.999" in said
     assert "a drop of 0.005 is allowed" in said
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_score_below_its_floor_is_not_rounded_onto_it(form: Literal["text", "md"]) -> None:
+    verdict = ragstone.compare(scores(0.848), policy={"metrics": {"faithfulness": {"min": 0.85}}})
+    text = verdict.report(form)
+    assert "0.848" in text.splitlines()[0] + text.splitlines()[1]
+    assert not re.search(r"Faithfulness\W+0\.85 ", text)

@@ -214,7 +214,7 @@ def _sentence(check: Check) -> str:
     on = f"on {counted(check.n, 'question')}"
     if check.kind in LEVELS:
         side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
-        return f"{name} is {score(check.estimate)} {on}, {side} of {bound(check.threshold)}."
+        return f"{name} is {figure(check.estimate, check.threshold)} {on}, {side} of {bound(check.threshold)}."
     if check.kind not in CHANGES or check.baseline is None or check.current is None:
         return _capital(check.reason)
     moved = "fell" if check.kind is CheckKind.DROP else "rose"

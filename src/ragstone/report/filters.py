@@ -139,9 +139,11 @@ def thresholds(row: MetricPart) -> list[str]:
 
 def before_now(row: MetricPart) -> str:
     """``0.89 → 0.80`` on the samples that both runs have, or the score alone."""
+    number = row.score if row.current is None or row.baseline is None else row.current
+    shown = score(number, _digits(row.limit(LEVELS), number, None, lower_is_better=row.lower_is_better))
     if row.current is None or row.baseline is None:
-        return score(row.score)
-    return f"{score(row.baseline)} → {score(row.current)}"
+        return shown
+    return f"{score(row.baseline)} → {shown}"
 
 
 def moved(part: ChangePart) -> str:
