@@ -19,7 +19,16 @@ from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind, TokenUsage
+from ragstone.system.response import (
+    Context,
+    ModelCall,
+    Response,
+    Retrieval,
+    SystemFailure,
+    SystemFailureKind,
+    TokenUsage,
+    ToolCall,
+)
 from tests.evaluation.builders import finished_run, judgement, manifest, one_answer, record, samples, unfinished_run
 
 GOLDEN = samples(4)
@@ -47,6 +56,12 @@ def test_every_state_of_a_record_survives_the_file() -> None:
             None,
             TokenUsage(3, 4),
             SystemFailure(SystemFailureKind.TIMEOUT, "60 s", "trace"),
+            steps=(
+                Retrieval("q", (Context("c", "id", 0.1),), "docs"),
+                ToolCall("t", {"n": 10**30, "nested": {"a": [1.5, None, True]}}, "r", "e"),
+                ModelCall("m", TokenUsage(3, 4), 1.5),
+                *(Retrieval(""), ToolCall("t"), ModelCall("")),
+            ),
         ),
         (Judgements(JudgementFailure("refused"), reverse_questions=ReverseQuestions(("q",), (0.5,))), judgement()),
         {"a": Scored(1.0, "note"), "b": NotApplicable("n"), "c": Failed("judge", "f")},

@@ -132,19 +132,11 @@ def is_pair(value: object) -> bool:
 
 
 def _graph_state(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer in the state of a graph with `messages`: the last, and what tools returned since the question."""
+    """The answer in the state of a graph with `messages`: the last, and what was done since the question."""
     messages = value.get("messages")
     if not isinstance(messages, list) or not messages:
         return None
-    contexts: list[Any] = []
-    for message in messages:
-        kind = get(message, "type") or get(message, "role")
-        if kind in ("human", "user"):
-            contexts = []
-        elif kind == "tool":
-            artifact = get(message, "artifact") or [message]
-            contexts.extend(artifact if isinstance(artifact, (list, tuple)) else [artifact])
-    return {"contexts": contexts, "steps": message_steps(messages) or None, **value, "answer": messages[-1]}
+    return {"contexts": [], "steps": message_steps(messages), **value, "answer": messages[-1]}
 
 
 def _pipeline_result(value: Mapping[str, Any]) -> dict[str, Any] | None:
