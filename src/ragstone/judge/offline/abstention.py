@@ -9,48 +9,38 @@ from functools import cache, lru_cache
 
 from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.phrases import NEVER, compiled, contains_any, either
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
 _ENDS = re.compile(r"[.!?\n。！？]+")
-_NEVER = "(?!)"
 _AROUND = " ,;()"
 _OPENING_MARKS = " \"'([*"
-_ODD_CASE = re.compile("[\u0131\u017f\u0307]")
-"""Letters that patterns match without regard to case, though they are different in lower case: ı, ſ, and i̇ from İ."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cues:
-    """`opening` is a refusal at the beginning of a text; a text with `refusal` anywhere has one of `words`, if any.
+    """Patterns. `opening` is a refusal at the beginning of a text; a text with `refusal` anywhere has one of `words`.
 
     `join` stands between two clauses, `front` is a clause before the one that it belongs to, and `hedge` a refusal that
     takes the certainty from what follows: "I'm not sure, but".
     """
 
-    opening: re.Pattern[str]
-    refusal: re.Pattern[str]
+    opening: str
+    refusal: str
     words: tuple[str, ...]
-    filler: re.Pattern[str]
-    turn: re.Pattern[str]
-    join: re.Pattern[str]
-    front: re.Pattern[str]
-    hedge: re.Pattern[str]
+    filler: str
+    turn: str
+    join: str
+    front: str
+    hedge: str
 
     def refuse(self, text: str) -> bool:
         """Whether a refusal is in `text`. The search is slow, so it is made only where it may find one."""
         text = text.lstrip(_OPENING_MARKS)
-        return self.opening.match(text) is not None or (
-            self._may_refuse(text) and self.refusal.search(text) is not None
-        )
-
-    def _may_refuse(self, text: str) -> bool:
-        lowered = text.lower()
-        return (
-            not self.words
-            or any(word in lowered for word in self.words)
-            or (not lowered.isascii() and _ODD_CASE.search(lowered) is not None)
-        )
+        if compiled(self.opening).match(text):
+            return True
+        return contains_any(text.lower(), self.words) and compiled(self.refusal).search(text) is not None
 
 
 @cache
@@ -59,19 +49,16 @@ def _cues(code: str) -> _Cues | None:
     if lists is None:
         return None
 
-    def any_of(patterns: Sequence[str]) -> re.Pattern[str]:
-        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
     refusals = lists["refusals"]
     return _Cues(
-        opening=any_of([pattern for pattern in refusals if pattern.startswith("^")] or [_NEVER]),
-        refusal=any_of([pattern for pattern in refusals if not pattern.startswith("^")]),
-        words=tuple(filter(None, lists.get("refusal_words", "").split("|"))),
-        filler=any_of(lists["fillers"]),
-        turn=any_of([lists["turns"]]),
-        join=any_of([lists["joins"]]),
-        front=any_of([lists.get("fronts", _NEVER)]),
-        hedge=any_of([lists.get("hedges", _NEVER)]),
+        opening=either([pattern for pattern in refusals if pattern.startswith("^")]),
+        refusal=either([pattern for pattern in refusals if not pattern.startswith("^")]),
+        words=tuple(lists.get("refusal_words", "").split("|")),
+        filler=either(lists["fillers"]),
+        turn=lists["turns"],
+        join=lists["joins"],
+        front=lists.get("fronts", NEVER),
+        hedge=lists.get("hedges", NEVER),
     )
 
 
@@ -82,16 +69,16 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
     without a cue, is a claim when it has content words of its own.
     """
     all_cues = _known(language.code)
-    refused = False
+    if not any(refuses(sentence.text, language.code) for sentence in sentences):
+        return False
     for sentence in sentences:
         text = sentence.text[:_LOOK_AT]
         if _refusal(text, language.code):
-            refused = True
             if _claims_after(text, language):
                 return False
-        elif len(sentence.keys) >= _CLAIM_KEYS and not any(cues.filler.search(text) for cues in all_cues):
+        elif len(sentence.keys) >= _CLAIM_KEYS and not any(compiled(cues.filler).search(text) for cues in all_cues):
             return False
-    return refused
+    return True
 
 
 def may_abstain(text: str) -> bool:
@@ -107,7 +94,8 @@ def refuses(sentence: str, code: str) -> bool:
 
 def hedged(sentence: str, language: Language) -> bool:
     """Whether a sentence that refuses is a claim nevertheless: "I don't know, but it takes an hour."."""
-    return any(cues.hedge.match(sentence) for cues in _known(language.code)) and _claims_after(sentence, language)
+    hedges = [compiled(cues.hedge) for cues in _known(language.code)]
+    return any(hedge.match(sentence) for hedge in hedges) and _claims_after(sentence, language)
 
 
 def _claims_after(sentence: str, language: Language) -> bool:
@@ -115,7 +103,7 @@ def _claims_after(sentence: str, language: Language) -> bool:
     return any(
         not any(cues.refuse(clause) for cues in all_cues) and _claims(clause, all_cues, language)
         for cues in all_cues
-        for clause in cues.turn.split(sentence[:_LOOK_AT])[1:]
+        for clause in compiled(cues.turn).split(sentence[:_LOOK_AT])[1:]
     )
 
 
@@ -130,21 +118,21 @@ def parted(sentence: str, language: Language) -> list[str]:
         return [sentence]
     all_cues = _known(code)
     for cues in all_cues:
-        front = cues.front.match(text)
+        front = compiled(cues.front).match(text)
         clauses = [front[1]] if front else []
-        clauses += [part.strip(_AROUND) for part in cues.join.split(text[front.end() :] if front else text)]
+        clauses += [part.strip(_AROUND) for part in compiled(cues.join).split(text[front.end() :] if front else text)]
         refusing = [_refusal(clause, code) for clause in clauses]
         claiming = [
             not no and _claims(clause, all_cues, language) for no, clause in zip(refusing, clauses, strict=True)
         ]
-        if any(refusing) and any(claiming) and not (refusing[0] and cues.hedge.match(clauses[0])):
+        if any(refusing) and any(claiming) and not (refusing[0] and compiled(cues.hedge).match(clauses[0])):
             claims = [clause for clause, claimed in zip(clauses, claiming, strict=True) if claimed]
             return [*claims, "; ".join(clause for clause in clauses if clause and clause not in claims)]
     return [sentence]
 
 
 def _claims(clause: str, all_cues: Sequence[_Cues], language: Language) -> bool:
-    if any(cues.filler.search(clause) for cues in all_cues):
+    if any(compiled(cues.filler).search(clause) for cues in all_cues):
         return False
     return len(Sentence(clause, language).keys) >= _CLAIM_KEYS
 

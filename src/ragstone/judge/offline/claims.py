@@ -5,12 +5,10 @@ to ask elsewhere, and remarks on the contexts. The patterns of each language, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterator
 
 from ragstone.judge.offline.abstention import refuses
-from ragstone.judge.offline.lexicon import load_data
+from ragstone.judge.offline.phrases import SHARED, anywhere, full_match, matches
 
 _LONGEST_ASIDE = 240
 """A longer sentence is no greeting, so patterns are not applied to more than this."""
@@ -19,13 +17,11 @@ _LONGEST_SILENCE = 400
 _LOOK_AT = 200
 _OPENING_MARKS = "¡¿\"'(*- "
 _MAX_TAKEN_OFF = 6
-_NAME = re.compile(r"\{([a-z]\w*)\}")
 _BRACKETS = re.compile(r"(`[^`]+`)|\s*[(\[【]([^()\[\]【】]{1,160})[)\]】]")
 _NUMBERED = re.compile(r"\d|\b[A-F]\b")
 _LABEL = re.compile(r"[^:：.!?]{1,60}[:：]\s*")
 _STOPS = frozenset(".!?")
 _BREAK = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z])")
-_ALL = "shared"
 _THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad", "reflection")
 _WRAPPERS = ("final_answer", "answer", "response", "output", "result")
 _NOTE_MARK = re.compile(
@@ -43,7 +39,7 @@ def claim(sentence: str, code: str) -> str:
     "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
     """
     found = whole = _without_closing(without_citations(sentence).strip(), code)
-    if silence := _pattern("silences", code).fullmatch(found) if len(found) <= _LONGEST_SILENCE else None:
+    if silence := full_match("silences", code, found) if len(found) <= _LONGEST_SILENCE else None:
         found = found if refuses(found, code) else next(filter(None, silence.groups()))
     for _ in range(_MAX_TAKEN_OFF):
         if is_aside(found, code):
@@ -52,10 +48,10 @@ def claim(sentence: str, code: str) -> str:
         if rest == found:
             break
         found = rest
-    end = _pattern("ends", code).search(found, max(0, len(found) - _LOOK_AT))
+    end = anywhere("ends", code, found).search(found, max(0, len(found) - _LOOK_AT))
     bare = found[: end.start()] + found[end.end() :] if end else found
     if _NUMBERED.search(bare):
-        bare = _pattern("mentions", code).sub("", bare)
+        bare = anywhere("mentions", code, bare).sub("", bare)
     return bare[:1].upper() + bare[1:] if found != whole else bare
 
 
@@ -88,12 +84,12 @@ def is_aside(sentence: str, code: str) -> bool:
     """Whether `sentence` as a whole claims nothing: a greeting, an offer, an announcement, a remark on the contexts."""
     if len(sentence) > _LONGEST_ASIDE:
         return False
-    return _pattern("asides", code).match(sentence.lstrip(_OPENING_MARKS)) is not None
+    return next(matches("asides", code, sentence.lstrip(_OPENING_MARKS)), None) is not None
 
 
 def lists_sources(text: str) -> bool:
     """Whether `text` is the heading of a list of sources, in any language."""
-    return len(text) < _LOOK_AT and _pattern("source_lists", _ALL).fullmatch(text.strip()) is not None
+    return len(text) < _LOOK_AT and full_match("source_lists", SHARED, text.strip()) is not None
 
 
 def without_citations(text: str) -> str:
@@ -103,9 +99,9 @@ def without_citations(text: str) -> str:
         inner = (bracket[2] or "").strip()
         if not inner:
             return bracket[0]
-        if _pattern("citations", _ALL).fullmatch(inner):
+        if full_match("citations", SHARED, inner):
             return ""
-        is_id = "[" in bracket[0] and _pattern("ids", _ALL).fullmatch(inner)
+        is_id = "[" in bracket[0] and full_match("ids", SHARED, inner)
         return "" if is_id else bracket[0]
 
     return _BRACKETS.sub(without_citation, text)
@@ -117,7 +113,7 @@ def _without_opening(sentence: str, code: str) -> str:
     label = _LABEL.match(head)
     for start in (0, label.end()) if label else (0,):
         for kind in ("openers", "introductions", "subjects", "hedges"):
-            found = _pattern(kind, code).match(head, start)
+            found = next(matches(kind, code, head, start), None)
             if found and found.end() > start:
                 return sentence[skipped + found.end() :].lstrip()
     return sentence
@@ -132,28 +128,3 @@ def _without_closing(sentence: str, code: str) -> str:
             break
         sentence = sentence[: found.start()].rstrip()
     return sentence
-
-
-@cache
-def _pattern(kind: str, code: str) -> re.Pattern[str]:
-    """The patterns of a language, of English, since assistants use English phrases in all languages, and of all."""
-    data = _data()
-    found = [
-        _filled(pattern, data[_ALL]["words"] | data[name]["words"])
-        for name in ((_ALL,) if code == _ALL else dict.fromkeys((code, "en")))
-        if name in data
-        for source in dict.fromkeys((name, _ALL))
-        for pattern in data[source].get(kind, ())
-    ]
-    return re.compile("|".join(f"(?:{one})" for one in dict.fromkeys(found)) or "(?!)", re.IGNORECASE)
-
-
-@cache
-def _data() -> Mapping[str, Any]:
-    return load_data("asides.json")
-
-
-def _filled(pattern: str, words: Mapping[str, str]) -> str:
-    while (found := _NAME.sub(lambda name: words[name[1]], pattern)) != pattern:
-        pattern = found
-    return pattern

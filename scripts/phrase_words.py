@@ -1,0 +1,158 @@
+"""Write what every match of a pattern in asides.json contains: `src/ragstone/judge/offline/phrase_words.json`.
+
+By language and kind, two strings for each pattern: with what a match begins, and words of which it contains one, both
+separated by "|", and empty if that can be anything. The judge compiles a pattern at the first text that has them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+from ragstone.judge.offline.lexicon import load_data
+from ragstone.judge.offline.phrases import SHARED, filled_patterns
+
+FILE = Path(__file__).parents[1] / "src" / "ragstone" / "judge" / "offline" / "phrase_words.json"
+ALONE = ("citations", "ids", "source_lists")
+"""Kinds that are the same in all languages."""
+
+MAX_WORDS = 40
+MAX_LENGTH = 12
+"""Longer words are cut: so many characters are rare enough."""
+
+MAX_BEGINNING = 4
+MAX_BEGINNINGS = 100
+
+Words = frozenset[str]
+EMPTY: Words = frozenset({""})
+ZERO_WIDTH = (ops.AT, ops.ASSERT, ops.ASSERT_NOT)
+REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
+
+
+def needed_words(pattern: str) -> list[str]:
+    """Words in lower case of which every match of `pattern` contains one; [""] if no such words were recognised."""
+    texts, words = _of_sequence(parser.parse(pattern, re.IGNORECASE))
+    best = _rarer(texts, words) or EMPTY
+    cut = sorted({word[:MAX_LENGTH] for word in best}, key=lambda word: (len(word), word))
+    return [word for position, word in enumerate(cut) if not any(shorter in word for shorter in cut[:position])]
+
+
+def _of_sequence(sequence: Iterable[tuple[Any, Any]]) -> tuple[Words | None, Words | None]:
+    """All texts that a sequence matches, or None if they are too many; and the rarest words that it contains."""
+    run = EMPTY
+    is_whole = True
+    best: Words | None = None
+    for op, argument in sequence:
+        texts, words = _of_item(op, argument)
+        best = _rarer(best, words)
+        if texts is not None and len(run) * len(texts) <= MAX_WORDS:
+            run = frozenset(before + after for before in run for after in texts)
+        else:
+            is_whole = False
+            best = _rarer(best, run)
+            run = texts or EMPTY
+    return (run if is_whole else None), _rarer(best, run)
+
+
+def _of_item(op: Any, argument: Any) -> tuple[Words | None, Words | None]:
+    """As `_of_sequence`, of one item of it."""
+    if op is ops.LITERAL:
+        return frozenset({chr(argument).lower()}), None
+    if op is ops.SUBPATTERN:
+        return _of_sequence(argument[3])
+    if op is ops.BRANCH:
+        return _of_branches(argument[1])
+    if op is ops.ASSERT:
+        texts, words = _of_sequence(argument[1])
+        return EMPTY, _rarer(texts, words)
+    if op in ZERO_WIDTH:
+        return EMPTY, None
+    if op is ops.IN and all(kind is ops.LITERAL for kind, _ in argument):
+        return frozenset(chr(letter).lower() for _, letter in argument), None
+    if op in REPEATS:
+        least, most, repeated = argument
+        texts, words = _of_sequence(repeated)
+        if most == 1 and texts is not None:
+            return (texts if least else texts | EMPTY), None
+        return None, (_rarer(texts, words) if least else None)
+    return None, None
+
+
+def _of_branches(branches: Sequence[Any]) -> tuple[Words | None, Words | None]:
+    all_texts: Words | None = frozenset()
+    all_words: Words | None = frozenset()
+    for branch in branches:
+        texts, words = _of_sequence(branch)
+        best = _rarer(texts, words)
+        all_texts = None if all_texts is None or texts is None else all_texts | texts
+        all_words = None if all_words is None or best is None else all_words | best
+    return all_texts, all_words
+
+
+def _rarer(first: Words | None, second: Words | None) -> Words | None:
+    """Which of two sets of words fewer texts will contain; None has no words, as has a set with ""."""
+    candidates = [words for words in (first, second) if words and "" not in words]
+    return min(candidates, key=_commonness, default=None)
+
+
+def _commonness(words: Words) -> float:
+    """Lower for words that are longer, or of letters that few texts have."""
+    return float(sum(8.0 ** -min(len(word.encode()), MAX_LENGTH) for word in words))
+
+
+def beginnings(pattern: str) -> list[str]:
+    """Texts in lower case with one of which every match of `pattern` begins; [""] if no such texts were recognised."""
+    texts = _beginnings(list(parser.parse(pattern, re.IGNORECASE)))
+    length = MAX_BEGINNING
+    while length > 1 and len({text[:length] for text in texts}) > MAX_BEGINNINGS:
+        length -= 1
+    return sorted({text[:length] for text in texts}) if "" not in texts else [""]
+
+
+def _beginnings(items: Sequence[tuple[Any, Any]]) -> Words:
+    """The first characters of each match of `items`; "" if they can be any."""
+    if not items:
+        return EMPTY
+    op, argument = items[0]
+    texts, _ = _of_item(op, argument)
+    if texts is not None and min(map(len, texts)) >= MAX_BEGINNING:
+        return texts
+    if texts is not None:
+        continued = _beginnings(items[1:])
+        return frozenset((before + after)[:MAX_BEGINNING] for before in texts for after in continued)
+    if op is ops.SUBPATTERN:
+        return _beginnings(list(argument[3]))
+    if op is ops.BRANCH:
+        return frozenset().union(*(_beginnings(list(branch)) for branch in argument[1]))
+    if op in REPEATS:
+        repeated = _beginnings(list(argument[2]))
+        return repeated if argument[0] else repeated | _beginnings(items[1:])
+    return EMPTY
+
+
+def text() -> str:
+    """The file, a pattern per line."""
+    lines = []
+    asides = load_data("asides.json")
+    for name in asides:
+        kinds = ALONE if name == SHARED else sorted(asides["en"].keys() - {"words"})
+        by_kind = [f"{json.dumps(kind)}: {_needs_of_kind(kind, name)}" for kind in kinds]
+        lines.append(f"{json.dumps(name)}: {{\n" + ",\n".join(by_kind) + "\n}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _needs_of_kind(kind: str, name: str) -> str:
+    lines = []
+    for pattern in filled_patterns(kind, name):
+        needs = ["|".join(beginnings(pattern)), "|".join(needed_words(pattern))]
+        lines.append(json.dumps(needs, ensure_ascii=False))
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
