@@ -163,12 +163,14 @@ def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
 def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | None, int | None]:
     """The number of changed and of untracked files, without caches and what Ragstone itself reads and writes."""
     top = _top(settings, environ)
+    if top is None:
+        return None, None
     values = [_value(settings, key) for key in _OWN_OUTPUT]
     own = [os.path.realpath(settings.path(str(value))) for value in values if value is not None]
-    excluded = [f":(exclude){path}" for path in own if top is not None and not _is_outside(Path(path), top)]
+    excluded = [f":(exclude){path}" for path in own if not _is_outside(Path(path), top)]
     caches = ":(top,exclude,glob)**/__pycache__/**"
     status = _git(settings.root, environ, "status", "--porcelain", "--", ":/", caches, *excluded)
-    hidden = None if top is None else _hidden_changes(top, environ)
+    hidden = _hidden_changes(top, environ)
     if status is None or hidden is None:
         return None, None
     untracked = sum(line.startswith("??") for line in status.splitlines())

@@ -38,6 +38,7 @@ _PRIOR_QUESTIONS = 2.0
 _STEPS = 40
 _MAX_LEARNT_FROM = 2000
 """How common the distributions are is learnt from so many questions at most, evenly spread."""
+_STEPS_BETWEEN_CUTS = 16
 _SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
 
@@ -164,17 +165,31 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
     a, b, x = np.broadcast_arrays(a, b, x)
     swap = x > a / (a + b)
     a, b, x = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1.0 - x, x)
-    term = np.ones(x.shape)
-    total = term.copy()
-    step = 0
-    while np.any(term > 1e-16 * total):
-        term = term * x * (a + b + step) / (a + 1.0 + step)
-        total += term
-        step += 1
+    total = _beta_series((a + b).ravel(), (a + 1.0).ravel(), x.ravel()).reshape(x.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_factor = log_scale + a * np.log(x) + b * np.log1p(-x) - np.log(a)
     below = np.where(x <= 0.0, 0.0, np.exp(log_factor) * total)
     return np.asarray(np.where(swap, 1.0 - below, below))
+
+
+def _beta_series(above: Floats, below: Floats, x: Floats) -> Floats:
+    """The sum over n of x^n · above · (above + 1) … / (below · (below + 1) …), n factors each."""
+    sums = np.ones(x.shape)
+    growing = np.arange(len(x))
+    term = sums.copy()
+    total = sums.copy()
+    step = 0
+    while np.any(term > 1e-16 * total):
+        term = term * x * (above + step) / (below + step)
+        total += term
+        step += 1
+        if step % _STEPS_BETWEEN_CUTS == 0:
+            sums[growing] = total
+            grows = term > 1e-17 * total
+            growing, term, total = growing[grows], term[grows], total[grows]
+            above, below, x = above[grows], below[grows], x[grows]
+    sums[growing] = total
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
