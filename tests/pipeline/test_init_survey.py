@@ -107,6 +107,11 @@ def test_a_module_is_named_as_it_can_be_imported(
     assert (proposal.entrypoint, proposal.settings) == (f"python:{named}", settings)
 
 
+def test_a_module_that_is_the_folder_itself_has_no_name(tmp_path: Path) -> None:
+    assert entrypoint(tmp_path, {"__init__.py": ANSWER}) is None
+    assert entrypoint(tmp_path, {"rag.py": ANSWER}) == "python:rag:answer"
+
+
 def test_a_function_comes_before_an_object_a_class_and_a_service(tmp_path: Path) -> None:
     source = "class Store:\n    def query(self, text): ...\n"
     assert entrypoint(tmp_path, {"store.py": source, "main.py": ROUTES}) == "python:store:Store.query"

@@ -73,7 +73,7 @@ def source_proposals(module: Module, neighbours: set[str]) -> Iterator[Proposal]
     named, settings = ".".join(parts), {}
     if (len(parts) > 1 and imports & neighbours) or not all(map(str.isidentifier, parts)):
         named = str(module.path)
-    elif parts[0] == "src" and len(parts) > 1 and "src" not in imports:
+    elif parts[:1] == ["src"] and len(parts) > 1 and "src" not in imports:
         named, settings = ".".join(parts[1:]), {"working_directory": "src"}
     for rank, name in _answering_names(module):
         why = f"{name} in {module.path}"

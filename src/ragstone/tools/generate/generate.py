@@ -157,9 +157,9 @@ class _Generation:
 
     async def _draft(self, draft: _Draft) -> None:
         passages = set(draft.passages)
-        asked = [sample.question for other, sample in self._accepted if passages.intersection(other.passages)]
+        existing = [sample.question for other, sample in self._accepted if passages.intersection(other.passages)]
         call = self._call(draft)
-        drafted = await self._drafter.question(draft.kind, draft.texts, asked[-_MAX_EXISTING:], call=call)
+        drafted = await self._drafter.question(draft.kind, draft.texts, existing[-_MAX_EXISTING:], call=call)
         if drafted is None:
             raise Refused("the model finds nothing to ask of this kind")
         check_wording(drafted)
