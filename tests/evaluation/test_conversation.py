@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from ragstone.evaluation import conversation
 from ragstone.evaluation.conversation import ask_conversation, earlier_turn
 from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import ConversationTurn, Message, Sample
@@ -58,10 +59,10 @@ class Recorder:
 
 def asked(system: System, samples: Sequence[Sample], *, keeps_contexts: bool = True) -> dict[str, Response]:
     async def collect() -> dict[str, Response]:
-        conversation = ask_conversation(
+        answers = ask_conversation(
             system, samples, lambda session, sample: session.ask(sample), keeps_contexts=keeps_contexts
         )
-        return {sample.id: response async for sample, response in conversation}
+        return {sample.id: response async for sample, response in answers}
 
     return asyncio.run(collect())
 
@@ -115,6 +116,18 @@ def test_contexts_of_earlier_turns_can_be_left_out() -> None:
     response = asked(Recorder(), turns(), keeps_contexts=False)["talk/turn-3"]
     assert response.so_far is not None
     assert response.so_far.contexts == ()
+
+
+def test_of_long_messages_and_contexts_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "MAX_EARLIER_CHARACTERS", 40)
+    so_far = asked(Recorder(), turns())["talk/turn-3"].so_far
+    assert so_far is not None
+    assert [message.text for message in so_far.history] == ["And order 8?", "answer to And order 8?"]
+    assert so_far.contexts == (Context(f"on {QUESTIONS[0]}"), Context(f"on {QUESTIONS[1]}"))
+    monkeypatch.setattr(conversation, "MAX_EARLIER_CHARACTERS", 20)
+    so_far = asked(Recorder(), turns())["talk/turn-3"].so_far
+    assert so_far is not None
+    assert so_far.contexts == (Context(f"on {QUESTIONS[1]}"),)
 
 
 def test_questions_that_stand_alone_are_asked_alone() -> None:

@@ -139,6 +139,17 @@ def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_
     assert texts(now)["history"][1] == ["assistant", "It is red."]
 
 
+def test_a_context_of_an_earlier_turn_is_named_so() -> None:
+    so_far = ConversationSoFar(contexts=(Context("It is red."),))
+    response = Response(SAMPLE.id, "It is red.", (Context("It has a door."),), so_far=so_far)
+    judged = Judgements(
+        statements=StatementList((Statement("s1", "It is red."),), abstains=False),
+        support=SupportTable((Support("s1", Verdict.SUPPORTED, ("c1", "c2")),)),
+    )
+    (pair,) = texts(SampleRecord(SAMPLE, (Answer(response, (judged,)),), {}))["pairs"]
+    assert pair["now"]["statements"][0]["by"] == ["c1", "of an earlier turn"]
+
+
 def test_what_is_cut_is_counted() -> None:
     judged = Judgements(
         statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(STATEMENTS + 7)), abstains=False)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from uuid import uuid4
 
 from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
 from ragstone.system.response import Context, ConversationSoFar, Response, System, session_of
 
 MAX_EARLIER_CONTEXTS = 200
-"""Contexts of earlier turns that an answer is judged with; the newest are kept."""
+"""Contexts of earlier turns that an answer is judged with: the newest."""
 
+MAX_EARLIER_CHARACTERS = 2_000_000
+"""Characters of earlier messages, and of earlier contexts, that are kept with an answer: those of the newest."""
+
+_Text = TypeVar("_Text", Message, Context)
 Ask = Callable[[System, Sample], Awaitable[Response]]
 
 
@@ -60,8 +65,8 @@ class ConversationLog:
 
     def add(self, turn: Sample, response: Response) -> Response:
         """Add what was asked and answered; the response with what was there before it."""
-        contexts = tuple(self.contexts)[-MAX_EARLIER_CONTEXTS:]
-        so_far = ConversationSoFar(turn.history, contexts, tuple(self.failed_turns))
+        contexts = _newest(tuple(self.contexts)[-MAX_EARLIER_CONTEXTS:])
+        so_far = ConversationSoFar(_newest(turn.history), contexts, tuple(self.failed_turns))
         self.messages.append(Message("user", turn.question))
         if response.failure is None:
             self.messages.append(Message("assistant", response.answer))
@@ -86,6 +91,16 @@ async def ask_conversation(
             response = log.add(turn, await ask(session, turn))
             if is_wanted:
                 yield sample, response
+
+
+def _newest(texts: tuple[_Text, ...]) -> tuple[_Text, ...]:
+    """The newest of `texts`, which have at most MAX_EARLIER_CHARACTERS together."""
+    characters = 0
+    for place in reversed(range(len(texts))):
+        characters += len(texts[place].text)
+        if characters > MAX_EARLIER_CHARACTERS:
+            return texts[place + 1 :]
+    return texts
 
 
 def _place(sample: Sample) -> ConversationTurn:

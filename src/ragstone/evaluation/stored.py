@@ -101,7 +101,7 @@ class StoredAnswers:
         Several answers to one golden question become one group, because they are not independent.
         """
         by_id = {sample.id: sample for sample in golden}
-        by_question = {" ".join(sample.question.split()): sample for sample in golden}
+        by_question = {" ".join(sample.question.split()): sample for sample in golden if not sample.history}
         matches: dict[str, Sample] = {}
         for sample_id, sample in self._samples.items():
             match = by_id.get(sample_id) or by_question.get(" ".join(sample.question.split()))

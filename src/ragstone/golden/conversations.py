@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, ROLES, normal
 from ragstone.golden.mtrag import read_mtrag
+from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import Row, SourceFile, TurnPlace, line_of
 from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
 
@@ -52,27 +52,24 @@ class TurnReading:
         shared = {key: value for key, value in row.values.items() if key != "turns"}
         name = _conversation_id(shared)
         label = "the conversation" if name is None else f"conversation {name!r}"
-        self._refuse(row, turns, label, shared)
+        self._refuse(row, shared)
         own_history, messages = self._history(row, shared)
         places = list(range(len(turns)))
         if all(_is_message(turn) for turn in turns):
             earlier, turns, places = _from_messages(turns, self.question)
             messages += earlier
-        if len(turns) > MAX_CONVERSATION_TURNS:
+        if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
-                f"{label} has {len(turns):,} turns; at most {MAX_CONVERSATION_TURNS} are allowed.", row.line
+                f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.", row.line
             )
         for number, (turn, place) in enumerate(zip(turns, places, strict=True), 1):
             line = line_of(row.values["turns"], place) or row.line
             values = self._values(shared, turn, f"turn {number} of {label}", line)
             yield Row(values, line, TurnPlace(label, number, len(turns), own_history, messages))
 
-    def _refuse(self, row: Row, turns: list[Any], label: str, shared: Mapping[str, Any]) -> None:
-        """Raise GoldenSetError for what can't be a conversation."""
-        hint = None
-        if not turns:
-            message = f"{label} has no turns."
-        elif question := self._question_of(shared):
+    def _refuse(self, row: Row, shared: Mapping[str, Any]) -> None:
+        """Raise GoldenSetError for what can't stand beside turns."""
+        if question := self._question_of(shared):
             message = f"a row has either 'turns' or a question, found both: 'turns' and '{question}'."
             hint = "Write the question as a turn, or the turns before it as `history`."
         elif reference := _named(shared, FIELDS["reference"].strong):
@@ -219,10 +216,8 @@ def _conversation(place: TurnPlace, samples: Sequence[Sample]) -> Iterator[Sampl
 
 def _derived_id(place: TurnPlace, samples: Sequence[Sample]) -> str:
     """An id from the content of a conversation: ``c-`` and 12 hex digits."""
-    messages = [[message.role, message.text] for message in place.messages]
-    turns = [[sample.question, sample.reference, sample.reference_contexts] for sample in samples]
-    body = json.dumps([messages, turns], ensure_ascii=False, separators=(",", ":"))
-    return "c-" + hashlib.sha256(body.encode()).hexdigest()[:12]
+    ids = [derived_id(turn.question, turn.reference, turn.reference_contexts, place.messages) for turn in samples]
+    return "c-" + hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
 
 
 def by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:

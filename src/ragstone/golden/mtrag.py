@@ -1,4 +1,4 @@
-"""The conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of a golden set.
+"""Conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of a golden set.
 
 A conversation has `messages` of a speaker; a task is one turn of it, with the messages so far as `input`.
 """
@@ -8,68 +8,62 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_ROLES = {"user": "user", "agent": "assistant"}
+from ragstone.golden.profile import follow
+
+Values = Mapping[str, Any]
 
 
-def read_mtrag(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_mtrag(values: Values) -> Values:
     """The columns of a row of MTRAG in Ragstone's names; `values` itself, if it is none."""
-    if _are_spoken(values.get("messages")):
-        editor = values.get("editor", values.get("author"))
-        turns = [_message(message) | _evidence(message, editor) for message in values["messages"]]
-        return {"id": values.get("id", values.get("conversation_id")), "turns": turns}
-    if _are_spoken(values.get("input")) and _are_spoken(values.get("targets")):
-        *earlier, question = values["input"]
-        return {
-            "id": values.get("task_id"),
-            "group": values.get("conversation_id"),
-            "history": [_message(message) for message in earlier],
-            "question": question["text"],
-            "reference": values["targets"][0]["text"],
-            **_kind(values),
-            **_evidence(values, None),
-        }
-    return values
+    spoken = values.get("messages", values.get("input"))
+    targets: Any = values.get("targets")
+    if not _are_spoken(spoken) or not ("messages" in values or _are_spoken(targets)):
+        return values
+    if "messages" in values:
+        return {"id": values.get("id"), "turns": [_message(message) for message in spoken]}
+    *earlier, question = map(_message, spoken)
+    return {
+        "id": values.get("task_id"),
+        "group": values.get("conversation_id"),
+        "history": earlier,
+        "question": question["content"],
+        "reference": targets[0]["text"],
+        **_labels(values),
+    }
 
 
-def _are_spoken(messages: object) -> bool:
-    if not isinstance(messages, list) or not messages:
-        return False
-    return all(isinstance(message, dict) and message.keys() >= {"speaker", "text"} for message in messages)
+def _are_spoken(messages: Any) -> bool:
+    return isinstance(messages, list) and bool(messages) and all(map(_is_spoken, messages))
 
 
-def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    role = _ROLES.get(message["speaker"], "tool")
-    kind = _kind(message["enrichments"]) if isinstance(message.get("enrichments"), dict) else {}
-    return {"role": role, "content": message["text"], **kind}
+def _is_spoken(message: object) -> bool:
+    return isinstance(message, dict) and {"speaker", "text"} <= message.keys()
 
 
-def _kind(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the annotators say of a question. An underspecified one is to be asked back."""
-    answerability = values.get("Answerability", values.get("answerability"))
-    words = answerability if isinstance(answerability, list) else [answerability]
-    kind: dict[str, Any] = {"tags": values.get("Question Type")}
-    if "UNANSWERABLE" in words:
-        kind["answerable"] = False
-    if "UNDERSPECIFIED" in words:
-        kind["expects"] = "clarification"
-    return kind
+def _message(message: Values) -> dict[str, Any]:
+    role = "user" if message["speaker"] == "user" else "assistant"
+    enrichments = message.get("enrichments")
+    own = enrichments if isinstance(enrichments, dict) else {}
+    return {"role": role, "content": message["text"], **_labels({**message, **own})}
 
 
-def _evidence(values: Mapping[str, Any], editor: object) -> dict[str, Any]:
-    """The passages that the last annotator found relevant, and their ids."""
+def _labels(values: Values) -> dict[str, Any]:
+    """The kind of a question, whether it can be answered, and the passages that were found relevant, with their ids."""
+    answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
-    listed = contexts if isinstance(contexts, list) else []
-    relevant = [context for context in listed if isinstance(context, dict) and _is_relevant(context, editor)]
-    if not relevant:
-        return {}
-    ids = [context["document_id"] for context in relevant if "document_id" in context]
-    return {"reference_contexts": relevant, "relevant_ids": ids}
+    relevant = [context for context in contexts if _is_relevant(context)] if isinstance(contexts, list) else []
+    labels = {
+        "tags": values.get("Question Type"),
+        "unanswerable": "UNANSWERABLE" in answerability,
+        "expects": "clarification" if "UNDERSPECIFIED" in answerability else None,
+        "reference_contexts": relevant,
+        "relevant_ids": [context["document_id"] for context in relevant if "document_id" in context],
+    }
+    return {name: value for name, value in labels.items() if value}
 
 
-def _is_relevant(context: Mapping[str, Any], editor: object) -> bool:
-    feedback = context.get("feedback")
-    verdicts = feedback.get("relevant") if isinstance(feedback, dict) else None
-    if not isinstance(verdicts, dict) or not verdicts:
-        return True
-    verdict = verdicts.get(editor) or next(iter(verdicts.values()))
-    return isinstance(verdict, dict) and verdict.get("value") == "yes"
+def _is_relevant(context: Any) -> bool:
+    """Whether the last annotator, if any, found the passage relevant."""
+    verdicts = follow(context, "feedback.relevant")
+    last = list(verdicts.values())[-1] if isinstance(verdicts, dict) and verdicts else {"value": "yes"}
+    return isinstance(context, dict) and isinstance(last, dict) and last.get("value") == "yes"

@@ -148,12 +148,12 @@ def _answer(answer: Answer, texts: Texts, *, same: bool = False) -> Json:
     if isinstance(statements, StatementList):
         shown |= _filled(
             abstains=statements.abstains,
-            statements=_statements(statements.statements, _supports(answer), texts),
+            statements=_statements(statements.statements, _supports(answer), answer, texts),
             moreStatements=max(0, len(statements.statements) - STATEMENTS),
         )
     if isinstance(use, ContextUse):
         shown |= _filled(
-            wanted=_statements(use.reference_statements, use.attributions, texts),
+            wanted=_statements(use.reference_statements, use.attributions, answer, texts),
             moreWanted=max(0, len(use.reference_statements) - STATEMENTS),
         )
     return shown
@@ -175,7 +175,9 @@ def _useful(answer: Answer) -> Mapping[str, bool]:
     return {}
 
 
-def _statements(statements: Sequence[Statement], supports: Sequence[Support], texts: Texts) -> list[Json]:
+def _statements(
+    statements: Sequence[Statement], supports: Sequence[Support], answer: Answer, texts: Texts
+) -> list[Json]:
     """Each statement with its verdict, the contexts that support and contradict it, and the quote of the judge, or that
     there is none.
     """
@@ -187,13 +189,20 @@ def _statements(statements: Sequence[Statement], supports: Sequence[Support], te
         if support is not None:
             entry |= _filled(
                 verdict=str(support.verdict),
-                by=[texts.short(name, 20) for name in support.supported_by[:CONTEXTS]],
-                against=[texts.short(name, 20) for name in support.contradicted_by[:CONTEXTS]],
+                by=_sources(support.supported_by, answer, texts),
+                against=_sources(support.contradicted_by, answer, texts),
                 quote=texts.short(support.quote or ""),
                 unquoted=support.unquoted,
             )
         shown.append(entry)
     return shown
+
+
+def _sources(names: Sequence[str], answer: Answer, texts: Texts) -> list[str]:
+    """The contexts with these names in judgements. Those of earlier turns come after those of the answer."""
+    earlier = {context_id(rank) for rank in range(len(answer.response.contexts), len(answer.response.evidence))}
+    shown = ["of an earlier turn" if name in earlier else texts.short(name, 20) for name in names[:CONTEXTS]]
+    return list(dict.fromkeys(shown))
 
 
 def _contexts(

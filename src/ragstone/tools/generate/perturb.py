@@ -60,9 +60,10 @@ class Perturbed:
 
 
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
-    """`n` samples, in the order of the golden set; drafts and rows that are perturbed themselves are left out."""
+    """`n` samples, in the order of the golden set, without drafts, turns, and rows that are perturbed themselves."""
     tags = {kind.tag for kind in Perturbation}
-    pool = [sample for sample in golden if not sample.draft and tags.isdisjoint(sample.tags)]
+    alone = [sample for sample in golden if not sample.draft and sample.turn is None]
+    pool = [sample for sample in alone if tags.isdisjoint(sample.tags)]
     places = random.Random(seed).sample(range(len(pool)), min(n, len(pool)))  # noqa: S311 - a sample, not a secret
     return tuple(pool[place] for place in sorted(places))
 
