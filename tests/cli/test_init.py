@@ -139,16 +139,6 @@ def test_gitignore_is_not_made_outside_git_nor_written_through_a_link(tmp_path: 
     assert (tmp_path / "theirs").read_text() == "x\n"
 
 
-@pytest.mark.parametrize("linked", [".github", "golden", "ragstone.toml"])
-def test_nothing_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
-    repo = git_init(tmp_path / "repo")
-    (tmp_path / "outside").mkdir()
-    (repo / linked).symlink_to(tmp_path / "outside" / ("new" if "." in linked[1:] else ""))
-    done = ragstone(["init"], repo, exit_code=2)
-    assert "it is a link, and nothing is written through links" in done.stderr
-    assert list((tmp_path / "outside").iterdir()) == []
-
-
 def test_in_a_subfolder_of_a_repository_the_workflow_goes_to_its_root(tmp_path: Path) -> None:
     repo = git_init(tmp_path)
     (repo / ".gitignore").write_text("/ragstone-run/\n")  # the root's own, not the subfolder's

@@ -47,10 +47,7 @@ def floors_toml(floors: list[MeasuredFloor], manifest: Manifest, folder: str) ->
 
 
 def floors_of(scores: RunScores) -> list[MeasuredFloor]:
-    """A floor for each metric with enough scores, if it is above 0. Pure.
-
-    By the offline judge, only for those whose drops it measures well enough to block.
-    """
+    """A floor above 0 for each metric with enough scores; by the offline judge, if its drops block. Pure."""
     is_offline = scores.manifest is not None and scores.manifest.judge.offline
     floors = []
     for name in RULES["metrics"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -56,7 +56,7 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     }
     texts |= {} if survey.golden_file else {STARTER: read_template("starter/golden.jsonl", __package__)}
     texts |= {GLUE_FILE: proposal.glue} if proposal.glue else {}
-    written = [place for place, text in texts.items() if _write_new(root, home / place, text)]
+    written = _write_new(root, home, texts)
     floors, table = measured_floors(home / RUN)
     no_floors = read_template("starter/no_floors.toml", __package__)
     if not floors or not _edit(home / POLICY_FILE, lambda text: text.replace(no_floors, table)):
@@ -110,17 +110,19 @@ def _job_facts(root: Path, home: Path, entrypoint: str) -> dict[str, object]:
     }
 
 
-def _write_new(root: Path, path: Path, text: str) -> bool:
-    """Write a file below `root`; whether there was none before. Raises ConfigError, also for a way through a link."""
-    path = Path(os.path.normpath(path))
-    with disk_errors(path, "can't be written"):
-        if path.exists():
-            return False
-        for part in (path, *path.parents[: path.parents.index(root)]):
-            refuse_link(part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-    return True
+def _write_new(root: Path, home: Path, texts: Mapping[str, str]) -> list[str]:
+    """Write the files that are not there yet: their places. Raises ConfigError before any if one is behind a link."""
+    paths = {place: Path(os.path.normpath(home / place)) for place in texts}
+    missing = {place: path for place, path in paths.items() if not path.exists()}
+    for path in missing.values():
+        with disk_errors(path, "can't be written"):
+            for part in (path, *path.parents[: path.parents.index(root)]):
+                refuse_link(part)
+    for place, path in missing.items():
+        with disk_errors(path, "can't be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(texts[place], encoding="utf-8", newline="\n")
+    return list(missing)
 
 
 def _edit(path: Path, change: Callable[[str], str]) -> bool:
