@@ -34,7 +34,7 @@ def test_a_gate_on_answers_with_steps(tmp_path: Path) -> None:
     config = config.replace("[system]", '[system]\nenv = ["HOUSE_TOKEN"]')
     (project / "ragstone.toml").write_text(config, encoding="utf-8")
     metrics = "faithfulness tool_selection tool_errors"
-    ragstone(["gate", "--metrics", metrics, "--verbose"], project, env={"HOUSE_TOKEN": TOKEN})
+    done = ragstone(["gate", "--metrics", metrics, "--verbose"], project, env={"HOUSE_TOKEN": TOKEN})
     run = RunDirectory.open(project / "ragstone-run")
     record = run.find(["house-3"])["house-3"]
     lookup, search, model = record.response.steps
@@ -48,3 +48,6 @@ def test_a_gate_on_answers_with_steps(tmp_path: Path) -> None:
     assert set(run.scores()["tool_selection"].values.values()) == {2 / 3}
     shown = ragstone(["report", "ragstone-run", "--sample", "house-3"], project, exit_code=0).stdout
     assert 'Step 2: docs "3" → 1 context' in shown
+    said = " ".join(done.stdout.split())
+    assert "never called: 'refunds'" in said
+    assert "8 retrievals and 8 tool results" in said

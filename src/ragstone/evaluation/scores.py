@@ -13,6 +13,7 @@ from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.round_facts import RoundFacts
+from ragstone.evaluation.tool_use import ToolUse
 from ragstone.formatting import counted, score
 from ragstone.golden.sample import Bound, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
@@ -123,6 +124,7 @@ class SystemFacts:
     sample with one that doesn't just answer. `ranked` has the contexts of the newest answer in their order, and
     `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
     samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
+    `tools` are those that the answers called, and those that they were expected to call.
     """
 
     latencies_s: dict[str, float] = field(default_factory=dict)
@@ -137,6 +139,7 @@ class SystemFacts:
     citations: dict[str, bool] = field(default_factory=dict)
     reworded: dict[str, Rewording] = field(default_factory=dict)
     verdicts: dict[str, VerdictCounts] = field(default_factory=dict)
+    tools: dict[str, ToolUse] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

@@ -20,6 +20,7 @@ from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
 from ragstone.gate.sensitivity import sensitivity_findings
 from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.stability import stability_notes
+from ragstone.gate.tool_names import step_notes, tool_warnings
 from ragstone.gate.warnings import (
     assumed_directions,
     footnotes,
@@ -56,6 +57,7 @@ FINDERS = (
     Finder("direction", Level.WARNING, assumed_directions),
     Finder("labels", Level.WARNING, retrieval_warnings),
     Finder("labels", Level.WARNING, unmatched_ids),
+    Finder("tools", Level.WARNING, tool_warnings),
     Finder("citations", Level.WARNING, citation_warnings),
     Finder("judge_model", Level.WARNING, model_warnings),
     Finder("judge_changed", Level.WARNING, canary_warnings),
@@ -69,6 +71,7 @@ FINDERS = (
     Finder("preference", Level.NOTE, preference_notes),
     Finder("citations", Level.NOTE, citation_notes),
     Finder("quotes", Level.NOTE, quote_notes),
+    Finder("steps", Level.NOTE, step_notes),
     Finder("footnote", Level.NOTE, footnotes),
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""

@@ -5,10 +5,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Set
 
-from ragstone.formatting import some
+from ragstone.formatting import counted, some
+from ragstone.gate.evidence import Evidence
 
 AnyOf = tuple[str, ...]
 """An expected call, by the names of the tools of which one is enough."""
+
+
+def tool_warnings(evidence: Evidence) -> Iterator[str]:
+    """A warning that names expected tools that no answer called."""
+    uses = list(evidence.current.system.tools.values())
+    expected = [tools for use in uses for tools in use.expected]
+    called = frozenset[str]().union(*(use.called for use in uses))
+    yield from uncalled_tools(expected, called, is_whole_run=True)
+
+
+def step_notes(evidence: Evidence) -> Iterator[str]:
+    """A note that contexts are those of several searches and of tools too."""
+    uses = evidence.current.system.tools.values()
+    retrievals, results = sum(use.retrievals for use in uses), sum(use.results for use in uses)
+    if retrievals or results:
+        found = f"{counted(retrievals, 'retrieval')} and {counted(results, 'tool result')}"
+        yield f"Contexts include what the steps of answers found: {found}."
 
 
 def uncalled_tools(expected: Iterable[AnyOf], called: Set[str], *, is_whole_run: bool) -> Iterator[str]:

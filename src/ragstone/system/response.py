@@ -69,20 +69,24 @@ TOOL_ID = "tool:"
 def with_step_contexts(contexts: Sequence[Context], steps: Sequence[Step]) -> tuple[Context, ...]:
     """`contexts`, then what the retrievals of `steps` found besides, then what the tools returned; each text once."""
     retrieved = [context for step in steps if isinstance(step, Retrieval) for context in step.contexts]
-    returned = [
-        Context(step.result, f"{TOOL_ID}{step.name}")
-        for step in steps
-        if isinstance(step, ToolCall) and step.result and step.error is None
-    ]
     merged = list(contexts)
     texts = {context.text for context in contexts}
     ids = {context.id for context in contexts}
-    for context in (*retrieved, *returned):
+    for context in (*retrieved, *tool_results(steps)):
         if (context.text not in texts) if context.text else (context.id not in ids):
             merged.append(context)
             texts.add(context.text)
             ids.add(context.id)
     return tuple(merged)
+
+
+def tool_results(steps: Sequence[Step]) -> list[Context]:
+    """What the tools in `steps` returned, as contexts; those that failed returned nothing."""
+    return [
+        Context(step.result, f"{TOOL_ID}{step.name}")
+        for step in steps
+        if isinstance(step, ToolCall) and step.result and step.error is None
+    ]
 
 
 def usage_of_steps(steps: Sequence[Step]) -> TokenUsage | None:
