@@ -178,6 +178,7 @@ def test_a_context_that_is_cited_twice_counts_once_and_of_many_the_first_are_jud
             "- Cats sleep all day [1]\n- Dogs bark at night [aside]",
             ["Cats sleep all day", "Dogs bark at night [aside]"],
         ),
+        ("| Cats | They sleep all day. [1] |\n|---|---|\n| Dogs | They bark at night. [2] |", ["They bark at night."]),
         ("I don't know.", []),
         ("", []),
     ],

@@ -69,9 +69,23 @@ def test_recall_and_precision_are_shares_of_statements_and_of_citations() -> Non
     assert score("citation_precision", judgements=WORKED) == Scored(4 / 8, "cites [9], of 3 contexts")
 
 
+def test_the_note_names_the_first_mistake() -> None:
+    right = CitedStatement(ITEM, ("c1",), supported=True)
+    irrelevant = CitedStatement(ITEM, ("c1", "c2"), supported=True, irrelevant=("c2",))
+    wrong = CitedStatement(ITEM, ("c1", "c3"))
+    for statements, note in (
+        ((right,), None),
+        ((right, irrelevant, wrong), "c2 is irrelevant to 'A claim.'"),
+        ((right, wrong, irrelevant), "'A claim.' is not supported by c1, c3"),
+    ):
+        found = score("citation_precision", judgements=table(*statements))
+        assert isinstance(found, Scored)
+        assert found.note == note
+
+
 def test_an_answer_that_cites_nothing_has_no_recall_and_no_precision_to_speak_of() -> None:
     nothing = table(CitedStatement(ITEM))
-    assert score("citation_recall", judgements=nothing) == Scored(0.0)
+    assert score("citation_recall", judgements=nothing) == Scored(0.0, "'A claim.' is not supported by any citation")
     assert isinstance(score("citation_precision", judgements=nothing), NotApplicable)
 
 
@@ -127,6 +141,6 @@ def test_random_entailments_give_alces_numbers() -> None:
         found = asyncio.run(judge_citations(cast(Judge, Random(entailed)), response, Call("a")))
         recall, precision = alce(cited, entailed)
         judgements = Judgements(citations=found)
-        assert score("citation_recall", judgements=judgements) == Scored(recall)
-        measured = score("citation_precision", judgements=judgements)
-        assert (measured.value if isinstance(measured, Scored) else -1.0) == precision
+        for name, expected in (("citation_recall", recall), ("citation_precision", precision)):
+            measured = score(name, judgements=judgements)
+            assert (measured.value if isinstance(measured, Scored) else -1.0) == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragstone.formatting import counted, some
+from ragstone.formatting import clipped, counted, some
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import Citable
 from ragstone.judge.judgements import CitedStatement, JudgementKind, Judgements
@@ -11,6 +11,7 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _ALCE = "Gao et al. 2023, ALCE, section 3.3 (citation {}), by the judge's verdicts of support"
+_SHOWN = 60
 _CITES_NOTHING = NotApplicable("the answer cites nothing")
 
 
@@ -52,11 +53,22 @@ class _CitationQuality(BaseMetric):
         if not total:
             return _CITES_NOTHING
         missing = [label for statement in statements for label in statement.missing]
-        return Scored(right / total, note=_cites_missing(missing, response))
+        return Scored(right / total, note=_cites_missing(missing, response) or _first_mistake(statements))
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
         """How many are right, and of how many."""
         raise NotImplementedError
+
+
+def _first_mistake(statements: tuple[CitedStatement, ...]) -> str | None:
+    """The first statement that is not supported or has an irrelevant citation."""
+    for item in statements:
+        text = clipped(item.statement.text, _SHOWN)
+        if not item.supported:
+            return f"'{text}' is not supported by {', '.join(item.cited) or 'any citation'}"
+        if item.irrelevant:
+            return f"{item.irrelevant[0]} is irrelevant to '{text}'"
+    return None
 
 
 class CitationRecall(_CitationQuality):

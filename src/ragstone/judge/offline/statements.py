@@ -116,11 +116,11 @@ def _is_fragment(item: str, language: Language) -> bool:
 
 def _cells(row: str, language: Language) -> list[str]:
     """The sentences in a row of a table, whose other cells are labels; the row itself if no cell ends as one does."""
-    cells = [without_citations(cell).strip() for cell in _CELL.findall(row)]
-    ended = [cell for cell in cells if cell.endswith(_STOPS)]
+    cells = [(cell.strip(), without_citations(cell).strip()) for cell in _CELL.findall(row)]
+    ended = [bare for _, bare in cells if bare.endswith(_STOPS)]
     if not ended:
         return [row]
-    claiming = [cell for cell in cells if cell in ended or (_DIGIT.search(cell) and not cell.isdecimal())]
+    claiming = [cell for cell, bare in cells if bare in ended or (_DIGIT.search(bare) and not bare.isdecimal())]
     return [sentence for cell in claiming for sentence in split_sentences(cell, language.code)]
 
 
