@@ -67,6 +67,24 @@ def test_evidence_may_name_its_hop(tmp_path: Path) -> None:
     assert load(tmp_path, reference_contexts=["hop one", {"text": "hop two"}]).hops == ()
 
 
+def test_yaml_has_hops_and_arguments_too(tmp_path: Path) -> None:
+    file = tmp_path / "golden.yaml"
+    file.write_text(
+        """
+- question: Where is order 7?
+  tool_order: true
+  tools:
+    - {name: lookup_order, arguments: '{"order_id": 7}', tolerance: 0.01}
+  reference_contexts:
+    - {text: Order 7 is a lamp., hop: 2}
+""",
+        encoding="utf-8",
+    )
+    (sample,) = load_golden_set([str(file)])
+    assert sample.tools == (ExpectedCall(("lookup_order",), {"order_id": 7}, "subset", 0.01),)
+    assert (sample.tools_in_order, sample.hops) == (True, (2,))
+
+
 def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "golden-sets.md").read_text(encoding="utf-8")
     (row,) = [json.loads(line) for line in page.splitlines() if line.startswith('{"id": "order-7"')]
@@ -89,8 +107,8 @@ def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
         ({"tools": [5]}, "contains 5, expected the name of a tool"),
         ({"tools": ["x"] * 101}, "101 tool calls; at most 100 are allowed"),
         ({"tool_order": "sometimes"}, "'sometimes', expected true or false"),
-        ({"reference_contexts": [{"text": "a", "hop": 0}]}, "the hop 0, expected a whole number from 1"),
-        ({"reference_contexts": [{"text": "a", "hop": "first"}]}, "the hop 'first'"),
+        ({"reference_contexts": [{"text": "a", "hop": 0}]}, "contains 0, expected a whole number of at least 1"),
+        ({"reference_contexts": [{"text": "a", "hop": "first"}]}, "contains 'first'"),
     ],
 )
 def test_a_wrong_label_names_its_line(tmp_path: Path, row: dict[str, Any], message: str) -> None:

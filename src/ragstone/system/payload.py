@@ -45,38 +45,20 @@ class WireUsage(_Wire):
     output_tokens: Tokens
 
 
-class WireRetrieval(_Wire):
-    type: Literal["retrieval"]
-    query: str
+class WireStep(_Wire):
+    """A step as returned by `read_steps`: the fields are those of its type."""
+
+    type: Literal["retrieval", "tool", "model"]
+    query: str = ""
     contexts: list[WireContext] = []
     source: str | None = None
-
-    def step(self) -> Step:
-        return Retrieval(self.query, _contexts(self.contexts), self.source)
-
-
-class WireToolCall(_Wire):
-    type: Literal["tool"]
-    name: str
+    name: str = ""
     arguments: dict[str, JsonValue] = {}
     result: str | None = None
     error: str | None = None
-
-    def step(self) -> Step:
-        return ToolCall(self.name, self.arguments, self.result, self.error)
-
-
-class WireModelCall(_Wire):
-    type: Literal["model"]
-    model: str
+    model: str = ""
     usage: WireUsage | None = None
     latency_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-    def step(self) -> Step:
-        return ModelCall(self.model, _usage(self.usage), self.latency_s)
-
-
-WireStep = Annotated[WireRetrieval | WireToolCall | WireModelCall, Field(discriminator="type")]
 
 
 class Payload(_Wire):
@@ -122,7 +104,7 @@ class Greeting(_Wire):
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
     """The Response for a valid payload, with the contexts and tokens of its steps."""
-    steps = tuple(step.step() for step in payload.steps)
+    steps = tuple(map(_step, payload.steps))
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
@@ -134,6 +116,14 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None, first_te
         usage=_usage(payload.usage) or usage_of_steps(steps),
         steps=steps,
     )
+
+
+def _step(wire: WireStep) -> Step:
+    if wire.type == "retrieval":
+        return Retrieval(wire.query, _contexts(wire.contexts), wire.source)
+    if wire.type == "tool":
+        return ToolCall(wire.name, wire.arguments, wire.result, wire.error)
+    return ModelCall(wire.model, _usage(wire.usage), wire.latency_s)
 
 
 def _contexts(wire: list[WireContext]) -> tuple[Context, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.files import open_regular
@@ -26,13 +26,13 @@ def steps_beside(answers: SourceFile) -> dict[str, Steps]:
         path = answers.path.with_suffix(ending)
         if path.exists():
             with open_regular(path, within=answers.within, limit=MAX_DOCUMENT_BYTES) as file:
-                return _steps_by_trace(file, path.name)
+                return _steps_by_trace(file.read(), path.name)
     return {}
 
 
-def _steps_by_trace(file: BinaryIO, name: str) -> dict[str, Steps]:
+def _steps_by_trace(body: bytes, name: str) -> dict[str, Steps]:
     timed: dict[str, list[tuple[float, dict[str, Any]]]] = {}
-    for line, value in _values(file, name):
+    for line, value in _values(body, name):
         try:
             spans = spans_in(value)
         except BadReturn:
@@ -46,25 +46,19 @@ def _steps_by_trace(file: BinaryIO, name: str) -> dict[str, Steps]:
     return {trace: [step for _, step in sorted(steps, key=lambda pair: pair[0])] for trace, steps in timed.items()}
 
 
-def _values(file: BinaryIO, name: str) -> Iterator[tuple[int, object]]:
-    """The JSON in each line of `file`, or in all of it, with its line."""
+def _values(body: bytes, name: str) -> Iterator[tuple[int, object]]:
+    """The JSON that `body` is, or that is in each of its lines, with its line."""
     try:
-        json.loads(file.readline())
-    except (ValueError, RecursionError):
-        file.seek(0)
-        yield 1, _value(file.read(), name, 1)
+        yield 1, json.loads(body)
         return
-    file.seek(0)
-    for line, text in enumerate(file, 1):
-        if text.strip():
-            yield line, _value(text, name, line)
-
-
-def _value(text: bytes, name: str, line: int) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _unread(name, line, f"not valid JSON ({error})") from None
+    except (ValueError, RecursionError):
+        lines = body.splitlines()
+    for line, text in enumerate(lines, 1):
+        try:
+            if text.strip():
+                yield line, json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _unread(name, line, f"not valid JSON ({error})") from None
 
 
 def _unread(name: str, line: int, reason: str) -> SystemUnderTestError:

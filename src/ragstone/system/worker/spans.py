@@ -132,9 +132,8 @@ def trace_of(span: object) -> str:
 
 
 def trace_key(trace_id: object) -> str:
-    """A trace's id in the form that ids are compared in: without dashes and 0x, in lower case."""
-    key = str(trace_id or "").replace("-", "").lower()
-    return key[2:] if key.startswith("0x") else key
+    """A trace's id as ids are compared: in lower case, without dashes and without 0x and zeros before it."""
+    return str(trace_id or "").replace("-", "").lower().lstrip("0x")
 
 
 def kind_of_span(attributes: Mapping[str, Any]) -> str | None:

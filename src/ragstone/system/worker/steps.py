@@ -66,10 +66,8 @@ def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
 
 def joined_steps(earlier: object, later: object) -> object:
     """The steps of a stream so far, with those of its next piece. Raises BadReturn if these are too many."""
-    if earlier is None or later is None:
-        return earlier if later is None else later
     if not isinstance(earlier, list) or not isinstance(later, list):
-        return later
+        return earlier if later is None else later
     if len(earlier) + len(later) > MAX_STEPS:
         raise _too_many()
     return earlier + later
@@ -203,7 +201,7 @@ def _text(value: object, name: str, limit: int) -> str | None:
 
 
 def _error(value: object) -> str | None:
-    if value is None or value is False or value == "":
+    if not value:
         return None
     if value is True:
         return "failed"
@@ -243,9 +241,8 @@ def _plain(value: object, name: str, limit: int) -> Any:
 def _plain_object(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    if hasattr(type(value), "__dataclass_fields__") or hasattr(type(value), "model_fields"):
-        return vars(value)
-    return str(value)
+    has_fields = hasattr(value, "__dataclass_fields__") or hasattr(type(value), "model_fields")
+    return vars(value) if has_fields and not isinstance(value, type) else str(value)
 
 
 def _is_deep(value: object, depth: int) -> bool:
