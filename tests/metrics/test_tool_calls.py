@@ -172,7 +172,7 @@ def test_mistakes_are_named() -> None:
 
 
 def test_calls_in_another_order_are_neither_missing_nor_unexpected() -> None:
-    assert mistakes(sample(A, B, in_order=True), calls("b", "a")) == ["`b` is called out of order"]
+    assert mistakes(sample(A, B, in_order=True), calls("b", "a")) == ["`a` is called out of order"]
 
 
 def test_what_a_hostile_record_has_ends_in_a_score() -> None:

@@ -110,13 +110,13 @@ def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
     Each call answers one, by its name; where there is a choice, with the fewest wrong arguments.
     """
     costs: list[dict[int, int]] = []
-    for expected in sample.tools:
-        places = [place for place, call in enumerate(calls) if call.name in expected.names]
-        costs.append({place: len(wrong_arguments(expected, calls[place])) for place in places})
+    for expected in sample.tools[:MAX_CALLS]:
+        named = ((place, call) for place, call in enumerate(calls) if call.name in expected.names)
+        costs.append({place: len(wrong_arguments(expected, call)) for place, call in named})
     if sample.tools_in_order:
         return _longest_subsequence(costs, len(calls))
     pairs: dict[int, int] = {}
-    for number in range(len(costs[:MAX_CALLS])):
+    for number in range(len(costs)):
         _augment(number, costs, pairs, set())
     return pairs
 
@@ -136,22 +136,17 @@ def _augment(number: int, costs: Sequence[Mapping[int, int]], pairs: dict[int, i
 
 def _longest_subsequence(costs: Sequence[Mapping[int, int]], calls: int) -> dict[int, int]:
     """The longest common subsequence of expected calls and calls; of several, that with the lowest cost."""
-    best: list[tuple[int, int, Any]] = [(0, 0, None)] * (calls + 1)  # of the first calls: length, -cost, pairs linked
+    best: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())] * (calls + 1)
     for number, places in enumerate(costs):
-        row = [best[0]]
+        row = [best[0]]  # by the number of first calls: length, cost below 0, pairs
         for place in range(calls):
             candidates = [best[place + 1], row[place]]
             if place in places:
                 length, gain, pairs = best[place]
-                candidates.append((length + 1, gain - places[place], (number, place, pairs)))
-            row.append(max(candidates, key=lambda candidate: candidate[:2]))
+                candidates.append((length + 1, gain - places[place], (*pairs, (number, place))))
+            row.append(max(candidates))
         best = row
-    matched: dict[int, int] = {}
-    link = best[-1][2]
-    while link is not None:
-        number, place, link = link
-        matched[number] = place
-    return matched
+    return dict(best[-1][2])
 
 
 def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]:
@@ -183,22 +178,14 @@ def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) ->
 def _is_equal(wanted: object, actual: object, tolerance: float) -> bool:
     if isinstance(wanted, bool) or isinstance(actual, bool):
         return wanted is actual
+    if isinstance(wanted, str) and isinstance(actual, str):
+        return wanted.strip() == actual.strip()
     if isinstance(actual, str):
-        actual = actual.strip()
-        if isinstance(wanted, int | float):
-            actual = _number(actual)
-    if isinstance(wanted, str):
-        wanted = wanted.strip()
-    if isinstance(wanted, int | float) and isinstance(actual, int | float) and tolerance:
-        return _is_near(wanted, actual, tolerance)
+        actual = _number(actual)
+    if isinstance(wanted, int | float) and isinstance(actual, int | float):
+        with suppress(OverflowError):
+            return wanted == actual or abs(actual - wanted) <= tolerance * abs(wanted)
     return wanted == actual
-
-
-def _is_near(wanted: float, actual: float, tolerance: float) -> bool:
-    try:
-        return abs(actual - wanted) <= tolerance * abs(wanted)
-    except OverflowError:
-        return False
 
 
 def _number(text: str) -> object:
