@@ -133,6 +133,13 @@ def test_a_step_that_could_find_something_counts_as_contexts(steps: list[Any], r
     assert response_to(steps).contexts_returned is returned
 
 
+def test_a_retriever_may_return_steps_alone() -> None:
+    retrieves = Fields(contexts_only=True)
+    response = read("a", {"steps": [SEARCH]}, None, fields=retrieves)
+    assert (response.contexts, response.steps) == (READ[0].contexts, READ[:1])
+    assert "Expected contexts" in failure(read("a", {"steps": 3}, None, fields=retrieves)).message
+
+
 def test_tokens_of_model_calls_count_unless_the_answer_names_its_own() -> None:
     assert response_to([MODEL, MODEL]).usage == TokenUsage(1600, 24)
     assert response_to([MODEL], usage={"input_tokens": 5, "output_tokens": 6}).usage == TokenUsage(5, 6)

@@ -62,7 +62,7 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if fields.contexts_only:
         parts = Parts({} if isinstance(value, str) else parts_of(value, Fields(steps=fields.steps)))
-        parts["contexts"] = _retrieved(value, fields)
+        parts["contexts"] = _retrieved(value, fields, has_steps=_has_steps(parts, fields))
         payload["answer"] = ""
     else:
         parts = parts_of(value, fields)
@@ -206,8 +206,8 @@ def _trace(parts: Parts) -> dict[str, str]:
     return trace
 
 
-def _retrieved(value: object, fields: Fields) -> object:
-    """The contexts in what a system returned that only retrieves; None if it returned ids alone. Raises BadReturn."""
+def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
+    """The contexts in what a system returned that only retrieves; None for ids or steps alone. Raises BadReturn."""
     if isinstance(value, Parts):
         return value.get("contexts")
     if is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
@@ -221,7 +221,7 @@ def _retrieved(value: object, fields: Fields) -> object:
         return value
     if value is not None and not isinstance(value, str):
         contexts = first(value, SYSTEM_NAMES["contexts"])
-        if contexts is not None or first(value, SYSTEM_NAMES["context_ids"]) is not None:
+        if contexts is not None or has_steps or first(value, SYSTEM_NAMES["context_ids"]) is not None:
             return contexts
         if context_text(value) is not None or hasattr(type(value), "__next__"):
             return value
