@@ -18,7 +18,7 @@ import re
 def answer(question):
     number = re.search(r"\\d+", question)
     if number is None:
-        return {"answer": "Which order do you mean?", "steps": [{"type": "model", "model": "m"}]}
+        return {"answer": "I can't find your order. Which one do you mean?", "steps": [{"type": "model", "model": "m"}]}
     order = int(number[0])
     passage = {"id": f"order-{order}", "text": f"Order {order} contains a kettle of make Vell{order} in red."}
     guarantee = {"id": f"make-{order}", "text": f"Kettles of make Vell{order} have a guarantee of {order + 12} months."}
@@ -104,6 +104,8 @@ def test_metrics_of_steps_are_gated_like_any_other(project: Path) -> None:
     (project / "ragstone-run").rename(project / "baseline")
     measured = read_json(project / "baseline" / "report.json")["metrics"]
     means = {line["metric"]: line["score"] for line in measured if line["slice"] is None}
+    checks = read_json(project / "baseline" / "report.json")["checks"]
+    assert {check["estimate"] for check in checks if check["name"] == "system.unanswered"} == {0.0}
     assert {name: means[name] for name in METRICS} == dict.fromkeys(METRICS, 1.0) | {"repeated_retrievals": 0.0}
 
     (project / "houses.py").write_text(WORSE + AGENT, encoding="utf-8")

@@ -17,6 +17,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import cites_what_is_there
 from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
+from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 
@@ -142,6 +143,8 @@ def _verdict_counts(judged: Judgements) -> VerdictCounts | None:
 
 def _kind(answer: Answer, sample: Sample) -> AnswerKind:
     response = answer.response
+    if sample.expects_clarification and asks_back(response.answer):
+        return AnswerKind.ANSWERS
     statements = answer.judged.statements
     abstains, claims = None, True
     if isinstance(statements, StatementList):
