@@ -12,6 +12,7 @@ from ragstone.evaluation.ranked import ranked_contexts
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import Rewording, rewording_of
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts, fingerprint
+from ragstone.evaluation.step_facts import step_facts
 from ragstone.evaluation.tool_use import tool_use
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -121,6 +122,9 @@ def _add_answers(system: SystemFacts, sample: Sample, answers: Sequence[Answer])
     cites = cites_what_is_there(response) if response.contexts else None
     if cites is not None:
         system.citations[sample.id] = cites
+    steps = step_facts(sample, response)
+    if steps is not None:
+        system.steps[sample.id] = steps
     rewordings = [rewording_of(answer, sample) for answer in answered]
     if all(rewording.grounded for rewording in rewordings):
         states_reference = all(rewording.states_reference for rewording in rewordings)

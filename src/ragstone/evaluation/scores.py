@@ -13,9 +13,10 @@ from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.round_facts import RoundFacts
+from ragstone.evaluation.step_facts import StepFacts
 from ragstone.evaluation.tool_use import ToolUse
 from ragstone.formatting import counted, score
-from ragstone.golden.sample import Bound, Origin, Sample
+from ragstone.golden.sample import Bound, ConversationTurn, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
 from ragstone.metrics.score import Failed
 from ragstone.settings.settings import SystemPrice
@@ -47,6 +48,8 @@ class SampleFacts:
     """`Sample.part_hashes`; empty if they are not known."""
     bounds: tuple[Bound, ...] = ()
     """The floors and ceilings of its own scores."""
+    turn: ConversationTurn | None = None
+    """The conversation that it is a turn of."""
 
     @classmethod
     def of(cls, sample: Sample) -> SampleFacts:
@@ -61,6 +64,7 @@ class SampleFacts:
             draft=sample.draft,
             parts=sample.part_hashes(),
             bounds=sample.bounds,
+            turn=sample.turn,
         )
 
 
@@ -125,6 +129,7 @@ class SystemFacts:
     `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
     samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
     `tools` are those that the answers called, and those that they were expected to call.
+    `steps` are the facts of the newest answer's steps, and of what a turn takes over from earlier ones.
     """
 
     latencies_s: dict[str, float] = field(default_factory=dict)
@@ -140,6 +145,7 @@ class SystemFacts:
     reworded: dict[str, Rewording] = field(default_factory=dict)
     verdicts: dict[str, VerdictCounts] = field(default_factory=dict)
     tools: dict[str, ToolUse] = field(default_factory=dict)
+    steps: dict[str, StepFacts] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

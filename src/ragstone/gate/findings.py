@@ -20,6 +20,8 @@ ORACLE = "oracle"
 
 QUESTIONS = "question_changes"
 """The kind of how many questions got worse and better; its data are `QuestionChanges`."""
+STEPS = "step_changes"
+"""The kind of which turn, hop or tool broke; `where` is what to look at, if it explains most of what got worse."""
 
 
 class Level(StrEnum):
@@ -55,7 +57,7 @@ class Finding:
     text: str
     """One plain sentence."""
     where: str | None = None
-    """The metric, slice or sample that it is about, if it is about one."""
+    """The metric, slice, sample, turn, hop or tool that it is about, if it is about one."""
     data: Any = None
     """The numbers behind it."""
 

@@ -20,6 +20,7 @@ from ragstone.gate.retrieval_changes import retrieval_notes, retrieval_warnings
 from ragstone.gate.sensitivity import sensitivity_findings
 from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.stability import stability_notes
+from ragstone.gate.step_changes import step_findings
 from ragstone.gate.tool_names import step_notes, tool_warnings
 from ragstone.gate.warnings import (
     assumed_directions,
@@ -76,7 +77,7 @@ FINDERS = (
 )
 """What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""
 
-FUNCTIONS = (question_findings, usage_findings, alignment_findings, sensitivity_findings)
+FUNCTIONS = (step_findings, question_findings, usage_findings, alignment_findings, sensitivity_findings)
 
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -114,7 +114,7 @@ class FindingPart:
     text: str
     """One sentence, or a command."""
     where: str | None = None
-    """The metric, slice or sample that it is about."""
+    """The metric, slice, sample, turn, hop or tool that it is about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import counted
-from ragstone.gate.findings import Level
+from ragstone.gate.findings import STEPS, Level
 from ragstone.gate.verdict import CheckKind, Side, Status
 from ragstone.report.escape import clip
 from ragstone.report.filters import (
@@ -95,7 +95,7 @@ class Summary:
     findings: Sequence[str]
     """What else blocks, apart from metrics."""
     look: str
-    """The half of the system to look at."""
+    """The turn, hop, tool or half of the system to look at."""
     action: str
     trace: Sequence[str]
     """Where the system raised the error of the first sample without an answer: for a terminal."""
@@ -211,8 +211,11 @@ def _has_changes_besides_code(report: Document) -> bool:
 
 
 def _where(report: Document) -> tuple[str, str]:
-    """The half to look at, and the one thing to do; or else the first sample without a score."""
+    """The turn, hop, tool or half to look at, and the one thing to do; or else the first sample without a score."""
     status = report.verdict.status
+    for finding in report.findings:
+        if finding.kind == STEPS and finding.where is not None:
+            return f"Look at {finding.where} first.", ""
     attribution = report.explanation.attribution
     failures = report.samples.failures
     if attribution is not None and status is not Status.PASS:

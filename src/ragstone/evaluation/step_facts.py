@@ -1,0 +1,230 @@
+"""What an answer did step by step, and what it took over from earlier turns: facts that need no record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.offline.clarification import asks_back
+from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.hops import retrievals
+from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
+from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall
+
+MAX_CALLS = 50
+"""Tool calls of an answer that are compared; the rest is left out."""
+MAX_VALUES = 100
+"""Values of a text, in their order; the rest is left out."""
+MAX_VALUE_CHARACTERS = 60
+MIN_VALUE_CHARACTERS = 3
+MIN_DIGITS = 5
+"""A number of fewer digits is a year, a day or an amount, and names nothing."""
+MIN_KEY_DIGITS = 3
+MAX_TEXT_CHARACTERS = 20_000
+
+_TOKEN = re.compile(r"\w[\w./@-]*")
+_DIGITS = re.compile(r"\d+")
+_SEPARATOR = re.compile(r"[/#:]")
+
+
+@dataclass(frozen=True, slots=True)
+class HopFacts:
+    """The evidence of one hop, and the source that it was found in; empty if that is not known."""
+
+    hop: int
+    found: bool
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A tool call. `arguments` and `result` are fingerprints; `result` is None if there is none."""
+
+    tool: str
+    arguments: str
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A mistake in the calls of a tool; `argument` is the name of one that is wrong."""
+
+    kind: MistakeKind
+    tool: str
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """What an answer did.
+
+    `expected` are the tools that the labels expect, and `mistakes` what they show. Values are ids, long numbers and
+    names. `recalled` are those of the earlier turns that the answer and its steps took over, rather than from the
+    question or from what a step returned; `needed` are those of the user's earlier turns that the labels have and the
+    question lacks; `value_keys` are all in the answer, queries and arguments, as `value_key` writes them.
+    `argument_names` are the kinds of values that are arguments of tools, each with the argument's name. `asks_back` is
+    None where nothing needs to be asked back.
+    """
+
+    steps: int = 0
+    hops: tuple[HopFacts, ...] = ()
+    calls: tuple[CallFacts, ...] = ()
+    expected: frozenset[str] = frozenset()
+    mistakes: frozenset[Mistake] = frozenset()
+    recalled: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
+    value_keys: frozenset[str] = frozenset()
+    argument_names: tuple[tuple[str, str], ...] = ()
+    asks_back: bool | None = None
+
+
+def step_facts(sample: Sample, response: Response) -> StepFacts | None:
+    """The facts of an answer to a turn, or with steps, or to a sample with labels of them; None of any other."""
+    if sample.turn is None and not (response.steps or sample.hops or sample.tools or sample.expects_clarification):
+        return None
+    calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_CALLS]
+    expected_arguments = [call.arguments for call in sample.tools if call.arguments is not None]
+    facts = StepFacts(
+        steps=len(response.steps),
+        hops=tuple(_hops(sample, response)),
+        calls=tuple(_call_facts(call) for call in calls),
+        expected=frozenset(" or ".join(call.names) for call in sample.tools),
+        mistakes=frozenset(_mistakes(sample, response)),
+        argument_names=tuple(_argument_names([*(call.arguments for call in calls), *expected_arguments])),
+        asks_back=asks_back(response.answer) if sample.expects_clarification else None,
+    )
+    history = sample.history if response.so_far is None else response.so_far.history
+    if sample.turn is None or not history:
+        return facts
+    asked = values_of(sample.question)
+    from_user = values_of(_joined(message.text for message in history if message.role == "user"))
+    labels = [*sample.references, *sample.reference_contexts, *map(_json, expected_arguments)]
+    inputs = [_input(step) for step in response.steps]
+    return replace(
+        facts,
+        recalled=frozenset(_recalled(response, values_of(_joined(message.text for message in history)) - asked, asked)),
+        needed=(from_user - asked) & values_of(_joined(labels)),
+        value_keys=_keys(_joined([response.answer, *inputs])),
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n".join(texts)
+
+
+def values_of(text: str) -> frozenset[str]:
+    """The ids, long numbers and names of two words in the end of `text`, which is what is newest of a conversation."""
+    tokens = _tokens(text)
+    ids = list(filter(_is_id, tokens))
+    names = [f"{first} {second}" for first, second in pairwise(tokens) if _is_name(first) and _is_name(second)]
+    return frozenset([*ids[-MAX_VALUES:], *names[-MAX_VALUES:]])
+
+
+def value_key(value: str) -> str:
+    """The digits of a value with MIN_KEY_DIGITS or more, so that ``TF-4101`` is ``4101``; any other in lower case."""
+    digits = "".join(filter(str.isdigit, value))
+    return digits if len(digits) >= MIN_KEY_DIGITS else value.casefold()
+
+
+def value_kind(value: str) -> str:
+    """What values of one kind have in common: ``TF-0`` for ``TF-4101``, and the same for all names."""
+    return _DIGITS.sub("0", value) if any(map(str.isdigit, value)) else ""
+
+
+def _keys(text: str) -> frozenset[str]:
+    numbers = [token for token in _tokens(text) if sum(map(str.isdigit, token)) >= MIN_KEY_DIGITS]
+    return frozenset(map(value_key, [*numbers[:MAX_VALUES], *values_of(text)]))
+
+
+def _tokens(text: str) -> list[str]:
+    return [match.group().rstrip("./@-_") for match in _TOKEN.finditer(text[-MAX_TEXT_CHARACTERS:])]
+
+
+def _is_id(token: str) -> bool:
+    digits = sum(map(str.isdigit, token))
+    has_letter = any(map(str.isalpha, token))
+    has_length = MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
+    return has_length and (digits >= MIN_DIGITS or (has_letter and digits > 0))
+
+
+def _is_name(token: str) -> bool:
+    return token.isalpha() and token.istitle() and len(token) <= MAX_VALUE_CHARACTERS
+
+
+def _recalled(response: Response, earlier: Set[str], asked: Set[str]) -> Iterator[str]:
+    """The values of `earlier` that are used before any step returned them."""
+    returned = set(map(value_key, asked))
+    for step in response.steps:
+        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in returned)
+        returned |= _keys(_output(step))
+    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in returned)
+
+
+def _input(step: Step) -> str:
+    """What the system passed to a step."""
+    if isinstance(step, Retrieval):
+        return step.query
+    return _json(step.arguments) if isinstance(step, ToolCall) else ""
+
+
+def _output(step: Step) -> str:
+    """What a step returned."""
+    if isinstance(step, Retrieval):
+        return _joined(context.text for context in step.contexts)
+    return step.result or "" if isinstance(step, ToolCall) else ""
+
+
+def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
+    """The evidence of each hop, which is found if any retrieval of the answer finds it; nothing without retrievals."""
+    sources = [step.source or "" for step in retrievals(response) for _ in step.contexts]
+    contexts = [context for step in retrievals(response) for context in step.contexts]
+    if response.without_steps:
+        return
+    for hop in sorted(set(sample.hops) - {0}):
+        labelled = zip(sample.reference_contexts, sample.hops, strict=False)
+        evidence = distinct(tuple(text for text, number in labelled if number == hop))
+        places = locate(evidence, tuple(context.text for context in contexts))
+        found = all(place.retrieved for place in places)
+        source = ""
+        if found and places and places[0].complete:
+            rank = places[0].complete - 1
+            source = sources[rank] or _source_of(contexts[rank])
+        yield HopFacts(hop, found, source[:MAX_VALUE_CHARACTERS])
+
+
+def _source_of(context: Context) -> str:
+    """What comes before the first separator of a context's id; empty if there is none."""
+    source, *rest = _SEPARATOR.split(context.id or "", maxsplit=1)
+    return source if rest else ""
+
+
+def _mistakes(sample: Sample, response: Response) -> Iterator[Mistake]:
+    for mistake in tool_mistakes(sample, response):
+        argument = re.split(r"[.\[]", mistake.argument, maxsplit=1)[0]
+        yield Mistake(mistake.kind, mistake.tool, argument[:MAX_VALUE_CHARACTERS])
+
+
+def _call_facts(call: ToolCall) -> CallFacts:
+    result = None if call.result is None else _digest(call.result)
+    return CallFacts(call.name, _digest(_json(call.arguments)), result)
+
+
+def _argument_names(calls: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
+    """The kinds of values among the arguments of calls, each with the name of its argument."""
+    for arguments in calls:
+        for name, value in arguments.items():
+            if isinstance(value, str) and values_of(value) == {value}:
+                yield value_kind(value), name[:MAX_VALUE_CHARACTERS]
+
+
+def _json(arguments: Mapping[str, object]) -> str:
+    return json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,121 @@
+"""Facts of an answer's steps: what it found, called and took over from earlier turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragstone.evaluation.step_facts import MAX_CALLS, Mistake, StepFacts, step_facts, value_key, values_of
+from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample
+from ragstone.metrics.tool_calls import MistakeKind
+from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, ToolCall
+
+EVIDENCE = "Invoice INV-7001 is over 80 euros and is due on 3 March."
+TURN = Sample(
+    "c/turn-2",
+    "When is that due?",
+    "On 3 March, by invoice INV-7001 of order TF-4101.",
+    reference_contexts=(EVIDENCE,),
+    hops=(2,),
+    turn=ConversationTurn("c", 2, 2),
+)
+HISTORY = (Message("user", "Where is my order TF-4101?"), Message("assistant", "It left with parcel PK-77123."))
+
+
+def facts_of(sample: Sample, response: Response) -> StepFacts:
+    facts = step_facts(sample, replace(response, so_far=ConversationSoFar(HISTORY)))
+    assert facts is not None
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Where is TF-4101?", {"TF-4101"}),
+        ("Call 0301234567 in 2026, or 30 days later.", {"0301234567"}),
+        ("My name is Ada Lind.", {"Ada Lind"}),
+        ("Write to ada3@example.org.", {"ada3@example.org"}),
+        ("It is due then.", set()),
+        ("", set()),
+    ],
+)
+def test_values_are_ids_long_numbers_and_names(text: str, values: set[str]) -> None:
+    assert values_of(text) == values
+
+
+def test_many_values_are_cut_and_a_hostile_text_takes_no_time() -> None:
+    assert len(values_of(" ".join(f"id-{number}x" for number in range(5_000)))) == 100
+    assert values_of("a-" * 1_000_000) == frozenset()
+    assert values_of("1" * 1_000_000) == frozenset()
+
+
+def test_a_sample_without_turns_steps_and_labels_of_them_has_no_facts() -> None:
+    assert step_facts(Sample("s", "Where?"), Response("s", "There.", (Context("There."),))) is None
+
+
+def test_a_turn_recalls_what_its_answer_queries_and_arguments_take_over() -> None:
+    assert facts_of(TURN, Response("c", "On 3 March.")).recalled == frozenset()
+    assert facts_of(TURN, Response("c", "For TF-4101: on 3 March.")).recalled == {"TF-4101"}
+    by_query = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("invoice of TF-4101"),)))
+    assert by_query.recalled == {"TF-4101"}
+    by_argument = facts_of(TURN, Response("c", "On 3 March.", steps=(ToolCall("find", {"order_id": "TF-4101"}),)))
+    assert by_argument.recalled == {"TF-4101"}
+    assert by_argument.argument_names == (("TF-0", "order_id"),)
+
+
+def test_what_the_question_says_or_a_step_returned_is_not_recalled() -> None:
+    call = ToolCall("find", {"order_id": "TF-4101"}, "It left as PK-77123.")
+    answer = Response("c", "Parcel PK-77123 of TF-4101.", steps=(call,))
+    assert facts_of(TURN, answer).recalled == {"TF-4101"}
+    repeated = facts_of(replace(TURN, question="When is TF-4101 due?"), answer)
+    assert repeated.recalled == frozenset()
+    assert repeated.needed == frozenset()
+
+
+def test_labels_need_what_the_user_gave_before() -> None:
+    facts = facts_of(replace(TURN, reference="With parcel PK-77123 of TF-4101."), Response("c", "On 3 March."))
+    assert facts.needed == {"TF-4101"}
+
+
+def test_a_value_is_still_there_if_its_number_is() -> None:
+    facts = facts_of(TURN, Response("c", "For order 4101 of Ada Lind."))
+    assert {value_key("TF-4101"), value_key("tf4101"), value_key("Ada Lind")} <= facts.value_keys
+    assert value_key("TF-4102") not in facts.value_keys
+
+
+def test_evidence_counts_as_found_whichever_retrieval_finds_it_with_the_source_it_is_from() -> None:
+    named = Retrieval("invoice", (Context(EVIDENCE),), "invoices")
+    (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("x"), Retrieval("y"), named))).hops
+    assert (hop.hop, hop.found, hop.source) == (2, True, "invoices")
+    by_id = Retrieval("invoice", (Context("Another one."), Context(EVIDENCE, "bills/INV-7001")))
+    (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(by_id,))).hops
+    assert (hop.found, hop.source) == (True, "bills")
+    (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("x", (Context("Another one."),)),))).hops
+    assert (hop.found, hop.source) == (False, "")
+
+
+def test_contexts_without_steps_say_nothing_of_hops() -> None:
+    assert facts_of(TURN, Response("c", "On 3 March.", (Context("Another one."),))).hops == ()
+
+
+def test_mistakes_are_those_of_the_labels() -> None:
+    sample = replace(TURN, tools=(ExpectedCall(("lookup", "find"), {"order": {"id": "TF-4101"}}),))
+    wrong = facts_of(sample, Response("c", "x", steps=(ToolCall("find", {"order": {"id": "4101"}}, error="none"),)))
+    assert wrong.expected == {"lookup or find"}
+    assert wrong.mistakes == {Mistake(MistakeKind.WRONG_ARGUMENT, "find", "order"), Mistake(MistakeKind.ERROR, "find")}
+    missing = facts_of(sample, Response("c", "x"))
+    assert missing.mistakes == {Mistake(MistakeKind.NOT_CALLED, "lookup or find")}
+
+
+def test_the_calls_of_an_answer_are_bounded() -> None:
+    steps = tuple(ToolCall("find", {"order_id": f"TF-{number}"}) for number in range(2 * MAX_CALLS))
+    facts = facts_of(TURN, Response("c", "x", steps=steps))
+    assert facts.steps == 2 * MAX_CALLS
+    assert len(facts.calls) == MAX_CALLS
+
+
+@pytest.mark.parametrize(("answer", "asks_back"), [("Which order do you mean?", True), ("It is on its way.", False)])
+def test_asking_back_is_known_where_it_is_expected(answer: str, asks_back: bool) -> None:
+    assert facts_of(replace(TURN, expects_clarification=True), Response("c", answer)).asks_back is asks_back
+    assert facts_of(TURN, Response("c", answer)).asks_back is None
