@@ -103,15 +103,21 @@ def test_requirements_go_into_an_environment_of_the_users_own_and_are_kept(step:
     assert len(list((step.folder / "runner_temp").glob("ragstone-*/env-*/ragstone-complete"))) == 2
 
 
-def test_our_own_example_is_gated_as_our_workflow_does(step: Runner) -> None:
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("examples/docs-qa", {"requirements": "examples/docs-qa/requirements.txt"}),
+        ("examples/support-agent", {}),
+    ],
+)
+def test_our_own_example_is_gated_as_our_workflow_does(step: Runner, name: str, inputs: dict[str, Any]) -> None:
     shutil.rmtree(step.checkout.root)
-    name = "examples/docs-qa"
     generated = shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*")
     shutil.copytree(ROOT / name, step.checkout.root / name, ignore=generated)
-    found = step.run("push", config="examples/docs-qa/ragstone.toml", requirements="examples/docs-qa/requirements.txt")
+    found = step.run("push", config=f"{name}/ragstone.toml", **inputs)
     assert found.code == 0, found.log
     assert found.outputs["verdict"] == "pass"
-    assert found.outputs["run-directory"] == "examples/docs-qa/ragstone-run"
+    assert found.outputs["run-directory"] == f"{name}/ragstone-run"
 
 
 def test_a_setup_that_fails_shows_its_end_and_exits_with_4(step: Runner) -> None:

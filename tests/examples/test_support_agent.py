@@ -1,0 +1,97 @@
+"""The agent answers from two hops and two tools, its gate passes, and its worse variant fails with the right reason."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
+from tests.cli.project import ragstone
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "support-agent"
+
+
+@pytest.fixture(scope="module")
+def golden() -> GoldenSet:
+    return load_golden_set("golden.jsonl", root=EXAMPLE)
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A conversation with the agent."""
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    yield runpy.run_path(str(EXAMPLE / "agent.py"))["Agent"]()
+    sys.modules.pop("shop", None)
+
+
+def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, JSON report and comment of the gate on the example."""
+    command = ["gate", "--config", str(EXAMPLE / "ragstone.toml"), "--baseline", str(EXAMPLE / "baseline")]
+    done = ragstone([*command, "--out", str(out), *arguments], ROOT)
+    report = out / "report.json"
+    assert report.is_file(), done.stderr
+    comment = (out / "report.md").read_text(encoding="utf-8").replace("\\", "").replace("\u200b", "")
+    return done.returncode, json.loads(report.read_text(encoding="utf-8")), comment
+
+
+def test_the_golden_set_has_forty_conversations_with_labels_of_every_kind(golden: GoldenSet) -> None:
+    turns = [sample.turn for sample in golden if sample.turn is not None]
+    assert len(turns) == len(golden)
+    assert len({turn.id for turn in turns}) == 40
+    assert {turn.turns for turn in turns} == {2, 3, 4}
+    assert sum(sample.hops == (1, 2) for sample in golden) >= 40
+    tools = {name for sample in golden for call in sample.tools for name in call.names}
+    assert tools == {"lookup_order", "find_invoice"}
+    assert sum(sample.expects_clarification for sample in golden) >= 5
+    assert sum(not sample.answerable for sample in golden) >= 5
+    assert all(sample.reference for sample in golden if sample.answerable and not sample.expects_clarification)
+
+
+def test_a_conversation_keeps_the_order_and_finds_its_invoice_in_two_hops(agent: Any) -> None:
+    assert agent.answer("Where is my order?")["answer"].endswith("such as TF-4101.")
+    status = agent.answer("It is TF-4107.")
+    assert [(step["name"], step["arguments"]) for step in status["steps"]] == [
+        ("lookup_order", {"order_id": "TF-4107"})
+    ]
+    assert status["answer"] == status["steps"][0]["result"]
+    due = agent.answer("And when is its invoice due?")
+    assert [step["source"] for step in due["steps"]] == ["orders", "invoices"]
+    assert due["steps"][0]["contexts"][0]["id"] == "orders/TF-4107"
+    invoice = due["steps"][1]["contexts"][0]
+    assert invoice["id"].removeprefix("invoices/") in due["steps"][0]["contexts"][0]["text"]
+    assert due["answer"] == f"For order TF-4107: {invoice['text']}"
+
+
+def test_what_the_records_lack_is_not_answered(agent: Any) -> None:
+    assert agent.answer("Who designed it?")["answer"].startswith("I don't know")
+    response = agent.answer("Where is my order TF-9999?")
+    assert response["steps"][0]["error"] == "no order TF-9999"
+    assert response["answer"].startswith("I can't find TF-9999")
+
+
+def test_the_gate_passes_on_the_agent(processes: None, tmp_path: Path) -> None:
+    code, report, comment = gate(tmp_path / "run")
+    assert code == 0, comment
+    assert [check["name"] for check in report["checks"] if check["status"] != "pass"] == []
+    assert [finding["text"] for finding in report["findings"] if finding["kind"] == "step_changes"] == []
+
+
+def test_the_gate_blocks_the_worse_agent_and_names_the_turn_and_the_hop(processes: None, tmp_path: Path) -> None:
+    code, report, comment = gate(tmp_path / "run", "--entrypoint", "python:regressed:Agent")
+    assert code == 1, comment
+    alerts = [finding["text"] for finding in report["findings"] if finding["level"] == "alert"]
+    assert [text.partition(" (")[0] for text in alerts] == [
+        "Turn 3 no longer carries the order_id",
+        "Hop 2 no longer finds the evidence from `invoices`",
+    ]
+    assert all(text in comment for text in alerts)
+    failed = {(check["metric"], check["kind"]) for check in report["checks"] if check["status"] == "fail"}
+    assert {("hop_recall", "drop"), ("answer_correctness", "drop")} <= failed
