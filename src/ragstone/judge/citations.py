@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from ragstone.judge.judgements import CitationTable, CitedStatement, Statement, Verdict, context_id
@@ -161,24 +162,30 @@ async def judge_citations(judge: Judge, response: Response, call: Call) -> Citat
     statements = citable.statements()
     if len(statements) > MAX_STATEMENTS:
         raise JudgementFailed(f"the answer has {len(statements)} statements, more than {MAX_STATEMENTS}")
-
-    async def supports(statement: Statement, ranks: Sequence[int]) -> bool:
-        contexts = [citable.contexts[rank] for rank in ranks]
-        table = await judge.support(contexts, [statement], call=call)
-        return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]
-
+    supports = partial(_supports, judge, citable, call)
     judged = []
     for number, (text, citations) in enumerate(statements, start=1):
-        statement = Statement(f"s{number}", text)
-        missing = tuple(citation.label for citation in citations if citation.rank is None)
-        cited = dict.fromkeys(citation.rank for citation in citations if citation.rank is not None)
-        ranks = list(cited)[:MAX_CITED]
-        supported = bool(ranks) and not missing and await supports(statement, ranks)
-        irrelevant = []
-        for rank in ranks if supported and len(ranks) > 1 else ():
-            others = [other for other in ranks if other != rank]
-            if not await supports(statement, [rank]) and await supports(statement, others):
-                irrelevant.append(context_id(rank))
-        cited_ids = tuple(map(context_id, ranks))
-        judged.append(CitedStatement(statement, cited_ids, missing, supported, tuple(irrelevant)))
+        judged.append(await _judge_statement(Statement(f"s{number}", text), citations, supports))
     return CitationTable(tuple(judged))
+
+
+async def _judge_statement(
+    statement: Statement, citations: Sequence[Citation], supports: Callable[[Statement, Sequence[int]], Awaitable[bool]]
+) -> CitedStatement:
+    missing = tuple(citation.label for citation in citations if citation.rank is None)
+    cited = dict.fromkeys(citation.rank for citation in citations if citation.rank is not None)
+    ranks = list(cited)[:MAX_CITED]
+    supported = bool(ranks) and not missing and await supports(statement, ranks)
+    irrelevant = []
+    if supported and len(ranks) > 1:
+        for rank in ranks:
+            without = [cited_rank for cited_rank in ranks if cited_rank != rank]
+            if not await supports(statement, [rank]) and await supports(statement, without):
+                irrelevant.append(context_id(rank))
+    return CitedStatement(statement, tuple(map(context_id, ranks)), missing, supported, tuple(irrelevant))
+
+
+async def _supports(judge: Judge, citable: Citable, call: Call, statement: Statement, ranks: Sequence[int]) -> bool:
+    """Whether the judge says that the contexts of these ranks support a statement together."""
+    table = await judge.support([citable.contexts[rank] for rank in ranks], [statement], call=call)
+    return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]

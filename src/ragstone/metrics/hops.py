@@ -103,8 +103,8 @@ def _note(hops: Sequence[Hop], response: Response) -> str | None:
         missing = hop.retrieved.count(False)
         if missing:
             note = f"hop {hop.number} doesn't find {missing} of {len(hop.evidence)}"
-            made = len(retrievals(response))
-            return note if made >= hop.number else f"{note}: the answer has {counted(made, 'retrieval')}"
+            count = len(retrievals(response))
+            return note if count >= hop.number else f"{note}: the answer has {counted(count, 'retrieval')}"
     return None
 
 

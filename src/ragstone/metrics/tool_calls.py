@@ -127,7 +127,7 @@ def _augment(number: int, costs: Sequence[Mapping[int, int]], pairs: dict[int, i
         if place in visited:
             continue
         visited.add(place)
-        holder = next((other for other, taken in pairs.items() if taken == place), None)
+        holder = next((matched for matched, call in pairs.items() if call == place), None)
         if holder is None or _augment(holder, costs, pairs, visited):
             pairs[number] = place
             return True
