@@ -150,6 +150,13 @@ def test_attributes_of_both_conventions(attributes: dict[str, object], fields: d
     assert response.steps == (step,)
 
 
+def test_spans_of_a_text_are_something_else() -> None:
+    response = read("a", {"answer": "x", "spans": [{"start": 0, "end": 5}, [0, 5]]}, None)
+    assert (response.failure, response.steps) == (None, ())
+    traced = read("a", {"answer": "x", **document(*SHUFFLED)}, None)
+    assert traced.steps == STEPS
+
+
 def test_other_spans_are_no_steps() -> None:
     for attributes in (AGENT, {"openinference.span.kind": "CHAIN"}, {"gen_ai.operation.name": "embeddings"}, {}):
         assert step_of_span(span(attributes, 1)) is None

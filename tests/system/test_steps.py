@@ -183,8 +183,8 @@ def test_a_path_leads_to_steps_and_an_empty_one_to_none() -> None:
     assert "The steps are 3 (int)" in failure(read("a", reply, None, fields=Fields(steps="steps"))).message
 
 
-@pytest.mark.parametrize("value", [3, 0.5, True, "First look up the order.", ""])
-def test_a_number_or_a_text_under_the_name_of_steps_is_something_else(value: object) -> None:
+@pytest.mark.parametrize("value", [3, 0.5, True, "First look up the order.", "", ["Look up", "Answer"]])
+def test_a_number_or_texts_under_the_name_of_steps_is_something_else(value: object) -> None:
     assert steps_of(value) == ()
 
 

@@ -195,7 +195,8 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
 
 def hops(value: object) -> tuple[int, ...]:
     """The hop of each passage of `contexts`, 0 if it has none; empty if no passage has one."""
-    if isinstance(value, str) and "hop" not in value:
+    is_plain = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if is_plain or (isinstance(value, str) and "hop" not in value):
         return ()
     numbers = []
     for item in passages(value):

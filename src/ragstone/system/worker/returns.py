@@ -24,6 +24,7 @@ from ragstone.system.worker.fields import (
     named_texts,
     token_usage,
 )
+from ragstone.system.worker.spans import parsed_json, spans_in
 from ragstone.system.worker.steps import message_steps, read_steps
 from ragstone.system.worker.wording import clean, formatted, shown, summary
 
@@ -87,11 +88,14 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
 
 
 def _has_steps(parts: Parts, fields: Fields) -> bool:
-    """Whether there is more than a number or a text under a name of steps; at a path, anything is meant as these."""
+    """Whether there is more than a number or texts under a name of steps; at a path, anything is meant as these."""
     steps = parts.get("steps")
-    if fields.steps is None and isinstance(steps, str):
+    if fields.steps is not None:
+        return steps is not None
+    if isinstance(steps, str):
         return steps.lstrip().startswith(("{", "["))
-    return steps is not None and (fields.steps is not None or not isinstance(steps, (int, float)))
+    texts_alone = isinstance(steps, list) and len(steps) > 0 and all(isinstance(item, str) for item in steps)
+    return steps is not None and not texts_alone and not isinstance(steps, (int, float))
 
 
 def parts_of(value: object, fields: Fields) -> Parts:
@@ -114,6 +118,10 @@ def parts_of(value: object, fields: Fields) -> Parts:
             part = None if isinstance(value, str) else first(value, SYSTEM_NAMES[name])
             if part is not None:
                 parts[name] = part
+    if "steps" not in parts and fields.steps is None and not isinstance(value, str):
+        spans = first(value, SYSTEM_NAMES["spans"])
+        if spans_in(parsed_json(spans)) is not None:
+            parts["steps"] = spans
     if "answer" not in parts and fields.answer is None:
         text = message_text(value)
         if text is not None:
