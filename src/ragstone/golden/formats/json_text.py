@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ragstone.golden.rows import LocatedDict, LocatedList, Row, SourceFile
@@ -32,54 +32,45 @@ class _Walker:
     def value(self, position: int, level: int) -> tuple[Any, int]:
         opening = self.text[position : position + 1]
         if level < _WALKED_LEVELS and opening == "[":
-            return self._list(position + 1)
+            items = LocatedList()
+            return items, self._members(position, "]", lambda start: self._item(items, start))
         if level < _WALKED_LEVELS and opening == "{":
-            return self._object(position + 1, level)
+            fields = LocatedDict()
+            return fields, self._members(position, "}", lambda start: self._field(fields, start, level))
         return decode_at(self.text, position)
 
-    def _list(self, position: int) -> tuple[LocatedList, int]:
-        """The items of a list, each decoded as it stands: only the line that it starts on is of interest."""
-        found = LocatedList()
-        position = self.skip(position)
-        if self.text[position : position + 1] == "]":
-            return found, position + 1
+    def _members(self, position: int, closing: str, read: Callable[[int], int]) -> int:
+        """The offset behind a list or an object that begins at `position`, whose members `read` reads one by one."""
+        position = self.skip(position + 1)
+        if self.text.startswith(closing, position):
+            return position + 1
         while True:
-            found.lines.append(self.line(position))
-            item, position = decode_at(self.text, position)
-            found.append(item)
-            position, more = self._separator(self.skip(position), "]")
-            if not more:
-                return found, position
+            position = self.skip(read(position))
+            if self.text.startswith(closing, position):
+                return position + 1
+            position = self._behind(",", position, f"',' or '{closing}'")
 
-    def _object(self, position: int, level: int) -> tuple[LocatedDict, int]:
-        found = LocatedDict()
-        position = self.skip(position)
-        if self.text[position : position + 1] == "}":
-            return found, position + 1
-        while True:
-            if self.text[position : position + 1] != '"':
-                raise NotJsonError("not valid JSON: a key in double quotes is expected", position)
-            start = position
-            key, position = decode_at(self.text, position)
-            if key in found:
-                raise NotJsonError(f'duplicate key "{key}" in one object', start)
-            position = self.skip(position)
-            if self.text[position : position + 1] != ":":
-                raise NotJsonError("not valid JSON: ':' is expected", position)
-            position = self.skip(position + 1)
-            found.lines[key] = self.line(position)
-            found[key], position = self.value(position, level + 1)
-            position, more = self._separator(self.skip(position), "}")
-            if not more:
-                return found, position
+    def _behind(self, sign: str, position: int, expected: str) -> int:
+        if not self.text.startswith(sign, position):
+            raise NotJsonError(f"not valid JSON: {expected} is expected", position)
+        return self.skip(position + 1)
 
-    def _separator(self, position: int, closing: str) -> tuple[int, bool]:
-        sign = self.text[position : position + 1]
-        if sign == closing:
-            return position + 1, False
-        if sign != ",":
-            raise NotJsonError(f"not valid JSON: ',' or '{closing}' is expected", position)
-        return self.skip(position + 1), True
+    def _item(self, items: LocatedList, position: int) -> int:
+        """Read an item of a list, decoded as it stands: only the line that it starts on is of interest."""
+        items.lines.append(self.line(position))
+        item, position = decode_at(self.text, position)
+        items.append(item)
+        return position
+
+    def _field(self, fields: LocatedDict, position: int, level: int) -> int:
+        self._behind('"', position, "a key in double quotes")
+        key, end = decode_at(self.text, position)
+        if key in fields:
+            raise NotJsonError(f'duplicate key "{key}" in one object', position)
+        position = self._behind(":", self.skip(end), "':'")
+        fields.lines[key] = self.line(position)
+        fields[key], end = self.value(position, level + 1)
+        return end
 
 
 def parse(text: str) -> Any:
