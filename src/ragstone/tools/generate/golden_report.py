@@ -102,7 +102,7 @@ def golden_report(
     """The report on `golden`, held against the documents in `corpus` and the runs in `history`. Raises ConfigError."""
     tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
     ids = [sample.id for sample in golden]
-    pairs = similar_pairs([sample.question for sample in golden])
+    pairs = similar_pairs([_wording(sample) for sample in golden])
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
@@ -115,6 +115,12 @@ def golden_report(
         records=None if history is None else records_of(history, golden),
         shows=tuple(shows),
     )
+
+
+def _wording(sample: Sample) -> str:
+    """The question, after what the user said before it: in a conversation, the same words may ask something else."""
+    earlier = [message.text for message in sample.history if message.role == "user"]
+    return " ".join([*earlier, sample.question])
 
 
 def check_references(samples: Sequence[Sample], corpus: Path) -> References:
