@@ -8,7 +8,7 @@ import pytest
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
-from ragstone.metrics.hops import hops_of, lost_hop
+from ragstone.metrics.hops import hops_of
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Context, ModelCall, Response, Retrieval, Step
@@ -51,6 +51,10 @@ TWO_HOPS = response(
 def test_hops_are_averaged() -> None:
     assert value("hop_recall", TWO_HOPS) == (1 / 2 + 1) / 2
     assert value("hop_precision", TWO_HOPS) == (1 / 2 + 3 / 4) / 2
+
+
+def lost_hop(sample: Sample, answer: Response) -> int | None:
+    return next((hop.number for hop in hops_of(sample, answer) if not all(hop.retrieved)), None)
 
 
 def test_the_note_names_the_first_hop_that_loses_evidence() -> None:

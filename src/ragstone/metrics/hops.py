@@ -60,14 +60,6 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     return tuple(hops)
 
 
-def lost_hop(sample: Sample, response: Response) -> int | None:
-    """The first hop whose evidence is not all found; None if there is none."""
-    for hop in hops_of(sample, response):
-        if not all(hop.retrieved):
-            return hop.number
-    return None
-
-
 class HopMetric(BaseMetric):
     """The mean over the hops of a share: the recall or the precision of their retrievals.
 
