@@ -206,6 +206,28 @@ def test_a_process_that_dies_is_replaced_and_the_conversation_goes_on(room: Any)
     assert [first.answer, third.answer, fifth.answer] == ["1", "1", "3"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a_process_that_is_to_be_replaced_for_its_memory_ends_after_the_conversation(room: Any) -> None:
+    room.app("""
+        import os
+        class Hungry:
+            def __init__(self): self.kept = []
+            def answer(self, question):
+                if not self.kept: self.kept.append(b"x" * 170_000_000)
+                self.kept.append(question)
+                return f"{os.getpid()} {len(self.kept)}"
+    """)
+
+    async def ask() -> list[str]:
+        async with room.started("app:Hungry", concurrency=1, memory_limit_mb=210) as system:
+            return [response.answer for name in "ab" for response in await talk(system, name, ["More?"] * 2)]
+
+    answers = [answer.split() for answer in asyncio.run(ask())]
+    assert [count for _, count in answers] == ["2", "3", "2", "3"]
+    assert len({process for process, _ in answers[:2]}) == 1
+    assert answers[0][0] != answers[2][0]
+
+
 def test_more_conversations_than_processes_wait_for_each_other(room: Any) -> None:
     room.app(COUNTER)
 

@@ -19,6 +19,7 @@ from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.files import open_regular
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
 from ragstone.settings.settings import SystemSettings
@@ -245,7 +246,7 @@ def _answers_in(record: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str
     if not isinstance(turns, list) or name is None:
         yield 0, record
         return
-    for turn, answer in enumerate(turns, 1):
+    for turn, answer in enumerate(turns[:MAX_CONVERSATION_TURNS], 1):
         fields = answer if isinstance(answer, Mapping) else {"answer": answer}
         yield turn, {**fields, "id": turn_id(str(name), turn)}
 
