@@ -13,7 +13,6 @@ from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import Rewording, rewording_of
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts, fingerprint
 from ragstone.evaluation.step_facts import step_facts
-from ragstone.evaluation.tool_use import tool_use
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import cites_what_is_there
@@ -114,8 +113,6 @@ def _add_answers(system: SystemFacts, sample: Sample, answers: Sequence[Answer])
     kinds = tuple(_kind(answer, sample) for answer in answered)
     if set(kinds) != {AnswerKind.ANSWERS}:
         system.kinds[sample.id] = kinds
-    if sample.tools or any(answer.response.steps for answer in answered):
-        system.tools[sample.id] = tool_use(sample, [answer.response for answer in answered])
     newest = answered[-1]
     response = newest.response
     system.ranked[sample.id] = ranked_contexts(sample, response, newest.judged)

@@ -14,7 +14,6 @@ from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.round_facts import RoundFacts
 from ragstone.evaluation.step_facts import StepFacts
-from ragstone.evaluation.tool_use import ToolUse
 from ragstone.formatting import counted, score
 from ragstone.golden.sample import Bound, ConversationTurn, Origin, Sample
 from ragstone.metrics.alignment import UsedContexts
@@ -128,7 +127,6 @@ class SystemFacts:
     sample with one that doesn't just answer. `ranked` has the contexts of the newest answer in their order, and
     `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
     samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
-    `tools` are those that the answers called, and those that they were expected to call.
     `steps` are the facts of the newest answer's steps, and of what a turn takes over from earlier ones.
     """
 
@@ -144,7 +142,6 @@ class SystemFacts:
     citations: dict[str, bool] = field(default_factory=dict)
     reworded: dict[str, Rewording] = field(default_factory=dict)
     verdicts: dict[str, VerdictCounts] = field(default_factory=dict)
-    tools: dict[str, ToolUse] = field(default_factory=dict)
     steps: dict[str, StepFacts] = field(default_factory=dict)
 
 

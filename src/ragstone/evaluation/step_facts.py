@@ -14,7 +14,7 @@ from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.hops import retrievals
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
-from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall
+from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall, called_tools, tool_results
 
 MAX_CALLS = 50
 """Tool calls of an answer that are compared; the rest is left out."""
@@ -63,10 +63,11 @@ class Mistake:
 class StepFacts:
     """What an answer did.
 
-    `expected` are the tools that the labels expect, and `mistakes` what they show. Values are ids, long numbers and
-    names. `recalled` are those of the earlier turns that the answer and its steps took over, rather than from the
-    question or from what a step returned; `needed` are those of the user's earlier turns that the labels have and the
-    question lacks; `value_keys` are all in the answer, queries and arguments, as `value_key` writes them.
+    `called` are the tools that were called, and the sources of the `retrievals`; `results` are those of tools that are
+    among the contexts. `expected` are the tools that the labels expect, and `mistakes` what they show. Values are ids,
+    long numbers and names. `recalled` are those of the earlier turns that the answer and its steps took over, rather
+    than from the question or from what a step returned; `needed` are those of the user's earlier turns that the labels
+    have and the question lacks; `value_keys` are all in the answer, queries and arguments, as `value_key` writes them.
     `argument_names` are the kinds of values that are arguments of tools, each with the argument's name. `asks_back` is
     None where nothing needs to be asked back.
     """
@@ -74,6 +75,9 @@ class StepFacts:
     steps: int = 0
     hops: tuple[HopFacts, ...] = ()
     calls: tuple[CallFacts, ...] = ()
+    called: frozenset[str] = frozenset()
+    retrievals: int = 0
+    results: int = 0
     expected: frozenset[str] = frozenset()
     mistakes: frozenset[Mistake] = frozenset()
     recalled: frozenset[str] = frozenset()
@@ -93,6 +97,9 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         steps=len(response.steps),
         hops=tuple(_hops(sample, response)),
         calls=tuple(_call_facts(call) for call in calls),
+        called=called_tools(response),
+        retrievals=sum(isinstance(step, Retrieval) for step in response.steps),
+        results=len(tool_results(response.steps)),
         expected=frozenset(" or ".join(call.names) for call in sample.tools),
         mistakes=frozenset(_mistakes(sample, response)),
         argument_names=tuple(_argument_names([*(call.arguments for call in calls), *expected_arguments])),

@@ -22,7 +22,7 @@ from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
-from ragstone.gate.tool_names import AnyOf, uncalled_tools
+from ragstone.gate.tool_names import uncalled_tools
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN
 from ragstone.golden.sample import GoldenSet
@@ -249,8 +249,8 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _expected_tools(golden: GoldenSet) -> Iterator[AnyOf]:
-    return (call.names for sample in golden for call in sample.tools)
+def _expected_tools(golden: GoldenSet) -> Iterator[str]:
+    return (" or ".join(call.names) for sample in golden for call in sample.tools)
 
 
 def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> list[str]:
