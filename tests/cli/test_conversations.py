@@ -233,6 +233,17 @@ def test_a_turn_that_fails_leaves_the_later_ones_with_a_score(project: Path) -> 
     assert "assistant: Order 12 was sent by ship." in shown
 
 
+def test_a_sample_is_shown_with_its_conversation_in_the_baseline(project: Path) -> None:
+    ragstone(["run", "--out", "main", "--only", "order-12"], project, exit_code=0)
+    (project / "houses.py").write_text(DESK.replace('sent by ship."', 'sent by train."'), encoding="utf-8")
+    ragstone(["run", "--only", "order-12"], project, exit_code=0)
+    arguments = ["report", "ragstone-run", "--sample", "order-12/turn-3", "--baseline", "main"]
+    now, _, before = ragstone(arguments, project, exit_code=0).stdout.partition("In the baseline:")
+    assert "assistant: Order 12 was sent by train." in now
+    assert "assistant: Order 12 was sent by ship." in before
+    assert "Answer: Order 12 cost 24 euros." in before
+
+
 def test_check_asks_the_first_turns_of_a_conversation_and_knows_who_remembers_them(project: Path) -> None:
     found = ragstone(["check"], project, exit_code=0)
     assert [line["question"] for line in asked(project)] == [QUESTIONS[0].format(n=11), QUESTIONS[1]]

@@ -73,7 +73,8 @@ def command(
     opened = RunDirectory.open(run if run is not None else settings.path(settings.run.out))
     redact = Redactor(known_secrets(os.environ, settings))
     if sample is not None:
-        say(redact(_sample_of(opened, sample)))
+        baseline = settings.gate.baseline
+        say(redact(_sample_of(opened, sample, None if baseline is None else settings.path(baseline))))
         return 0
     links = Links.from_pattern(link) if link is not None else None
     form = cast(Format, form)
@@ -99,14 +100,18 @@ def command(
     return decision.verdict.exit_code
 
 
-def _sample_of(run: RunDirectory, sample_id: str) -> str:
+def _sample_of(run: RunDirectory, sample_id: str, baseline: Path | None) -> str:
+    from ragstone.evaluation.directory import RunDirectory
     from ragstone.report.sample_text import sample_lines
 
     record = run.find([sample_id]).get(sample_id)
     if record is None:
         hint = suggestion(sample_id, run.scores().samples)
         raise ConfigError(f"there is no sample '{sample_id[:80]}' in this run.", where=str(run.path), hint=hint)
-    return "\n".join(sample_lines(record))
+    before = None
+    if baseline is not None and baseline.is_dir():
+        before = RunDirectory.open(baseline).find([sample_id]).get(sample_id)
+    return "\n".join(sample_lines(record, before))
 
 
 def _show(document: Document, text: str, form: str, output: Path | None, *, verbose: bool) -> None:
