@@ -10,7 +10,8 @@ import pytest
 
 from ragstone.golden.sample import Sample
 from ragstone.system.in_process import CallableSystem
-from ragstone.system.response import Response
+from ragstone.system.payload import read
+from ragstone.system.response import Context, Response, Retrieval, ToolCall
 from ragstone.system.worker import returns
 
 pytestmark = [
@@ -97,6 +98,30 @@ class TestLangChain:
         found = returns.normalise(message)
         assert found["answer"] == "hello"
         assert found["usage"] == {"input_tokens": 3, "output_tokens": 4}
+
+    def test_the_messages_of_an_agent_are_steps(self, documents: list[Any]) -> None:
+        from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+        calls = [
+            {"name": "search", "args": {"query": "lamps"}, "id": "1"},
+            {"name": "order", "args": {"order_id": 7}, "id": "2"},
+            {"name": "order", "args": {"order_id": 8}, "id": "3"},
+        ]
+        messages = [
+            HumanMessage("May I return order 7?"),
+            AIMessage("", tool_calls=calls),
+            ToolMessage("one, two", tool_call_id="1", artifact=documents),
+            ToolMessage('{"item": "lamp"}', tool_call_id="2"),
+            ToolMessage("no such order", tool_call_id="3", status="error"),
+            AIMessage("Yes."),
+        ]
+        response = read("a", {"messages": messages}, None)
+        assert response.steps == (
+            Retrieval("lamps", (Context("one", "a.md"), Context("two", "d2")), "search"),
+            ToolCall("order", {"order_id": 7}, '{"item": "lamp"}'),
+            ToolCall("order", {"order_id": 8}, None, "no such order"),
+        )
+        assert [context.id for context in response.contexts] == ["a.md", "d2", "tool:order"]
 
     def test_documents_with_scores(self, documents: list[Any]) -> None:
         found = returns.normalise({"answer": "a", "documents": [(documents[0], 0.25)]})
