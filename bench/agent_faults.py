@@ -140,7 +140,7 @@ def worded(words: Callable[[str], str]) -> Callable[[Agent, str], dict[str, obje
 TURN_2, TURN_3 = (f"Turn {turn} no longer carries the order_id" for turn in (2, 3))
 FIRST, EARLIER = "with a worse turn, turn 2 is the first", "A turn gets the answer that belongs to the turn before it"
 LOST = "Hop {} no longer finds the evidence from `{}`"
-WRONG, AGAIN = "`{}` is called with the wrong order_id", "`lookup_order` is called again and again"
+WRONG, AGAIN = "`{}` is called with the wrong order_id", "`lookup_order` is called repeatedly"
 forgetting_2 = with_order(lambda self, before: None if self.turn == 2 and self.order_id == before else self.order_id)
 forgetting_3 = with_order(lambda self, before: None if self.turn == 3 and self.order_id == before else self.order_id)
 swapping = with_order(lambda self, before: NEXT_ORDER.get(str(self.order_id)) if self.turn == 2 else self.order_id)

@@ -10,7 +10,7 @@ from ragstone.evaluation.step_facts import step_facts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.findings import Level
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.step_changes import MAX_ALERTS, Problem, ProblemKind, step_problems
+from ragstone.gate.step_changes import MAX_ALERTS, MAX_SENTENCES, Problem, ProblemKind, step_problems
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample, turn_id
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, Step, ToolCall
 
@@ -183,6 +183,22 @@ def test_an_answer_in_place_of_a_question_and_the_answer_of_the_turn_before_are_
 def test_what_was_wrong_in_the_baseline_is_no_news() -> None:
     broken = at(3, without_steps)
     assert counts(broken, broken) == {}
+
+
+def test_contexts_without_steps_say_nothing_of_calls_and_of_what_is_carried() -> None:
+    def untraced(sample: Sample, number: str) -> Response:
+        return Response(sample.id, "It is due in May.", (Context("The bill is due in May."),))
+
+    assert counts(at(2, untraced)) == {}
+    assert counts(at(3, untraced)) == {}
+
+
+def test_a_report_names_no_more_problems_than_can_be_read() -> None:
+    def calls_many(sample: Sample, number: str) -> Response:
+        response = good(sample, number)
+        return replace(response, steps=(*response.steps, *(ToolCall(f"tool_{place}") for place in range(40))))
+
+    assert len(levels(run_of(at(2, calls_many)), run_of(good))) == MAX_SENTENCES + 1  # and how many steps there are
 
 
 def test_without_a_baseline_the_labels_show_what_is_wrong() -> None:

@@ -61,7 +61,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What an answer did.
+    """What an answer did. Of contexts without steps it is not known how they were found.
 
     `called` are the tools that were called, and the sources of the `retrievals`; `results` are those of tools that are
     among the contexts. `expected` are the tools that the labels expect, and `mistakes` what they show. Values are ids,
@@ -73,6 +73,7 @@ class StepFacts:
     """
 
     steps: int = 0
+    are_steps_known: bool = True
     hops: tuple[HopFacts, ...] = ()
     calls: tuple[CallFacts, ...] = ()
     called: frozenset[str] = frozenset()
@@ -95,6 +96,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     expected_arguments = [call.arguments for call in sample.tools if call.arguments is not None]
     facts = StepFacts(
         steps=len(response.steps),
+        are_steps_known=not response.without_steps,
         hops=tuple(_hops(sample, response)),
         calls=tuple(_call_facts(call) for call in calls),
         called=called_tools(response),

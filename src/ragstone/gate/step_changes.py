@@ -29,6 +29,8 @@ MIN_SHARE = 0.5
 is where to look if these are at least this share of all that did."""
 CLEAR_SHARE = 0.8
 """The share of the conversations with a worse turn whose first is the same, from which on that stands at the top."""
+MAX_SENTENCES = 10
+"""Problems that a report names, the most frequent causes first."""
 MORE_STEPS = 1.5
 """So many times as many steps are worth a note."""
 
@@ -61,12 +63,9 @@ class Problem:
         return self.kind is ProblemKind.LOST_HOP
 
     @property
-    def where(self) -> str | None:
-        """The turn, hop or tool to look at; None if it is of none."""
-        if not self.place:
-            return None
-        names = {ProblemKind.FORGOTTEN: f"turn {self.place}", ProblemKind.LOST_HOP: f"hop {self.place}"}
-        return names.get(self.kind, f"`{self.place}`")
+    def where(self) -> str:
+        """What to look at: the turn, hop or tool, if it is of one."""
+        return _WHERE.get(self.kind, "`{}`").format(self.place)
 
     @property
     def scope(self) -> Problem:
@@ -109,21 +108,23 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     if not run.system.steps:
         return
     problems = step_problems(run, baseline)
-    ranked = sorted(problems, key=lambda problem: (-len(problems[problem].caused), problem))
+    ranked = sorted(problems, key=lambda problem: (-len(problems[problem].caused), problem))[:MAX_SENTENCES]
     worse = _worse(evidence)
     causes = _causes(ranked, problems, worse)
     turn = _first_turn(run, worse)
+    explained = len(worse & problems[causes[0]].caused) / len(worse) if causes else 0.0
     if turn.is_clear and all(cause.kind is not ProblemKind.FORGOTTEN for cause in causes):
         causes = causes[: MAX_ALERTS - 1]
-        yield Finding(STEPS, Level.ALERT, str(turn))
+        where = f"turn {turn.number}" if turn.share > explained else None
+        yield Finding(STEPS, Level.ALERT, str(turn), where)
     elif turn.conversations:
         yield Finding(STEPS, Level.NOTE, str(turn))
     for problem in ranked:
         counts = problems[problem]
         sentence = _sentence(problem, counts, compared=baseline is not None)
         if problem in causes:
-            explains_most = problem is causes[0] and len(worse & counts.caused) >= MIN_SHARE * len(worse)
-            yield Finding(STEPS, Level.ALERT, sentence, problem.where if explains_most else None)
+            is_where = problem is causes[0] and explained >= MIN_SHARE
+            yield Finding(STEPS, Level.ALERT, sentence, problem.where if is_where else None)
         elif len(counts.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, sentence)
     for sentence in _more_steps(run, baseline):
@@ -192,6 +193,8 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Iterator[_Answer]:
     answers = []
     for sample_id, facts in run.system.steps.items():
         baseline_facts = None if baseline is None else baseline.system.steps.get(sample_id)
+        if baseline_facts is not None and baseline_facts.steps and not facts.are_steps_known:
+            continue
         if baseline is None or baseline_facts is not None:
             answers.append(_Answer(sample_id, run.samples[sample_id].turn, facts, baseline_facts))
     yield from sorted(answers, key=lambda answer: 0 if answer.turn is None else answer.turn.number)
@@ -281,9 +284,8 @@ def _mistake_outcomes(facts: StepFacts, baseline: StepFacts | None) -> Outcomes:
     for tool in facts.expected | {call.tool for call in facts.calls}:
         for kind in (ProblemKind.WRONG_ARGUMENT, ProblemKind.TOOL_FAILS, ProblemKind.UNEXPECTED):
             yield Problem(kind, tool), False
-    if baseline is None:
-        for tool in facts.expected:
-            yield Problem(ProblemKind.NOT_CALLED, tool), False
+    for tool in facts.expected:
+        yield Problem(ProblemKind.NOT_CALLED, tool), False
     for mistake in mistakes:
         if mistake.kind in _OF_MISTAKE:
             yield Problem(_OF_MISTAKE[mistake.kind], mistake.tool, mistake.argument), True
@@ -298,9 +300,14 @@ class _FirstTurn:
     conversations: int = 0
 
     @property
+    def share(self) -> float:
+        """Its share of the conversations with a worse turn."""
+        return self.count / max(1, self.conversations)
+
+    @property
     def is_clear(self) -> bool:
         """Whether most conversations broke at this turn, which is not their first."""
-        return self.number > 1 and self.count >= max(MIN_BROKEN, CLEAR_SHARE * self.conversations)
+        return self.number > 1 and self.count >= MIN_BROKEN and self.share >= CLEAR_SHARE
 
     def __str__(self) -> str:
         conversations = counted(self.conversations, "conversation")
@@ -347,6 +354,12 @@ _OF_MISTAKE = {
     MistakeKind.UNEXPECTED: ProblemKind.UNEXPECTED,
     MistakeKind.NOT_CALLED: ProblemKind.NOT_CALLED,
 }
+_WHERE = {
+    ProblemKind.NO_CLARIFICATION: "the questions back",
+    ProblemKind.EARLIER_ANSWER: "the order of turns",
+    ProblemKind.FORGOTTEN: "turn {}",
+    ProblemKind.LOST_HOP: "hop {}",
+}
 _NEW = {
     ProblemKind.NO_CLARIFICATION: "The system answers instead of asking back",
     ProblemKind.EARLIER_ANSWER: "A turn gets the answer that belongs to the turn before it",
@@ -356,7 +369,7 @@ _NEW = {
     ProblemKind.LOST_HOP: "Hop {place} no longer finds {detail}",
     ProblemKind.NOT_CALLED: "`{place}` is no longer called",
     ProblemKind.OTHER_RESULT: "`{place}` gives another result for the same arguments",
-    ProblemKind.REPEATED: "`{place}` is called again and again with the same arguments",
+    ProblemKind.REPEATED: "`{place}` is called repeatedly with the same arguments",
     ProblemKind.UNEXPECTED: "`{place}` is called where no label expects it",
 }
 _PRESENT = {
