@@ -85,12 +85,12 @@ def kind_of(
 ) -> AnswerKind:
     """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims` is False if it found none."""
     answer = answer[:MAX_CHARACTERS]
-    words, wanted, asked = _words(answer), _words(reference or ""), _words(question)
+    words, wanted, question_words = _words(answer), _words(reference or ""), _words(question)
     if not words or not _words(_HEADING.sub("", answer)):
         return AnswerKind.EMPTY
     if abstains if abstains is not None else answer_abstains(answer):
         return AnswerKind.ABSTAINS
-    if words == asked or (reference and _echoes(words, asked, wanted)):
+    if words == question_words or (reference and _echoes(words, question_words, wanted)):
         return AnswerKind.ECHOES
     source = "\n".join([question, reference or "", *(context.text for context in contexts)])[:MAX_CHARACTERS]
     if _disordered(answer, source):
@@ -112,9 +112,9 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _echoes(words: Sequence[str], asked: Sequence[str], wanted: Sequence[str]) -> bool:
-    more = Counter(words) - Counter(asked)
-    repeated = bool(asked) and f" {' '.join(asked)} " in f" {' '.join(words)} "
+def _echoes(words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]) -> bool:
+    more = Counter(words) - Counter(question_words)
+    repeated = bool(question_words) and f" {' '.join(question_words)} " in f" {' '.join(words)} "
     return repeated and more.total() <= MAX_BESIDE_QUESTION and not more.keys() & set(wanted)
 
 
@@ -126,12 +126,14 @@ def _disordered(answer: str, source: str) -> bool:
     tokens = _TOKEN.findall(answer.casefold())
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
-    times, held = Counter(tokens), _TOKEN.findall(source.casefold())
-    known = {pair for pair in pairwise(held) if pair[0] in times and pair[1] in times}
-    by_chance: float = sum(times[first] * (times[second] - (first == second)) for first, second in known) / len(tokens)
-    found = sum(pair in known for pair in pairwise(tokens))
-    is_known = sum(times[word] for word in set(held)) >= MIN_KNOWN * len(tokens) and by_chance >= MIN_BY_CHANCE
-    return is_known and found <= by_chance + 2.0 * sqrt(by_chance)
+    times, source_tokens = Counter(tokens), _TOKEN.findall(source.casefold())
+    source_pairs = {pair for pair in pairwise(source_tokens) if pair[0] in times and pair[1] in times}
+    by_chance: float = sum(times[first] * (times[second] - (first == second)) for first, second in source_pairs) / len(
+        tokens
+    )
+    shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
+    is_known = sum(times[word] for word in set(source_tokens)) >= MIN_KNOWN * len(tokens) and by_chance >= MIN_BY_CHANCE
+    return is_known and shared_pairs <= by_chance + 2.0 * sqrt(by_chance)
 
 
 def _is_punctuated(answer: str) -> bool:
@@ -157,10 +159,10 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
     return last.isalpha() and 0 not in longer and max(longer, default=0) > 1
 
 
-def _foreign(answer: str, asked: str) -> bool:
-    """Whether it is shown by words of grammar, or by the script, to be in another language than `asked`."""
-    own, other = guess_language(answer), guess_language(asked)
-    if own.code == other.code or not (own.spaced or other.spaced):
+def _foreign(answer: str, question: str) -> bool:
+    """Whether it is shown by words of grammar, or by the script, to be in another language than `question`."""
+    own, expected_language = guess_language(answer), guess_language(question)
+    if own.code == expected_language.code or not (own.spaced or expected_language.spaced):
         return False
 
     def signs(text: str, language: Language) -> int:
@@ -169,18 +171,18 @@ def _foreign(answer: str, asked: str) -> bool:
     def is_evident(text: str, language: Language) -> bool:
         return not language.function or not language.spaced or signs(text, language) >= MIN_FUNCTION_WORDS
 
-    both = is_evident(answer, own) and is_evident(asked, other)
-    return both and 2 * signs(answer, other) <= signs(answer, own)
+    both = is_evident(answer, own) and is_evident(question, expected_language)
+    return both and 2 * signs(answer, expected_language) <= signs(answer, own)
 
 
 def _copies(words: Sequence[str], wanted: int, contexts: Sequence[Context]) -> bool:
     if len(words) < max(MIN_COPIED_WORDS, LONGER * wanted):
         return False
-    said = f" {' '.join(words)} "
+    answer_text = f" {' '.join(words)} "
     copied = 0
     for text in dict.fromkeys(context.text for context in contexts):
         own = _words(text)
-        if own and f" {' '.join(own)} " in said:
+        if own and f" {' '.join(own)} " in answer_text:
             copied += len(own)
     return copied >= max(MIN_COPIED_WORDS, 0.8 * len(words))
 
@@ -188,6 +190,6 @@ def _copies(words: Sequence[str], wanted: int, contexts: Sequence[Context]) -> b
 def _loops(answer: str, words: Sequence[str]) -> bool:
     if len(words) < 2 * MIN_REPEATED:
         return False
-    found = Counter(key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1)
-    repeated = sum(times * len(sentence) for sentence, times in found.items() if times >= MIN_REPEATED)
+    sentences = Counter(key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1)
+    repeated = sum(times * len(sentence) for sentence, times in sentences.items() if times >= MIN_REPEATED)
     return 2 * repeated > len(words)

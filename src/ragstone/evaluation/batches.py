@@ -37,7 +37,7 @@ class _BatchEngine:
     async def judge(self) -> None:
         while batch := await self._take():
             async with asyncio.TaskGroup() as group:
-                graded = [group.create_task(self._graded(asked)) for asked in batch]
+                graded = [group.create_task(self._graded(answered)) for answered in batch]
             for record in await self.workers.judge([task.result() for task in graded]):
                 self.sink(record)
                 self.work.progress.advance(record.state)
@@ -47,19 +47,19 @@ class _BatchEngine:
         """The next batch: what is there, at least one; empty at the end."""
         answered = self.asking.answered
         batch: list[Asked] = []
-        asked = await answered.get()
-        while asked is not None:
-            batch.append(asked)
+        answered_sample = await answered.get()
+        while answered_sample is not None:
+            batch.append(answered_sample)
             if len(batch) == BATCH or answered.empty():
                 return batch
-            asked = answered.get_nowait()
+            answered_sample = answered.get_nowait()
         if batch:
             self.asking.end_again()
         return batch
 
-    async def _graded(self, asked: Asked) -> Job:
+    async def _graded(self, answered: Asked) -> Job:
         """A job with the grades of custom metrics, whose functions are called from here, in the user's interpreter."""
-        sample, responses, ledger = asked.sample, asked.in_order(), Ledger()
+        sample, responses, ledger = answered.sample, answered.in_order(), Ledger()
         wanted = needed_measures(self.work.metrics, sample, self.work.custom)
         if not wanted:
             return Job(sample, responses)
@@ -68,7 +68,9 @@ class _BatchEngine:
             rounds = []
             for repeat in range(self.work.repeats if response.failure is None else 0):
                 call = Call(sample.id, repeat, ledger)
-                found = await collect_judgements(self.work.judge, sample, response, frozenset(), call, custom=wanted)
-                rounds.append(found.custom)
+                judgements = await collect_judgements(
+                    self.work.judge, sample, response, frozenset(), call, custom=wanted
+                )
+                rounds.append(judgements.custom)
             grades.append(tuple(rounds))
         return Job(sample, responses, tuple(grades), ledger)

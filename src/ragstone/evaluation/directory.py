@@ -139,11 +139,11 @@ class RunDirectory:
         self._check_whole(len(scores.samples))
         return scores
 
-    def _check_whole(self, found: int) -> None:
+    def _check_whole(self, records: int) -> None:
         counted = self.manifest.counts.total
-        if self.manifest.state == "finished" and found != counted:
+        if self.manifest.state == "finished" and records != counted:
             raise RunDirectoryError(
-                f"the manifest counts {counted} samples, but the file has {found}.",
+                f"the manifest counts {counted} samples, but the file has {records}.",
                 where=str(self.path / SAMPLES),
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )

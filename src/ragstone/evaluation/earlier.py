@@ -42,7 +42,7 @@ def difference_from(
     """
     now, then = run.manifest, earlier.manifest
     questions, asked_before = (
-        {name: facts.content_hash for name, facts in each.scores().samples.items()} for each in (run, earlier)
+        {name: facts.content_hash for name, facts in side.scores().samples.items()} for side in (run, earlier)
     )
     if questions != asked_before:
         return "its questions are others"
@@ -63,11 +63,11 @@ def with_earlier_run(run: RunDirectory, earlier: RunDirectory, metrics: Sequence
     return _with_answers(run, earlier, 0, counts, metrics)
 
 
-def with_earlier_of(run: RunDirectory, other: RunDirectory, metrics: Sequence[Metric]) -> RunDirectory:
-    """`run`, written again with the answers of earlier runs that `other` has."""
-    if not other.manifest.earlier:
+def with_earlier_of(run: RunDirectory, source: RunDirectory, metrics: Sequence[Metric]) -> RunDirectory:
+    """`run`, written again with the answers of earlier runs that `source` has."""
+    if not source.manifest.earlier:
         return run
-    return _with_answers(run, other, other.manifest.own_answers, other.manifest.earlier, metrics)
+    return _with_answers(run, source, source.manifest.own_answers, source.manifest.earlier, metrics)
 
 
 def _with_answers(

@@ -105,8 +105,8 @@ class Asking:
         try:
             async with asyncio.TaskGroup() as group:
                 askers = [group.create_task(self._ask()) for _ in range(max(1, self._system.concurrency))]
-                for one in judging:
-                    group.create_task(one)
+                for coroutine in judging:
+                    group.create_task(coroutine)
                 await asyncio.gather(*askers)
                 await self.answered.put(None)
         except BaseExceptionGroup as errors:
@@ -120,9 +120,9 @@ class Asking:
         self, conversations: Iterator[tuple[Sample, ...]], answers: int
     ) -> Iterator[tuple[tuple[Asked, ...], int]]:
         for turns in conversations:
-            asked = tuple(Asked(sample, answers) for sample in turns)
+            questions = tuple(Asked(sample, answers) for sample in turns)
             for place in range(answers):
-                yield asked, place
+                yield questions, place
 
     async def _ask(self) -> None:
         for turns, place in self._questions:
@@ -132,17 +132,17 @@ class Asking:
                 await self._ask_turns(turns, place)
 
     async def _ask_turns(self, turns: Sequence[Asked], place: int) -> None:
-        asked_by_id = {asked.sample.id: asked for asked in turns}
-        samples = [asked.sample for asked in turns]
+        asked_by_id = {question.sample.id: question for question in turns}
+        samples = [question.sample for question in turns]
         conversation = ask_conversation(self._system, samples, self._response_to, keeps_contexts=self._keeps_contexts)
         async with aclosing(conversation):
             async for sample, response in conversation:
                 await self._answer(asked_by_id[sample.id], place, response)
 
-    async def _answer(self, asked: Asked, place: int, response: Response) -> None:
-        asked.responses[place] = response
-        if len(asked.responses) == asked.answers:
-            await self.answered.put(asked)
+    async def _answer(self, question: Asked, place: int, response: Response) -> None:
+        question.responses[place] = response
+        if len(question.responses) == question.answers:
+            await self.answered.put(question)
 
     async def _response_to(self, system: System, sample: Sample) -> Response:
         """What the system, or a session of it, answers.
@@ -173,12 +173,12 @@ class _Engine:
     sink: Callable[[SampleRecord], None]
 
     async def judge(self) -> None:
-        while (asked := await self.asking.answered.get()) is not None:
-            work, responses = self.work, asked.in_order()
+        while (answered := await self.asking.answered.get()) is not None:
+            work, responses = self.work, answered.in_order()
             record = await judge_sample(
                 work.judge,
                 work.metrics,
-                asked.sample,
+                answered.sample,
                 responses,
                 repeats=work.repeats,
                 custom=work.custom,

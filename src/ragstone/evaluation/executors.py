@@ -198,21 +198,21 @@ def _graded_before(job: Job, responses: Sequence[Response]) -> dict[str, Measure
 
 def versions() -> dict[str, str]:
     """The versions of Python and of PACKAGES here; empty: not installed."""
-    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+    installed = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = ""
-    return found
+            installed[package] = ""
+    return installed
 
 
-def differences(there: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """The versions in `there` that are not those in `here`, in a phrase; empty if there are none."""
+def differences(remote: Mapping[str, str], local: Mapping[str, str]) -> str:
+    """The versions in `remote` that are not those in `local`, in a phrase; empty if there are none."""
     differing = [
-        f"{name} {there.get(name) or 'is missing'} (here {wanted or 'none'})"
-        for name, wanted in here.items()
-        if there.get(name, "") != wanted
+        f"{name} {remote.get(name) or 'is missing'} (here {wanted or 'none'})"
+        for name, wanted in local.items()
+        if remote.get(name, "") != wanted
     ]
     return ", ".join(differing)
 
@@ -457,8 +457,8 @@ class DaskWorkers(Workers):
             self._task_there = self._client.submit(same, self._task, pure=False)
         result = asyncio.wrap_future(self._executor.submit(judge_jobs, self._task_there, jobs))
         try:
-            done, _ = await asyncio.wait({result}, timeout=self._patience_s)
-            if not done:
+            finished, _ = await asyncio.wait({result}, timeout=self._patience_s)
+            if not finished:
                 raise self._error(
                     f"the Dask cluster gave no result for {counted(round(self._patience_s), 'second')}.",
                     f"Start workers with `dask worker {self._address}`. {_RESUME}.",

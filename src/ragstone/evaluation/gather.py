@@ -87,7 +87,7 @@ def _readings(answer: Answer, metric: str) -> tuple[float, ...]:
 def _add_first_answer(system: SystemFacts, sample_id: str, answer: Answer) -> None:
     response = answer.response
     # A hash of strings differs between processes: it is compared within one only.
-    system.contexts[sample_id] = hash(tuple((one.text, one.id, one.score) for one in response.contexts))
+    system.contexts[sample_id] = hash(tuple((context.text, context.id, context.score) for context in response.contexts))
     if response.latency_s is not None:
         system.latencies_s[sample_id] = response.latency_s
     if response.usage is not None:

@@ -148,5 +148,5 @@ def _remove(path: Path) -> None:
         path.rmdir()  # fails if it contains anything else, which must not be removed
 
 
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _same(first: Path, second: Path) -> bool:
+    return os.path.realpath(first) == os.path.realpath(second)

@@ -42,7 +42,7 @@ def run_lock(path: Path) -> Iterator[None]:
     if place in _held.get():
         yield
         return
-    made = not path.exists()
+    is_new = not path.exists()
     with writing_to(path):
         descriptor = _lock_file(path)
     token = _held.set(_held.get() | {place})
@@ -53,7 +53,7 @@ def run_lock(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             (path / LOCK).unlink()
         os.close(descriptor)
-        if made:
+        if is_new:
             with contextlib.suppress(OSError):
                 path.rmdir()
 

@@ -25,14 +25,14 @@ class Part(BaseModel):
 class Summed(Part):
     """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
 
-    def plus(self, other: Self) -> Self:
-        return type(self)(**{name: _sum(value, getattr(other, name)) for name, value in self})
+    def plus(self, addend: Self) -> Self:
+        return type(self)(**{name: _sum(value, getattr(addend, name)) for name, value in self})
 
 
-def _sum(one: Any, other: Any) -> Any:
-    if isinstance(one, tuple):
-        return tuple(sorted({*one, *other}))
-    return None if one is None or other is None else one + other
+def _sum(first: Any, second: Any) -> Any:
+    if isinstance(first, tuple):
+        return tuple(sorted({*first, *second}))
+    return None if first is None or second is None else first + second
 
 
 class SystemManifest(Part):
@@ -110,8 +110,8 @@ class Cost(Summed):
 
     @classmethod
     def of(cls, ledger: Ledger) -> Cost:
-        found = asdict(ledger)
-        return cls(usd=found.pop("cost_usd"), **found)
+        amounts = asdict(ledger)
+        return cls(usd=amounts.pop("cost_usd"), **amounts)
 
     @property
     def cached_share(self) -> str:

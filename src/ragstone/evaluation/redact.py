@@ -93,11 +93,11 @@ def _pattern(form: str) -> str:
 
     A pattern for each of a thousand characters would take seconds to compile, and miss a token that was clipped.
     """
-    start, rest = form[:_WHOLE], form[_WHOLE:]
-    if not _LONG.fullmatch(rest):
-        start, rest = form, ""
+    start, remainder = form[:_WHOLE], form[_WHOLE:]
+    if not _LONG.fullmatch(remainder):
+        start, remainder = form, ""
     whole = _BETWEEN.join(map(re.escape, start))
-    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(rest)}}}" if rest else whole
+    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}" if remainder else whole
 
 
 def _forms(secret: str) -> list[str]:
@@ -105,7 +105,7 @@ def _forms(secret: str) -> list[str]:
     forms = [secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], html.escape(secret)]
     encoded = [quote(raw, safe=""), quote(raw), quote_plus(raw)]
     forms += encoded
-    forms += [re.sub("%[0-9A-F]{2}", lambda found: found.group().lower(), form) for form in encoded]
+    forms += [re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), form) for form in encoded]
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             # The first and last characters depend on the neighbours; the rest depends only on the secret.

@@ -78,7 +78,7 @@ def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirec
 
 def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
     return len(recorded) == len(replayed) and all(
-        abs(one - other) <= _TOLERANCE for one, other in zip(recorded, replayed, strict=True)
+        abs(before - after) <= _TOLERANCE for before, after in zip(recorded, replayed, strict=True)
     )
 
 
@@ -126,20 +126,20 @@ def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -
     invocation = run.manifest.invocation
     if invocation is None or invocation.changed != 0:
         doubts.append("This run does not show that the files it evaluated were those of its commit.")
-    mine = {sample.id: sample.content_hash() for sample in golden}
-    theirs = {name: facts.content_hash for name, facts in scores.samples.items()}
+    own_hashes = {sample.id: sample.content_hash() for sample in golden}
+    run_hashes = {name: facts.content_hash for name, facts in scores.samples.items()}
     counts = {
-        "changed": sum(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()),
-        "new": len(theirs.keys() - mine.keys()),
-        "missing": len(mine.keys() - theirs.keys()),
+        "changed": sum(own_hashes[name] != run_hashes[name] for name in own_hashes.keys() & run_hashes.keys()),
+        "new": len(run_hashes.keys() - own_hashes.keys()),
+        "missing": len(own_hashes.keys() - run_hashes.keys()),
     }
     if any(counts.values()):
         listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         doubts.append(
-            f"The samples of this run are not those of the default branch's golden set ({listed} of {len(mine)}), so "
-            "its results are for different questions."
+            f"The samples of this run are not those of the default branch's golden set ({listed} of "
+            f"{len(own_hashes)}), so its results are for different questions."
         )
     bounds = {sample.id: sample.bounds for sample in golden}  # what a sample must reach is policy: ours, not theirs
     samples = {name: replace(facts, bounds=bounds.get(name, ())) for name, facts in scores.samples.items()}
-    kept = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
-    return Vouched(replace(scores, metrics=kept, samples=samples), tuple(doubts))
+    verified = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
+    return Vouched(replace(scores, metrics=verified, samples=samples), tuple(doubts))

@@ -136,21 +136,23 @@ async def _rescore(sources: _Sources, session: Session, *, dry_run: bool) -> Res
     if not dry_run and not plan.judge.settings.refresh:
         for run in sources.runs:
             restore_judgements(cache_of(run), plan.out / CACHE)
-    metrics, kept = _metrics_and_kept(sources, session)
-    rest = replace(plan.golden, samples=tuple(sample for sample in plan.golden if sample.id not in kept))
-    estimate = judging_cost(stored, rest, metrics, plan)
+    metrics, scored_ids = _metrics_and_kept(sources, session)
+    unscored = replace(plan.golden, samples=tuple(sample for sample in plan.golden if sample.id not in scored_ids))
+    estimate = judging_cost(stored, unscored, metrics, plan)
     half = oracle_half(sources.runs[0]) if len(sources.runs) == 1 else None
     if half is not None:
         of_half = StoredAnswers.of(half)
         estimate = estimate.plus(judging_cost(of_half, of_half.golden, divided(metrics), plan))
         await of_half.close()
-    rescored = Rescored(len(plan.golden), len(kept), estimate)
+    rescored = Rescored(len(plan.golden), len(scored_ids), estimate)
     if dry_run:
         return rescored
-    context.say(f"{counted(len(rest), 'stored answer')} to score: {estimate.sentence()}.")
+    context.say(f"{counted(len(unscored), 'stored answer')} to score: {estimate.sentence()}.")
     begin = None
     if existing is not None:
-        begin = partial(RunWriter.extend, plan.out, keep=lambda record: record.sample.id in kept, redact=context.redact)
+        begin = partial(
+            RunWriter.extend, plan.out, keep=lambda record: record.sample.id in scored_ids, redact=context.redact
+        )
     run = await judge_stored(
         stored,
         session,
@@ -162,7 +164,7 @@ async def _rescore(sources: _Sources, session: Session, *, dry_run: bool) -> Res
         clears=() if plan.resume or existing is not None else (ORACLE,),
     )
     planted = plan.judge.settings.planted
-    run = await watch_judge(run, session.judge, existing if kept else None, 0, inherits=True, planted=planted)
+    run = await watch_judge(run, session.judge, existing if scored_ids else None, 0, inherits=True, planted=planted)
     if half is not None:
         run = await _with_half(run, half, sources.runs[0], metrics, session)
     return replace(rescored, run=_with_standing(run, sources.runs))
@@ -214,9 +216,9 @@ def _metrics_and_kept(sources: _Sources, session: Session) -> tuple[tuple[Metric
     metrics = project.select(names=names)
     if existing is None or existing.manifest.judge != session.judge_identity:
         return metrics, frozenset()
-    kept = _scored(sources.stored, existing, metrics, session)
+    scored_ids = _scored(sources.stored, existing, metrics, session)
     # A new metric is added to those that the run has.
-    return project.select(names=tuple(dict.fromkeys((*names, *existing.manifest.metrics)))), kept
+    return project.select(names=tuple(dict.fromkeys((*names, *existing.manifest.metrics)))), scored_ids
 
 
 def _metrics_of(sources: _Sources, golden: GoldenSet, project: ProjectMetrics) -> tuple[str, ...]:

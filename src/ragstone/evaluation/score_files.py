@@ -55,26 +55,28 @@ def read_score_file(
     if first is None:
         raise ConfigError("contains no scores.", where=str(path), hint=_EXPECTED)
     rows = chain([first], rows)
-    found = None
+    scores = None
     if not {"metric", "value"} & {name.lower() for name in first[1]}:
         wide = list(rows)
         metrics, unnamed = _metric_columns([row for _, row in wide], named)
         if metrics:
-            found = _one_sample_per_row(wide, metrics, str(path), golden)
-            found = replace(found, remarks=(*found.remarks, *_left_out(unnamed)))
+            scores = _one_sample_per_row(wide, metrics, str(path), golden)
+            scores = replace(scores, remarks=(*scores.remarks, *_left_out(unnamed)))
         elif unnamed:
             raise _no_metric(unnamed, str(path))
         rows = iter(wide)
-    if found is None:
-        found = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
-    if len(found.samples) > MAX_SAMPLES:
+    if scores is None:
+        scores = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
-            f"has scores of {len(found.samples):,} samples, more than {MAX_SAMPLES:,}.",
+            f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
             where=str(path),
             hint="Split the file, and compare each part by itself.",
         )
-    facts = {one.id: SampleFacts.of(one) for one in golden or () if one.id in found.samples or one.bounds}
-    return replace(found, samples={**found.samples, **facts})
+    facts = {
+        sample.id: SampleFacts.of(sample) for sample in golden or () if sample.id in scores.samples or sample.bounds
+    }
+    return replace(scores, samples={**scores.samples, **facts})
 
 
 def read_rows(
@@ -105,8 +107,8 @@ def _with_fields(
         values = {str(name).lower(): cell for name, cell in row.items()}
         for name in required:
             if name not in values:
-                found = ", ".join(map(repr, values))[:200]
-                raise ConfigError(f"'{name}' is missing, found: {found}.", where=where, hint=expected)
+                columns = ", ".join(map(repr, values))[:200]
+                raise ConfigError(f"'{name}' is missing, found: {columns}.", where=where, hint=expected)
         yield where, values
 
 
@@ -175,8 +177,8 @@ def _clamped(value: object) -> float:
 def _one_sample_per_row(
     rows: Sequence[tuple[str, Mapping[str, object]]], metrics: Sequence[str], label: str, golden: GoldenSet | None
 ) -> RunScores:
-    asked = [(where, _cell(row, "id"), " ".join((_cell(row, "question") or "").split())) for where, row in rows]
-    names, remarks = _named(asked, label) if golden is None else _joined(asked, golden, label)
+    identities = [(where, _cell(row, "id"), " ".join((_cell(row, "question") or "").split())) for where, row in rows]
+    names, remarks = _named(identities, label) if golden is None else _joined(identities, golden, label)
     collected = _Collected(label)
     for (where, row), name in zip(rows, names, strict=True):
         group = _cell(row, "group")
@@ -184,9 +186,12 @@ def _one_sample_per_row(
             if metric in row:
                 place = f"{where}: column '{metric}'"
                 collected.add(name, metric.strip(), _number(row[metric], place), group, place)
-    found, questions = collected.scores(), {name: one[2] for name, one in zip(names, asked, strict=True)}
-    facts = {name: replace(facts, question=questions[name]) for name, facts in found.samples.items()}
-    return replace(found, samples=facts, remarks=remarks)
+    scores, questions = (
+        collected.scores(),
+        {name: identity[2] for name, identity in zip(names, identities, strict=True)},
+    )
+    facts = {name: replace(facts, question=questions[name]) for name, facts in scores.samples.items()}
+    return replace(scores, samples=facts, remarks=remarks)
 
 
 def _cell(row: Mapping[str, object], field: str) -> str | None:
@@ -231,14 +236,14 @@ def _joined(rows: Asked, golden: GoldenSet, label: str) -> tuple[list[str], tupl
     for sample in golden:
         listed.setdefault(" ".join(sample.question.split()), []).append(sample.id)
     of = {question: iter(same) for question, same in listed.items()}
-    found = [name if name in ids else next(of.get(asked, iter(())), None) for _, name, asked in rows]
-    names = [name for name in found if name is not None]
+    matches = [name if name in ids else next(of.get(question_text, iter(())), None) for _, name, question_text in rows]
+    names = [name for name in matches if name is not None]
     if len(names) == len(rows):
         return names, ()
     if not names and len(rows) == len(golden) and not any(question for _, _, question in rows):
         remark = f"{label}: its rows have no ids of the golden set and no questions, so each is read as the sample at"
         return [sample.id for sample in golden], (f"{remark} its place: row 1 is '{golden[0].id}'.",)
-    where, name, question = rows[found.index(None)]
+    where, name, question = rows[matches.index(None)]
     raise ConfigError(
         f"{len(rows) - len(names)} of {counted(len(rows), 'row')} are of no sample of the golden set, first "
         f"{(question or name or 'one without id and question')[:80]!r}.",
@@ -299,11 +304,13 @@ class _Collected:
         self.declare(metric)
         if sample_id in self._values[metric] or sample_id in self._failed[metric]:
             raise ConfigError(f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where)
-        known = self._groups.setdefault(sample_id, group)
-        if group is not None and known is None:
+        group_before = self._groups.setdefault(sample_id, group)
+        if group is not None and group_before is None:
             self._groups[sample_id] = group
-        elif group is not None and known != group:
-            raise ConfigError(f"sample '{sample_id}' is in group '{group}' here, but was in '{known}'.", where=where)
+        elif group is not None and group_before != group:
+            raise ConfigError(
+                f"sample '{sample_id}' is in group '{group}' here, but was in '{group_before}'.", where=where
+            )
         if value is None:
             self._failed[metric][sample_id] = Failed("judge", "no value was given")
         else:

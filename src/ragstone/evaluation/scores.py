@@ -223,11 +223,11 @@ def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
         return {name: value for old, value in values.items() if (name := name_of(old)) is not None}
 
     def within(part: _Part) -> _Part:
-        given: dict[str, Any] = {}
-        for one in fields(part):
-            value = getattr(part, one.name)
-            given[one.name] = keyed(value) if isinstance(value, Mapping) else value
-        return type(part)(**given)
+        values_by_field: dict[str, Any] = {}
+        for attribute in fields(part):
+            value = getattr(part, attribute.name)
+            values_by_field[attribute.name] = keyed(value) if isinstance(value, Mapping) else value
+        return type(part)(**values_by_field)
 
     return replace(
         run,

@@ -41,21 +41,21 @@ def score_response(
     scores: dict[str, Score] = {}
     repeats: dict[str, tuple[float, ...]] = {}
     for metric in metrics:
-        each = [metric.score(sample, response, judgements) for judgements in rounds or (Judgements(),)]
-        scores[metric.info.name] = combine_rounds(each)
-        if len(each) > 1:
-            repeats[metric.info.name] = tuple(score.value for score in each if isinstance(score, Scored))
+        round_scores = [metric.score(sample, response, judgements) for judgements in rounds or (Judgements(),)]
+        scores[metric.info.name] = combine_rounds(round_scores)
+        if len(round_scores) > 1:
+            repeats[metric.info.name] = tuple(score.value for score in round_scores if isinstance(score, Scored))
     return scores, repeats
 
 
-def combine_rounds(each: Sequence[Score]) -> Score:
-    if len(each) == 1:
-        return each[0]
-    scored = [score for score in each if isinstance(score, Scored)]
-    if 2 * len(scored) > len(each):
+def combine_rounds(round_scores: Sequence[Score]) -> Score:
+    if len(round_scores) == 1:
+        return round_scores[0]
+    scored = [score for score in round_scores if isinstance(score, Scored)]
+    if 2 * len(scored) > len(round_scores):
         mean = sum(score.value for score in scored) / len(scored)
         return Scored(min(1.0, max(0.0, mean)), note=scored[0].note)
-    return next(score for score in each if not isinstance(score, Scored))
+    return next(score for score in round_scores if not isinstance(score, Scored))
 
 
 def scored_answer(
@@ -86,7 +86,7 @@ def _compared(metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]
     return combine_rounds([metric.compare(sample, responses, judged) for judged in rounds])
 
 
-def combine_answers(each: Sequence[Score]) -> Score:
+def combine_answers(answer_scores: Sequence[Score]) -> Score:
     """One score from the scores of several answers of the system to one question.
 
     The mean of the answers, unless the system failed on one of them, or the judge on half of them: then the sample has
@@ -94,18 +94,20 @@ def combine_answers(each: Sequence[Score]) -> Score:
     An answer that the judge failed on is left out, or every question that is asked again would fail four times as
     often; so are answers to which the metric does not apply, as such samples are. The note says so.
     """
-    if len(each) == 1:
-        return each[0]
-    failed = [score for score in each if isinstance(score, Failed)]
-    if failed and (2 * len(failed) >= len(each) or any(score.by != "judge" for score in failed)):
-        return Failed(failed[0].by, f"{len(failed)} of {len(each)} answers: {failed[0].reason}")
-    scored = [score for score in each if isinstance(score, Scored)]
+    if len(answer_scores) == 1:
+        return answer_scores[0]
+    failed = [score for score in answer_scores if isinstance(score, Failed)]
+    if failed and (2 * len(failed) >= len(answer_scores) or any(score.by != "judge" for score in failed)):
+        return Failed(failed[0].by, f"{len(failed)} of {len(answer_scores)} answers: {failed[0].reason}")
+    scored = [score for score in answer_scores if isinstance(score, Scored)]
     if not scored:
-        return next(score for score in each if isinstance(score, NotApplicable))
+        return next(score for score in answer_scores if isinstance(score, NotApplicable))
     mean = sum(score.value for score in scored) / len(scored)
     listed = ", ".join(figure(score.value) for score in scored)
-    left = len(each) - len(scored) - len(failed)
-    note = f"{counted(len(scored), 'answer')}: {listed}" + (f"; does not apply to {left}" if left else "")
+    not_applicable = len(answer_scores) - len(scored) - len(failed)
+    note = f"{counted(len(scored), 'answer')}: {listed}" + (
+        f"; does not apply to {not_applicable}" if not_applicable else ""
+    )
     note += f"; the judge failed on {len(failed)}" if failed else ""
     return Scored(min(1.0, max(0.0, mean)), note=note)
 

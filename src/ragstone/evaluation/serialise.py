@@ -98,7 +98,7 @@ def record_to_line(record: SampleRecord) -> str:
         "scores": _scores_to_line(record.scores),
         "ledger": record.ledger,
     }
-    each: list[dict[str, Any]] = [
+    answers: list[dict[str, Any]] = [
         {
             "response": answer.response,
             "judgements": answer.judgements,
@@ -107,7 +107,11 @@ def record_to_line(record: SampleRecord) -> str:
         }
         for answer in record.answers
     ]
-    own = each[0] if len(each) == 1 else {"answers": tuple(_AnswerLine.model_construct(**answer) for answer in each)}
+    own = (
+        answers[0]
+        if len(answers) == 1
+        else {"answers": tuple(_AnswerLine.model_construct(**answer) for answer in answers)}
+    )
     return _RecordLine.model_construct(**{**own, **shared}).model_dump_json(exclude_defaults=True)
 
 
@@ -123,8 +127,10 @@ def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
         parsed = _RecordLine.model_validate_json(line)
     answers = tuple(
-        Answer(cast(Response, each.response), each.judgements, _scores_from_line(each.scores), each.repeat_scores)
-        for each in parsed.answers or (parsed,)
+        Answer(
+            cast(Response, answer.response), answer.judgements, _scores_from_line(answer.scores), answer.repeat_scores
+        )
+        for answer in parsed.answers or (parsed,)
     )
     return SampleRecord(parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger)
 

@@ -128,8 +128,8 @@ class StoredAnswers:
 
     def to(self, sample: Sample) -> Response | None:
         """The first stored response to `sample`, if it has the same question here."""
-        known = self._samples.get(sample.id)
-        if known is None or known.part_hashes()[0] != sample.part_hashes()[0]:
+        stored = self._samples.get(sample.id)
+        if stored is None or stored.part_hashes()[0] != sample.part_hashes()[0]:
             return None
         return self.response(sample.id)
 

@@ -65,8 +65,8 @@ class UsageCount:
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return math.fsum(found) / len(found)
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)
 
 
 def p95(values: Sequence[float]) -> float:

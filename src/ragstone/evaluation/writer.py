@@ -136,11 +136,11 @@ class RunWriter:
         planted = read_facts(path).judge.planted if earlier.judge == manifest.judge else None
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
         times = {"wall_s": earlier.wall_s, "created_at": earlier.created_at}
-        kept = manifest.model_copy(update={"counts": counts, "cost": cost, **times})
-        write_manifest(path, kept)
+        continued = manifest.model_copy(update={"counts": counts, "cost": cost, **times})
+        write_manifest(path, continued)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
-        return cls(path, kept, stream, offsets, redact, usage)
+        return cls(path, continued, stream, offsets, redact, usage)
 
     @property
     def finished_ids(self) -> Set[str]:
@@ -298,6 +298,6 @@ def _write_records(path: Path, offsets: Iterable[int]) -> None:
 
 def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
     wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
-    if all(one < other for one, other in pairwise(wanted)):
+    if all(first < second for first, second in pairwise(wanted)):
         return
     _write_records(path, wanted)

@@ -27,7 +27,7 @@ class Aliases:
 
 def _by_field(table: dict[str, dict[str, list[str]]]) -> MappingProxyType[str, Aliases]:
     return MappingProxyType(
-        {name: Aliases(tuple(one["strong"]), tuple(one.get("weak", ()))) for name, one in table.items()}
+        {name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ()))) for name, names in table.items()}
     )
 
 

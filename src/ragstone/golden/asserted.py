@@ -32,16 +32,16 @@ def _assertion(item: object) -> Assertion:
     if base in INSTEAD:
         raise cells.CellError(f"contains an assertion of type '{kind}', which is not checked here; use {INSTEAD[base]}")
     if base not in TYPES:
-        known = suggestion(base, TYPES).rstrip(".")
-        raise cells.CellError(f"contains an assertion of the unknown type '{kind}'. {known}")
+        hint = suggestion(base, TYPES).rstrip(".")
+        raise cells.CellError(f"contains an assertion of the unknown type '{kind}'. {hint}")
     # `metric` is only a label, and a weight of 1 the default.
     if strange := [key for key in item if key not in ("type", "value", "metric") and (key, f"{item[key]}") != _WEIGHT]:
         raise cells.CellError(f"contains an assertion of type '{kind}' with '{strange[0]}', which is not supported")
-    given = item.get("value")
-    values = tuple(_values(base, given))
+    content = item.get("value")
+    values = tuple(_values(base, content))
     if (base == "is-json") is bool(values) or (base in _SINGLE and len(values) > 1):
         wanted = "none: no schema is checked" if base == "is-json" else "text" if base in _SINGLE else "a list of texts"
-        raise cells.CellError(f"contains {cells.shown(given)} as the value of '{kind}', expected {wanted}")
+        raise cells.CellError(f"contains {cells.shown(content)} as the value of '{kind}', expected {wanted}")
     if base == "regex":
         cells.patterns(list(values))
     return Assertion(kind, values)
@@ -53,10 +53,10 @@ def _values(base: str, value: object) -> Iterator[str]:
             value = [text.strip() for text in next(csv.reader([value], skipinitialspace=True), [])]
         except csv.Error as error:
             raise cells.CellError(f"contains {cells.shown(value)} as the value of '{base}': {error}") from None
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, float) and one.is_integer():
-            one = int(one)
-        if one is not None and not isinstance(one, list | Mapping):
-            yield cells.sound(str(one).lower() if isinstance(one, bool) else str(one))
-        elif one is not None:
-            raise cells.CellError(f"contains {cells.shown(one)} as the value of '{base}', expected text")
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, float) and item.is_integer():
+            item = int(item)
+        if item is not None and not isinstance(item, list | Mapping):
+            yield cells.sound(str(item).lower() if isinstance(item, bool) else str(item))
+        elif item is not None:
+            raise cells.CellError(f"contains {cells.shown(item)} as the value of '{base}', expected text")

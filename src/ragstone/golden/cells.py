@@ -68,10 +68,10 @@ def text(value: object) -> str | None:
     """`value` as stripped text, None if empty: a string, a number, a boolean, an object with a text, or a list of
     alternatives, of which the first is used.
     """
-    found = _text(value, 0)
-    if found is None:
+    content = _text(value, 0)
+    if content is None:
         return None
-    stripped = found.strip()
+    stripped = content.strip()
     return sound(stripped) or None
 
 
@@ -93,7 +93,7 @@ def turns(value: object) -> tuple[Message, ...]:
         return ()
     if not isinstance(value, list):
         raise CellError(f"contains {shown(value)}, expected a list of messages")
-    found: list[Message] = []
+    messages: list[Message] = []
     for at, item in enumerate(value):
         if isinstance(item, Mapping):
             role = ROLES.get(str(item.get("role", item.get("type", ""))).lower())
@@ -105,10 +105,12 @@ def turns(value: object) -> tuple[Message, ...]:
             spoken = [("assistant" if (len(value) - at) % 2 else "user", item)]
         else:
             raise CellError(f"contains {shown(item)}, expected a message with role and content")
-        found += [Message(role, said) for role, content in spoken if (said := text(content)) is not None]
-    if len(found) > MAX_TURNS:
-        raise CellError(f"contains {len(found):,} messages; at most {MAX_TURNS} are allowed")
-    return tuple(found)
+        messages += [
+            Message(role, spoken_text) for role, content in spoken if (spoken_text := text(content)) is not None
+        ]
+    if len(messages) > MAX_TURNS:
+        raise CellError(f"contains {len(messages):,} messages; at most {MAX_TURNS} are allowed")
+    return tuple(messages)
 
 
 def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
@@ -121,7 +123,7 @@ def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
     is_answer = isinstance(read, list) and not plural and all(isinstance(item, str) for item in read)
     if read is not value and (is_answer or not _has_texts(read)):
         read = value  # an answer may be JSON itself
-    return tuple(dict.fromkeys(found for item in _alternatives(read, 0) if (found := text(item)) is not None))
+    return tuple(dict.fromkeys(answer for item in _alternatives(read, 0) if (answer := text(item)) is not None))
 
 
 def _has_texts(value: object) -> bool:
@@ -168,12 +170,12 @@ def is_answerless(value: object) -> bool:
 def contexts(value: object) -> tuple[str, ...]:
     """`value` as passages: a list of texts or objects, an object of these by their ids, or one text; each also as JSON
     in a text."""
-    found: list[str] = []
+    passage_texts: list[str] = []
     for item in passages(value):
         passage = _text(item, 0)
         if passage is not None and passage.strip():
-            found.append(sound(passage))
-    return tuple(found)
+            passage_texts.append(sound(passage))
+    return tuple(passage_texts)
 
 
 def passages(value: object, *, split_bars: bool = True) -> list[object]:
@@ -223,12 +225,12 @@ def _expected_call(item: object) -> ExpectedCall:
     unknown = item.keys() - set(CALL_KEYS) - set(UNREAD_CALL_KEYS)
     if unknown:
         raise CellError(f"contains a tool call with {shown(min(unknown))}, expected {', '.join(CALL_KEYS)}")
-    named, others = _pick(item, ("name", "tool")), item.get("any_of")
-    if (named is None) is (others is None):
+    named, alternatives = _pick(item, ("name", "tool")), item.get("any_of")
+    if (named is None) is (alternatives is None):
         raise CellError(f"contains a tool call with the keys {_keys(item)}, expected either name or any_of")
-    names = [named] if others is None else others
+    names = [named] if alternatives is None else alternatives
     if not isinstance(names, list) or not names:
-        raise CellError(f"contains any_of = {shown(others)}, expected names of tools")
+        raise CellError(f"contains any_of = {shown(alternatives)}, expected names of tools")
     arguments = opened(_pick(item, ("arguments", "args", "input_parameters")))
     if arguments is not None and not isinstance(arguments, Mapping):
         raise CellError(f"contains the arguments {shown(arguments)}, expected an object")
@@ -249,12 +251,12 @@ def _tool_name(value: object) -> str:
 
 def phrases(value: object) -> tuple[str, ...]:
     """`value` as texts to look for: a list, a list written into one cell, or one text."""
-    return tuple(dict.fromkeys(found for item in listed(value, split_bars=True) if (found := text(item))))
+    return tuple(dict.fromkeys(phrase for item in listed(value, split_bars=True) if (phrase := text(item))))
 
 
 def patterns(value: object) -> tuple[str, ...]:
     """`value` as RE2 patterns: a list, or one pattern. A pattern is never split: brackets and bars belong to it."""
-    found: list[str] = []
+    pattern_texts: list[str] = []
     for item in value if isinstance(value, list) else [value]:
         if item is None or item == "":
             continue
@@ -264,8 +266,8 @@ def patterns(value: object) -> tuple[str, ...]:
             compiled(item)
         except ValueError as error:
             raise CellError(f"contains {shown(item)}, which is not an RE2 pattern ({error})") from None
-        found.append(item)
-    return tuple(dict.fromkeys(found))
+        pattern_texts.append(item)
+    return tuple(dict.fromkeys(pattern_texts))
 
 
 def positive(value: object) -> int | None:
@@ -300,29 +302,29 @@ def grades(value: object) -> dict[str, float]:
         if not any(normal(str(key)) in ID_KEYS and isinstance(inner, str) for key, inner in value.items()):
             return {identifier(key): _grade(grade) for key, grade in value.items() if grade is not None}
         value = [value]
-    found: dict[str, float] = {}
+    grade_by_id: dict[str, float] = {}
     for item in listed(value, split_bars=True, split_commas=True):
         if isinstance(item, Mapping):
             name = _pick(item, ID_KEYS)
             if name is None:
                 raise CellError(f"contains an object without an id (keys: {_keys(item)})")
             grade = _pick(item, GRADE_KEYS)
-            found[identifier(name)] = 1.0 if grade is None else _grade(grade)
+            grade_by_id[identifier(name)] = 1.0 if grade is None else _grade(grade)
         elif item is not None and str(item).strip():
-            found[identifier(item)] = 1.0
-    return found
+            grade_by_id[identifier(item)] = 1.0
+    return grade_by_id
 
 
 def bounds(value: object) -> dict[str, float]:
     """`value` as metric to floor or ceiling: an object, also as JSON in one cell."""
-    found = opened(value) or {}
-    if not isinstance(found, Mapping):
+    table = opened(value) or {}
+    if not isinstance(table, Mapping):
         raise CellError(f'contains {shown(value)}, expected scores by metric, such as {{"faithfulness": 0.8}}')
-    given = {str(metric): bound for metric, bound in found.items() if bound is not None}
-    for metric, bound in given.items():
+    limits = {str(metric): bound for metric, bound in table.items() if bound is not None}
+    for metric, bound in limits.items():
         if isinstance(bound, bool) or not 0 <= _as_float(bound) <= 1:
             raise CellError(f"contains {shown(bound)} for {metric}, expected a score from 0 to 1")
-    return {metric: _as_float(bound) for metric, bound in given.items()}
+    return {metric: _as_float(bound) for metric, bound in limits.items()}
 
 
 def truth(value: object) -> bool | None:
@@ -410,7 +412,7 @@ def _text(value: object, depth: int) -> str | None:
     if depth > MAX_DEPTH:
         raise CellError("is nested too deeply")
     if isinstance(value, list):
-        return next((found for item in value if (found := _text(item, depth + 1)) and found.strip()), None)
+        return next((inner for item in value if (inner := _text(item, depth + 1)) and inner.strip()), None)
     if isinstance(value, Mapping):
         return _text(_only_text(value), depth + 1)
     if hasattr(value, "isoformat"):
@@ -426,10 +428,10 @@ def _number(value: int) -> str:
 
 
 def _only_text(value: Mapping[str, object]) -> object:
-    found = _pick(value, TEXT_KEYS)
-    if found is None:
+    content = _pick(value, TEXT_KEYS)
+    if content is None:
         raise CellError(f"contains an object, expected text; use a dotted path for one of its keys ({_keys(value)})")
-    return found
+    return content
 
 
 def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> Iterator[object]:
@@ -478,10 +480,10 @@ def _python_value(value: str) -> object:
                 return [ast.literal_eval(m.group().replace("\n", "\\n")) for m in _PYTHON_STRING.finditer(value)]
             if len(value) > _MAX_LITERAL:
                 return None
-            found = _value_of(ast.parse(value, mode="eval").body)
+            parsed = _value_of(ast.parse(value, mode="eval").body)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return list(found) if isinstance(found, tuple) else found
+    return list(parsed) if isinstance(parsed, tuple) else parsed
 
 
 def _value_of(node: ast.expr) -> object:
@@ -492,7 +494,7 @@ def _value_of(node: ast.expr) -> object:
         pairs = zip(node.keys, node.values, strict=True)
         return {str(ast.literal_eval(key)): _value_of(item) for key, item in pairs if key is not None}
     if isinstance(node, ast.Call) and node.keywords and not node.args:
-        return {str(one.arg): _value_of(one.value) for one in node.keywords}
+        return {str(keyword.arg): _value_of(keyword.value) for keyword in node.keywords}
     if isinstance(node, ast.Name) and node.id == "nan":
         return None
     return ast.literal_eval(node)

@@ -198,10 +198,12 @@ class _Chooser:
 
     def labels(self, fields: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
         columns = [path for path in self.profile.columns if len(path) == 1 or normal(path[0]) in CONTAINERS]
-        found = [(".".join(p), judged) for p in columns if (judged := LABELS.get(normal(p[-1]))) is not None]
+        judged_columns = [(".".join(p), judged) for p in columns if (judged := LABELS.get(normal(p[-1]))) is not None]
         if "reference" not in fields:
-            found += [(".".join(path), "reference_contexts") for path in columns if self.is_label(path)]
-        return tuple((path, judged) for path, judged in found if judged in fields and not self.explicit(judged))
+            judged_columns += [(".".join(path), "reference_contexts") for path in columns if self.is_label(path)]
+        return tuple(
+            (path, judged) for path, judged in judged_columns if judged in fields and not self.explicit(judged)
+        )
 
 
 def _settle_answers(chooser: _Chooser, fields: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -265,13 +267,13 @@ def _ignored(profile: Profile, used: set[str]) -> tuple[str, ...]:
     """Unused columns, and the unused parts of partly used objects."""
     opened = {path.partition(".")[0] for path in used if "." in path}
     read = {path for name in used for path in accumulate(name.split("."), "{}.{}".format)}
-    found: list[str] = []
+    unused: list[str] = []
     for path in profile.columns:
         name = ".".join(path)
         inside = len(path) == 2 and path[0] in opened and path[0] not in used
         if (len(path) == 1 or inside) and name not in read:
-            found.append(name)
-    return tuple(found)
+            unused.append(name)
+    return tuple(unused)
 
 
 def _no_question(source: SourceFile, profile: Profile) -> Exception:

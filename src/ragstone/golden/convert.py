@@ -62,7 +62,7 @@ def _native(sample: Sample) -> dict[str, object]:
         "group": sample.group,
         **(asdict(asserted) if asserted is not None else {}),
         "typed": (),
-        "assert": [_typed(one) for one in asserted.typed] if asserted is not None else [],
+        "assert": [_typed(assertion) for assertion in asserted.typed] if asserted is not None else [],
         "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
@@ -73,10 +73,10 @@ def _native(sample: Sample) -> dict[str, object]:
         "tools": [_call(call) for call in sample.tools],
         "tool_order": sample.tools_in_order or None,
     }
-    found = {name: value for name, value in row.items() if value not in (None, (), [], {})}
+    written = {name: value for name, value in row.items() if value not in (None, (), [], {})}
     if are_names(sample.reference_contexts):
-        found["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
-    return found
+        written["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
+    return written
 
 
 def _passages(sample: Sample) -> list[object]:
@@ -98,7 +98,10 @@ def _call(call: ExpectedCall) -> object:
     return {**named, **{name: value for name, value in details.items() if value is not None}}
 
 
-def _typed(one: Assertion) -> dict[str, object]:
-    if not one.values:
-        return {"type": one.type}
-    return {"type": one.type, "value": one.values if one.type.endswith(("any", "all")) else one.values[0]}
+def _typed(assertion: Assertion) -> dict[str, object]:
+    if not assertion.values:
+        return {"type": assertion.type}
+    return {
+        "type": assertion.type,
+        "value": assertion.values if assertion.type.endswith(("any", "all")) else assertion.values[0],
+    }

@@ -109,14 +109,14 @@ def _read(
     missing = {name: path for name, path in wanted.items() if path}
     limited = False
     for source, open_table in sources:
-        left = None if limit is None else max(0, limit - len(by_id))
-        if left == 0:  # every other file has samples too
+        remaining = None if limit is None else max(0, limit - len(by_id))
+        if remaining == 0:  # every other file has samples too
             missing, limited = {}, True
             break
         table = open_table()
         reading = TurnReading(source, wanted.get("question") or "question", history)
         table = replace(table, rows=partial(_with_turns, reading, table))
-        samples, mapping, rows = _load_table(source, table, wanted, missing, left, MAX_SAMPLES - len(by_id))
+        samples, mapping, rows = _load_table(source, table, wanted, missing, remaining, MAX_SAMPLES - len(by_id))
         for sample in samples:
             first = by_id.setdefault(sample.id, sample)
             if first is not sample:
@@ -145,20 +145,20 @@ def find_files(
     paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None = None
 ) -> tuple[SourceFile, ...]:
     """The files that match `paths`, each once, globs in sorted order. Raises GoldenSetError if a path has no match."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not given:
+    patterns = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not patterns:
         raise GoldenSetError("no golden set.", hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]')
-    found: dict[str, SourceFile] = {}
-    for pattern in given:
+    files: dict[str, SourceFile] = {}
+    for pattern in patterns:
         try:
             for path in _expand(str(pattern), root):
-                found.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root), within))
+                files.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root), within))
         except UnicodeEncodeError:
             shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
             raise GoldenSetError("the file name is not UTF-8.", where=shown, hint="Rename the file.") from None
         except OSError as error:
             raise GoldenSetError(f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]) from None
-    return tuple(found.values())
+    return tuple(files.values())
 
 
 def _mode(path: Path) -> int | None:
@@ -219,8 +219,8 @@ def _load_table(
     Removes from `missing` what the table has. Raises GoldenSetError if there is no `room` for so many samples.
     """
     inside = f"{table.prefix}." if table.prefix else ""
-    asked = {name: path.removeprefix(inside) for name, path in wanted.items()}
-    profile = profile_rows(source, map(open_row, table.rows()), asked.values())
+    columns = {name: path.removeprefix(inside) for name, path in wanted.items()}
+    profile = profile_rows(source, map(open_row, table.rows()), columns.values())
     if not profile.rows:
         raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
     count = profile.rows if limit is None else min(profile.rows, limit)
@@ -231,40 +231,40 @@ def _load_table(
             hint="Split it, and evaluate each part in a run of its own, or use --limit.",
         )
     for name in list(missing):
-        if asked[name] in profile.found:
+        if columns[name] in profile.found:
             del missing[name]
-    plan = _plan(source, profile, asked)
-    if "question" not in asked:
+    plan = _plan(source, profile, columns)
+    if "question" not in columns:
         refuse_results(source, profile, plan)
     reader = SampleReader(source, plan)
     rows = first_rows(map(open_row, table.rows()), count)
     samples = list(join_turns(source, ((row, reader.sample(row)) for row in rows)))
-    refuse_names(source, plan, samples, asked)
+    refuse_names(source, plan, samples, columns)
     return samples, _mapping(source, table, plan, reader), profile.rows
 
 
-def _plan(source: SourceFile, profile: Profile, asked: Mapping[str, str]) -> ColumnPlan:
-    path = asked.get("question")
+def _plan(source: SourceFile, profile: Profile, columns: Mapping[str, str]) -> ColumnPlan:
+    path = columns.get("question")
     if path is not None and path not in profile.found:
         names = ", ".join(repr(".".join(column)) for column in profile.columns)
         message = f"no column '{path}', which [golden.columns] maps to the question. Columns found: {names or 'none'}."
         try:
-            return plan_columns(source, profile, asked)
+            return plan_columns(source, profile, columns)
         except GoldenSetError as error:
             raise source.error(message, hint=error.hint) from None
-    return plan_columns(source, profile, asked)
+    return plan_columns(source, profile, columns)
 
 
 def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
-    found = format_of(source)
-    if found.is_document:
-        return _document(source, found.name, found.read(source), wanted)
-    if found.name in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
+    file_format = format_of(source)
+    if file_format.is_document:
+        return _document(source, file_format.name, file_format.read(source), wanted)
+    if file_format.name in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
         source = replace(source, encoding=encoding)
     notes = () if source.encoding is None else ("the text is not UTF-8, and was read as Windows-1252",)
-    if found.name in _TABLES and (tests := _promptfoo_tests(source, found)) is not None:
+    if file_format.name in _TABLES and (tests := _promptfoo_tests(source, file_format)) is not None:
         return replace(tests, notes=(*notes, *tests.notes))
-    return _Table(found.name, partial(found.read, source), notes=notes)
+    return _Table(file_format.name, partial(file_format.read, source), notes=notes)
 
 
 def _promptfoo_tests(source: SourceFile, kind: Format) -> _Table | None:
@@ -345,10 +345,10 @@ def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str
 
 def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMapping]) -> GoldenSetError:
     name, path = next(iter(missing.items()))
-    known = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
+    columns = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
     return GoldenSetError(
         f"there is no column '{path}', which is mapped to the {name}. "
-        f"Columns found: {', '.join(sorted(map(repr, known)))}.",
+        f"Columns found: {', '.join(sorted(map(repr, columns)))}.",
         where="[golden.columns]",
-        hint=suggestion(path, known),
+        hint=suggestion(path, columns),
     )

@@ -41,9 +41,9 @@ def is_name(text: str) -> bool:
 
 def are_names(texts: Iterable[str]) -> bool:
     """Whether there are texts, and each is plainly the name of a document."""
-    found = False
+    any_text = False
     for text in texts:
         if not is_name(text):
             return False
-        found = True
-    return found
+        any_text = True
+    return any_text

@@ -68,9 +68,9 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
         if len(kinds) + len(profile.columns) > MAX_COLUMNS:
             raise source.error(f"more than {MAX_COLUMNS:,} different columns.", row.line)
         if open_paths:
-            seen = {path for path in open_paths if follow(row.values, path) is not MISSING}
-            profile.found |= seen
-            open_paths -= seen
+            present = {path for path in open_paths if follow(row.values, path) is not MISSING}
+            profile.found |= present
+            open_paths -= present
     inner = profile.columns
     profile.columns = {}
     for key, kind in kinds.items():
@@ -123,9 +123,9 @@ def follow(value: object, path: str) -> object:
                 return follow(value[path[:position]], path[position + 1 :])
         return MISSING
     if isinstance(value, list):
-        head, _, rest = path.partition(".")
+        head, _, tail = path.partition(".")
         if head.isascii() and head.isdigit() and len(head) < 10:
-            return follow(value[int(head)], rest) if int(head) < len(value) else MISSING
-        found = [inner for item in value if (inner := follow(item, path)) is not MISSING]
-        return found or MISSING
+            return follow(value[int(head)], tail) if int(head) < len(value) else MISSING
+        inner_values = [inner for item in value if (inner := follow(item, path)) is not MISSING]
+        return inner_values or MISSING
     return MISSING

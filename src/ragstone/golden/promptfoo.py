@@ -146,8 +146,8 @@ def _results(path: str, items: list[Any]) -> PromptfooTable:
         rows = [({"id": _test_id(items[position], position), **row}, position) for row, position in rows]
     notes = _left_out_notes(left_out)
     if len(chosen) < len(items):
-        others = counted(len(items) - len(chosen), "result")
-        notes.append(f"{others} of other prompts or providers than the first left out")
+        other_results = counted(len(items) - len(chosen), "result")
+        notes.append(f"{other_results} of other prompts or providers than the first left out")
     return PromptfooTable(path, items, rows, tuple(notes))
 
 
@@ -199,8 +199,8 @@ def _contexts(result: Mapping[str, Any], response: Mapping[str, Any], output: ob
     graded = _mapping(result.get("gradingResult")).get("componentResults")
     components = [_mapping(component).get("metadata") for component in _as_list(graded)]
     places = [output, response.get("metadata"), result.get("metadata"), *components, result["vars"]]
-    found = (_named(place, _CONTEXTS) for place in places)
-    return next((contexts for contexts in found if contexts is not None), None)
+    candidates = (_named(place, _CONTEXTS) for place in places)
+    return next((contexts for contexts in candidates if contexts is not None), None)
 
 
 def _named(value: object, names: Sequence[str]) -> object:
@@ -232,7 +232,7 @@ def _assertions(test: Mapping[str, Any], default: object) -> Iterator[dict[str, 
 
 def _row(variables: Mapping[str, Any], asserted: list[dict[str, Any]]) -> tuple[Fields, list[str]]:
     """The fields of a golden row that a test gives, and the types of assertions that it can't make."""
-    kept: list[dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
     left_out: list[str] = []
     references: list[str] = []
     for assertion in asserted:
@@ -249,7 +249,7 @@ def _row(variables: Mapping[str, Any], asserted: list[dict[str, Any]]) -> tuple[
         if str(assertion.get("weight")) not in ("0", "0.0"):  # every assertion must hold, whatever it weighs
             filled = {name: item for name, item in filled.items() if name != "weight"}
         if kind.removeprefix("not-") in TYPES and _is_checked(filled):
-            kept.append({name: filled[name] for name in ("type", "value") if name in filled})
+            checked.append({name: filled[name] for name in ("type", "value") if name in filled})
         elif not is_reference:
             left_out.append(kind)
     row: Fields = {
@@ -257,8 +257,8 @@ def _row(variables: Mapping[str, Any], asserted: list[dict[str, Any]]) -> tuple[
     }
     if references:
         row["reference"] = list(dict.fromkeys(references))
-    if kept:
-        row["assert"] = kept
+    if checked:
+        row["assert"] = checked
     return row, left_out
 
 

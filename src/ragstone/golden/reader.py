@@ -54,7 +54,7 @@ class SampleReader:
         for label, judged in self.plan.labels:
             if judged in self.plan.fields:
                 self._check_label(row, label, judged)
-        reference, others = self._references(row)
+        reference, other_references = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         named = self._read(row, "id", _optional_id)
         history = self._history(row)
@@ -71,7 +71,7 @@ class SampleReader:
             group=self._share(self._read(row, "group", cells.text)),
             origin=Origin(self.source.name, row.line),
             assertions=self._assertions(row),
-            other_references=others,
+            other_references=other_references,
             review=self._review(row),
             provenance=self._share(self._read(row, "provenance", cells.text)),
             history=history,
@@ -97,36 +97,36 @@ class SampleReader:
         return self._share(Review("draft" if status == "draft" else "reviewed", reviewer, day))
 
     def _assertions(self, row: Row) -> Assertions | None:
-        found = Assertions(
+        assertions = Assertions(
             must_contain=self._read(row, "must_contain", cells.phrases) or (),
             must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
             regex=self._read(row, "regex", cells.patterns) or (),
             max_words=self._read(row, "max_words", cells.positive),
             typed=self._read(row, "assert", asserted.assertions) or (),
         )
-        return found if found != Assertions() else None
+        return assertions if assertions != Assertions() else None
 
     def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that the question ends."""
         if row.turn is not None:
             self.conversations += row.turn.number == 1
             return ()
-        given = self._read(row, "history", cells.turns)
-        if given is None:
-            given = self._read(row, "question", cells.earlier_turns) or ()
-        self.with_history += bool(given)
-        return given
+        messages = self._read(row, "history", cells.turns)
+        if messages is None:
+            messages = self._read(row, "question", cells.earlier_turns) or ()
+        self.with_history += bool(messages)
+        return messages
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
         paths = self.plan.fields.get("reference", ())
-        found = [self._convert(row, path, "reference", _reader_of(path)) or () for path in paths]
-        given = [texts for texts in found if texts]
-        for path, texts in zip(paths[1:], found[1:], strict=True):
+        columns = [self._convert(row, path, "reference", _reader_of(path)) or () for path in paths]
+        filled = [texts for texts in columns if texts]
+        for path, texts in zip(paths[1:], columns[1:], strict=True):
             # One answer, and the list of all right ones, agree.
-            if texts and found[0] and not ({*texts} <= {*found[0]} or {*found[0]} <= {*texts}):
+            if texts and columns[0] and not ({*texts} <= {*columns[0]} or {*columns[0]} <= {*texts}):
                 raise self._ambiguous(row, "reference", paths[0], path)
-        other = self._read(row, "other_references", cells.texts) or ()
-        every = tuple(dict.fromkeys(text for texts in (*sorted(given, key=len), other) for text in texts))
+        listed = self._read(row, "other_references", cells.texts) or ()
+        every = tuple(dict.fromkeys(text for texts in (*sorted(filled, key=len), listed) for text in texts))
         if len(every) > cells.MAX_REFERENCES:
             raise self.source.error(
                 f"{len(every):,} references; at most {cells.MAX_REFERENCES:,} are allowed.", row.line
@@ -149,14 +149,14 @@ class SampleReader:
         paths = self.plan.fields.get(field)
         if paths is None:
             return None
-        found = self._convert(row, paths[0], field, convert)
+        first_value = self._convert(row, paths[0], field, convert)
         for path in paths[1:]:
-            other = self._convert(row, path, field, convert)
-            if not found:
-                found = other
-            elif other and other != found:
+            next_value = self._convert(row, path, field, convert)
+            if not first_value:
+                first_value = next_value
+            elif next_value and next_value != first_value:
                 raise self._ambiguous(row, field, paths[0], path)
-        return found
+        return first_value
 
     def _convert(self, row: Row, path: str, field: str, convert: Callable[[object], Value]) -> Value | None:
         value = self._value(row, path)

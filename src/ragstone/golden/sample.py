@@ -152,8 +152,8 @@ class Sample:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Its floors and ceilings, sorted."""
-        found: dict[BoundKey, Mapping[str, float]] = {"min": self.min, "max": self.max}
-        return tuple((key, metric, value) for key, table in found.items() for metric, value in sorted(table.items()))
+        tables: dict[BoundKey, Mapping[str, float]] = {"min": self.min, "max": self.max}
+        return tuple((key, metric, value) for key, table in tables.items() for metric, value in sorted(table.items()))
 
     @property
     def draft(self) -> bool:
@@ -164,8 +164,10 @@ class Sample:
     def generated(self) -> bool:
         """Whether a model wrote the question, by its provenance or ragas' tag, and no review of it is known."""
         unreviewed = self.review is None or self.review.status == "draft"
-        made = (self.provenance or "").startswith("ragstone generate") or any("synthesizer" in tag for tag in self.tags)
-        return unreviewed and made
+        by_model = (self.provenance or "").startswith("ragstone generate") or any(
+            "synthesizer" in tag for tag in self.tags
+        )
+        return unreviewed and by_model
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -202,9 +204,9 @@ class Sample:
     def part_hashes(self) -> tuple[str, ...]:
         """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
         messages = [[message.role, message.text] for message in self.history]
-        asked: list[object] = [self.question, messages]
+        question: list[object] = [self.question, messages]
         if self.turn is not None:
-            asked.append([self.turn.id, self.turn.number, self.turn.own_history])
+            question.append([self.turn.id, self.turn.number, self.turn.own_history])
         evidence: object = self.reference_contexts
         if self.hops:
             evidence = [evidence, self.hops]
@@ -219,7 +221,7 @@ class Sample:
             "assertions": None if self.assertions is None else asdict(self.assertions),
             "tools": self._tools() if self.tools else None,
         }
-        return tuple(_digest(part)[:16] if part else "" for part in (asked, *(labels[name] for name in LABELS)))
+        return tuple(_digest(part)[:16] if part else "" for part in (question, *(labels[name] for name in LABELS)))
 
 
 def _digest(content: object) -> str:

@@ -85,8 +85,8 @@ def _tables(source: SourceFile, document: dict[str, Any], named: str, prefix: st
 
 def _with_names(key: str, rows: tuple[Row, ...]) -> tuple[Row, ...]:
     """`rows`; the test cases of a DeepEval run with their names as ids, if several ask the same question."""
-    asked, names = ([row.values.get(name) for row in rows] for name in ("input", "name"))
-    if key != "testCases" or len(set(map(str, asked))) == len(rows):
+    questions, names = ([row.values.get(name) for row in rows] for name in ("input", "name"))
+    if key != "testCases" or len(set(map(str, questions))) == len(rows):
         return rows
     named = all(isinstance(name, str) for name in names) and len(set(map(str, names))) == len(rows)
     return tuple(Row({"id": row.values["name"], **row.values}, row.line) for row in rows) if named else rows
@@ -94,12 +94,12 @@ def _with_names(key: str, rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 def _from_squad(document: dict[str, Any]) -> tuple[Row, ...]:
     """The questions of a file in SQuAD's layout (articles, their paragraphs, their questions), with their paragraph."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for article in _objects(document.get("data")):
         for paragraph in _objects(article.get("paragraphs")):
             shared = {"title": article.get("title"), "context": paragraph.get("context")}
-            found += (Row({**shared, **asked}, None) for asked in _objects(paragraph.get("qas")))
-    return tuple(found)
+            rows += (Row({**shared, **question}, None) for question in _objects(paragraph.get("qas")))
+    return tuple(rows)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
@@ -134,19 +134,19 @@ def _columns(document: dict[str, Any], named: str) -> dict[str, Any] | None:
 
 
 def _from_columns(source: SourceFile, columns: dict[str, Any], document: dict[str, Any], named: str) -> Iterator[Row]:
-    name, asked = next((key, value) for key, value in columns.items() if _is_question(key, named))
-    keys = list(asked) if isinstance(asked, dict) else range(len(asked))
+    name, questions = next((key, value) for key, value in columns.items() if _is_question(key, named))
+    keys = list(questions) if isinstance(questions, dict) else range(len(questions))
     for column, values in columns.items():
-        if len(values) != len(asked):
+        if len(values) != len(questions):
             raise source.error(
-                f"column '{column}' has {counted(len(values), 'value')}, column '{name}' has {len(asked)}.",
+                f"column '{column}' has {counted(len(values), 'value')}, column '{name}' has {len(questions)}.",
                 line_of(document, column),
                 hint="All columns of a golden set must have the same length.",
             )
-        if isinstance(values, dict) and values.keys() != asked.keys():
+        if isinstance(values, dict) and values.keys() != questions.keys():
             raise source.error(f"columns '{column}' and '{name}' number their rows differently.")
     for key in keys:
-        yield Row({column: values[key] for column, values in columns.items()}, line_of(asked, key))
+        yield Row({column: values[key] for column, values in columns.items()}, line_of(questions, key))
 
 
 def _is_question(key: str, named: str) -> bool:

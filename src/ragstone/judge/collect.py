@@ -51,16 +51,16 @@ async def collect_judgements(
     Of several references, the best one counts (`best_match`). Raises JudgeError when the judge can't continue.
     """
     own = judge.judge if isinstance(judge, WithEarlierAnswers) else judge
-    asked = sample
+    judged_sample = sample
     history = response.messages_before(sample)
     if history and (needs or custom):
         try:
-            asked = replace(sample, question=await asked_in_full(own, replace(sample, history=history), call))
+            judged_sample = replace(sample, question=await asked_in_full(own, replace(sample, history=history), call))
         except JudgementFailed as failed:
             failure = JudgementFailure(failed.reason, not_applicable=failed.not_applicable)
             kinds = needs - {JudgementKind.CUSTOM}
             return Judgements(**{str(kind): failure for kind in kinds}, custom=dict.fromkeys(custom or (), failure))  # type: ignore[arg-type]
-    judging = _Round(own, asked, response, call, previous)
+    judging = _Round(own, judged_sample, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     graded: dict[str, asyncio.Task[object]] = {}
     try:
@@ -71,17 +71,17 @@ async def collect_judgements(
                 if kind in needs:
                     tasks[kind] = group.create_task(_outcome(judgement))
             if JudgementKind.PREFERENCE in needs and isinstance(judge, WithEarlierAnswers):
-                preference = partial(judge.preference, sample, response, question=asked.question, call=call)
+                preference = partial(judge.preference, sample, response, question=judged_sample.question, call=call)
                 tasks[JudgementKind.PREFERENCE] = group.create_task(_outcome(preference))
             for name, measure in (custom or {}).items():
-                graded[name] = group.create_task(_outcome(partial(measure, judge, asked, response, call)))
+                graded[name] = group.create_task(_outcome(partial(measure, judge, judged_sample, response, call)))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    found: dict[str, object] = {str(kind): task.result() for kind, task in tasks.items()}
-    if asked is not sample:
-        found["standalone_question"] = asked.question
-    found["custom"] = {name: task.result() for name, task in graded.items()}
-    return Judgements(**found)  # type: ignore[arg-type]
+    judgements: dict[str, object] = {str(kind): task.result() for kind, task in tasks.items()}
+    if judged_sample is not sample:
+        judgements["standalone_question"] = judged_sample.question
+    judgements["custom"] = {name: task.result() for name, task in graded.items()}
+    return Judgements(**judgements)  # type: ignore[arg-type]
 
 
 _FROM_STATEMENTS = {
@@ -121,7 +121,7 @@ class _Round:
                 support = partial(self._judge.support, contexts, result.statements, call=call)
                 tasks[JudgementKind.SUPPORT] = group.create_task(_outcome(support))
             if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
-                best = best_match(self._sample.references, answer, partial(self._match, found=result))
+                best = best_match(self._sample.references, answer, partial(self._match, statement_list=result))
                 tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(best)
             if JudgementKind.PREVIOUS_MATCH in needs and self._previous is not None and not result.abstains:
                 before = self._previous.answer
@@ -150,14 +150,16 @@ class _Round:
     async def _relevancy(self) -> object:
         judge, question, answer = self._judge, self._sample.question, self._response.answer
         if isinstance(judge, RatesRelevancy):
-            given = self._contexts, self._sample.references
-            return await judge.relevancy(question, answer, *given, call=self._call)
+            sources = self._contexts, self._sample.references
+            return await judge.relevancy(question, answer, *sources, call=self._call)
         return await judge.reverse_questions(question, answer, n=REVERSE_QUESTIONS, call=self._call)
 
-    async def _match(self, reference: str, found: StatementList) -> object:
+    async def _match(self, reference: str, statement_list: StatementList) -> object:
         question, answer = self._sample.question, self._response.answer
         return await _outcome(
-            partial(self._judge.reference_match, question, reference, found.statements, answer, call=self._call)
+            partial(
+                self._judge.reference_match, question, reference, statement_list.statements, answer, call=self._call
+            )
         )
 
     async def _answer_similarity(self) -> object:
@@ -200,11 +202,11 @@ _WORD = re.compile(r"\w+")
 
 def nearest_first(references: Sequence[str], answer: str) -> tuple[str, ...]:
     """`references`, that with the highest F1 of words with `answer` first; equal ones in their own order."""
-    said = _words(answer)
+    answer_words = _words(answer)
 
     def distance(reference: str) -> float:
         wanted = _words(reference)
-        return -2.0 * (said & wanted).total() / max(1, said.total() + wanted.total())
+        return -2.0 * (answer_words & wanted).total() / max(1, answer_words.total() + wanted.total())
 
     return tuple(sorted(references, key=distance))
 
@@ -213,11 +215,11 @@ def held_most(references: Sequence[str], contexts: Sequence[str]) -> str | None:
     """The reference with the largest share of words that occur in `contexts`; of equal ones the first."""
     if len(references) < 2:
         return references[0] if references else None
-    held = {word for context in contexts for word in _words(context)}
+    context_words = {word for context in contexts for word in _words(context)}
 
     def missing(reference: str) -> float:
         words = _words(reference)
-        return sum(n for word, n in words.items() if word not in held) / max(1, words.total())
+        return sum(n for word, n in words.items() if word not in context_words) / max(1, words.total())
 
     return min(references, key=missing)
 
@@ -232,14 +234,17 @@ async def best_match(
     best: ReferenceMatch | None = None
     failures: list[JudgementFailure] = []
     for reference in nearest_first(references, answer)[:MAX_MATCHED]:
-        found = await match(reference)
-        if isinstance(found, JudgementFailure):
-            failures.append(found)
-        elif isinstance(found, ReferenceMatch):
-            if best is None or _agreement(found) > _agreement(best):
-                best = found
-            if all(one.verdict is Verdict.SUPPORTED for one in (*found.answer_supports, *found.reference_supports)):
-                return found
+        match_result = await match(reference)
+        if isinstance(match_result, JudgementFailure):
+            failures.append(match_result)
+        elif isinstance(match_result, ReferenceMatch):
+            if best is None or _agreement(match_result) > _agreement(best):
+                best = match_result
+            if all(
+                support.verdict is Verdict.SUPPORTED
+                for support in (*match_result.answer_supports, *match_result.reference_supports)
+            ):
+                return match_result
     failed = next((failure for failure in failures if not failure.not_applicable), None)
     return failed or best or next(iter(failures), None)
 

@@ -56,11 +56,11 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
     out = head.out
     _refuse_other_commit(head, base)
     pace = Pace(sample.id for sample in head.samples)
-    mine, theirs = pace.systems(head.system, base.make())
+    head_system, base_system = pace.systems(head.system, base.make())
     source = replace(head.project.system, settings=base.settings, commit=base.commit)
     before = replace(
         head,
-        system=theirs,
+        system=base_system,
         project=replace(head.project, system=source),
         out=(out / BASE_COMMIT).absolute(),
         check=lambda _system: None,
@@ -77,7 +77,7 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
 
     try:
         async with asyncio.TaskGroup() as group:
-            of_head = group.create_task(run_round(replace(head, system=mine), context))
+            of_head = group.create_task(run_round(replace(head, system=head_system), context))
             of_before = group.create_task(of_base())
     except asyncio.CancelledError as cancelled:
         if pace.both_started:
@@ -89,14 +89,14 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
         if pace.both_started and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
             _stop(out, context.redact(error.message))
         raise error from None
-    run, found = of_head.result(), of_before.result()
-    counts = found.manifest.counts
+    run, base_result = of_head.result(), of_before.result()
+    counts = base_result.manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
         raise at_base(SystemUnderTestError("it gave no answer at all."), base)
-    found = await watch_judge(found, head.judge, None, 0, inherits=False)
+    base_result = await watch_judge(base_result, head.judge, None, 0, inherits=False)
     fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
-    update_manifest(found, same_job=True, baseline=fact)
-    return add_cost(run, found.manifest.cost)
+    update_manifest(base_result, same_job=True, baseline=fact)
+    return add_cost(run, base_result.manifest.cost)
 
 
 def base_run(run: RunDirectory) -> RunDirectory:
@@ -181,16 +181,16 @@ class Pace:
         Questions that are repeated don't wait, nor do earlier turns of a conversation that are asked for its last ones.
         """
         place = self._place.get(sample_id)
-        mine, other = self._sides[side], self._sides[1 - side]
-        if place is None or place in mine.arrived:
+        own_side, other_side = self._sides[side], self._sides[1 - side]
+        if place is None or place in own_side.arrived:
             return
         async with self._moved:
-            mine.arrived.add(place)
-            mine.furthest = max(mine.furthest, place)
+            own_side.arrived.add(place)
+            own_side.furthest = max(own_side.furthest, place)
             self._moved.notify_all()
             if place % 2 != side:
-                await self._moved.wait_for(lambda: _has_had(other, place))
-            mine.asked.add(place)
+                await self._moved.wait_for(lambda: _has_had(other_side, place))
+            own_side.asked.add(place)
             self._moved.notify_all()
 
     async def leave(self, side: int) -> None:

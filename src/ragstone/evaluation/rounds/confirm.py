@@ -31,8 +31,8 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
             out,
             answers=own + 1,
         )
-        asked = await run_round(again, session.context)
-        return await watch_judge(with_earlier_of(asked, run, metrics), session.judge, None, 0, inherits=False)
+        extended = await run_round(again, session.context)
+        return await watch_judge(with_earlier_of(extended, run, metrics), session.judge, None, 0, inherits=False)
     finally:
         await stored.close()
 

@@ -51,8 +51,8 @@ async def watch_judge(
     ).plus(used_earlier or Observed())
     update: dict[str, object] = {"observed": observed if observed != Observed() else None}
     if canaries and baseline is not None and baseline.manifest.judge == run.manifest.judge:
-        found, ledger = await _ask(judge, sightings, baseline, canaries)
-        update |= {"canaries": found}
+        repeated, ledger = await _ask(judge, sightings, baseline, canaries)
+        update |= {"canaries": repeated}
         run = add_cost(run, Cost.of(ledger))
     return update_rounds(run, judge=run.rounds.judge.model_copy(update=update))
 
@@ -61,10 +61,10 @@ async def _ask(judge: Judge, sightings: Sightings, baseline: RunDirectory, n: in
     before = set(sightings.models)
     sightings.models.clear()
     chosen = choose_canaries(baseline.records(), n)
-    found, ledger = await ask_again(judge, chosen)
+    repeated, ledger = await ask_again(judge, chosen)
     models = tuple(sorted(sightings.models))
     sightings.models |= before
-    return (found.model_copy(update={"models": models}) if found.asked or found.unanswered else None), ledger
+    return (repeated.model_copy(update={"models": models}) if repeated.asked or repeated.unanswered else None), ledger
 
 
 CANARIES = 20
@@ -87,8 +87,8 @@ class Canary:
 
 def choose_canaries(records: Iterable[SampleRecord], n: int = CANARIES) -> tuple[Canary, ...]:
     """At most `n` of the judgements in `records`, chosen by a hash of their content: the same ones each time."""
-    found = [canary for record in records for canary in _canary(record)]
-    return tuple(sorted(found, key=lambda canary: _hash(canary.record.sample.id))[:n])
+    canaries = [canary for record in records for canary in _canary(record)]
+    return tuple(sorted(canaries, key=lambda canary: _hash(canary.record.sample.id))[:n])
 
 
 async def ask_again(judge: Judge, canaries: Sequence[Canary]) -> tuple[Canaries, Ledger]:
@@ -107,7 +107,9 @@ async def ask_again(judge: Judge, canaries: Sequence[Canary]) -> tuple[Canaries,
                 table = await judge.support(contexts, canary.statements.statements, call=call)
         except (JudgementFailed, JudgeError):
             return None
-        return next((one.verdict for one in table.supports if one.statement_id == canary.statement_id), None)
+        return next(
+            (support.verdict for support in table.supports if support.statement_id == canary.statement_id), None
+        )
 
     verdicts = await asyncio.gather(*(ask(canary) for canary in canaries))
     pairs = [(canary.verdict, now) for canary, now in zip(canaries, verdicts, strict=True) if now is not None]
@@ -129,7 +131,7 @@ def _canary(record: SampleRecord) -> Iterable[Canary]:
         return
     if not first.support.supports or not record.response.contexts:
         return
-    chosen = min(first.support.supports, key=lambda one: _hash(f"{record.sample.id}\0{one.statement_id}"))
+    chosen = min(first.support.supports, key=lambda support: _hash(f"{record.sample.id}\0{support.statement_id}"))
     yield Canary(record, first.statements, chosen.statement_id, chosen.verdict)
 
 

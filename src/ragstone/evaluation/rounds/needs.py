@@ -56,11 +56,11 @@ def half(which: str) -> Part:
 def refuse_conflicts(parts: Iterable[Part]) -> None:
     """Raise ConfigError for the first two of `parts` that can't be combined."""
     parts = tuple(parts)
-    for one, other in product(parts, parts):
-        missing = [need for need in Need if need in one.needs & other.lacks]
+    for part, second_part in product(parts, parts):
+        missing = [need for need in Need if need in part.needs & second_part.lacks]
         if missing:
             raise ConfigError(
-                f"{one.name} can't be combined with {other.name}: it needs {missing[0].value}.",
-                where=one.where,
+                f"{part.name} can't be combined with {second_part.name}: it needs {missing[0].value}.",
+                where=part.where,
                 hint="Leave out one of the two.",
             )

@@ -49,12 +49,14 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
     evaluated = [sample for sample in golden if sample.id in scores.samples]
-    given = [sample for sample in evaluated if sample.reference_contexts]
-    asked = [sample for sample in given if sample.id not in scores.system.failures]
-    fact = OracleFacts(asked=len(asked), without=len(evaluated) - len(given), unanswered=len(given) - len(asked))
-    if not asked:
+    with_contexts = [sample for sample in evaluated if sample.reference_contexts]
+    answered = [sample for sample in with_contexts if sample.id not in scores.system.failures]
+    fact = OracleFacts(
+        asked=len(answered), without=len(evaluated) - len(with_contexts), unanswered=len(with_contexts) - len(answered)
+    )
+    if not answered:
         return with_half(run, fact)
-    context.say(f"asking {counted(len(asked), 'sample')} again with the reference contexts (oracle)")
+    context.say(f"asking {counted(len(answered), 'sample')} again with the reference contexts (oracle)")
     quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
@@ -68,7 +70,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
             selected=tuple(metric.info.name for metric in metrics),
         )
         half = session.round(
-            GoldenSet(tuple(asked), golden.mappings),
+            GoldenSet(tuple(answered), golden.mappings),
             own.system.build(quiet),
             metrics,
             out.absolute(),
@@ -80,11 +82,11 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     except RagstoneError as raised:
         error = context.redact(raised.message.split("\n", 1)[0])
         context.say(f"the oracle half ended early: {error}")
-    found = _claimed(run)
-    if found is not None:
+    half_run = _claimed(run)
+    if half_run is not None:
         strangers = sum(
             ignores(record.sample.reference_contexts, record.response)
-            for record in found.records()
+            for record in half_run.records()
             if record.response.failure is None
         )
         fact = fact.model_copy(update={"strangers": strangers})

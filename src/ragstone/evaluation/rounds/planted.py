@@ -63,7 +63,7 @@ def choose_hosts(
     """The ids of `n` samples whose answers were judged by contexts: half of them those whose scores rose most above
     those `before`, by id, and the others at random. Fewer if there are fewer."""
     rises: list[tuple[float, str]] = []
-    others: list[str] = []
+    fallen: list[str] = []
     for record in records:
         if not _judged(record):
             continue
@@ -72,12 +72,12 @@ def choose_hosts(
         if rise > 0.0:
             rises.append((rise, name))
         else:
-            others.append(name)
+            fallen.append(name)
     rises.sort(reverse=True)
     risen = [name for _, name in rises]
     first = risen[: n // 2]
-    rest = [*risen[n // 2 :], *others]
-    return (*first, *draw.sample(rest, min(n - len(first), len(rest))))
+    candidates = [*risen[n // 2 :], *fallen]
+    return (*first, *draw.sample(candidates, min(n - len(first), len(candidates))))
 
 
 def mean_scores(run: RunDirectory) -> dict[str, float]:
@@ -86,7 +86,7 @@ def mean_scores(run: RunDirectory) -> dict[str, float]:
     for scores in run.scores().metrics.values():
         for name, value in scores.values.items():
             values.setdefault(name, []).append(value)
-    return {name: fmean(found) for name, found in values.items()}
+    return {name: fmean(sample_values) for name, sample_values in values.items()}
 
 
 async def judge_planted(
@@ -125,7 +125,7 @@ async def judge_planted(
     outcomes = await asyncio.gather(*tasks)
     counts = Counter(outcomes)
     pairs = zip(chosen, outcomes, strict=True)
-    steered = dict.fromkeys(host.sample.id for host, found in pairs if found is _Outcome.STEERED)
+    steered = dict.fromkeys(host.sample.id for host, result in pairs if result is _Outcome.STEERED)
     planted = Planted(
         asked=n - counts[_Outcome.FAILED],
         passed=counts[_Outcome.PASSED_ANYWHERE] + counts[_Outcome.PASSED_ONCE],

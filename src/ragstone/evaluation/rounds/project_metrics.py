@@ -50,11 +50,11 @@ class Measures:
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if a function can't be imported or called."""
-        for each in self._each:
-            await each.start()
+        for functions in self._each:
+            await functions.start()
 
     async def close(self) -> None:
-        await asyncio.gather(*(each.close() for each in self._each))
+        await asyncio.gather(*(functions.close() for functions in self._each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,21 @@ class ProjectMetrics:
 
         Raises ConfigError for a name that Ragstone uses, and for a function whose file is not there.
         """
-        return tuple(self._custom_metric(name, given) for name, given in self.custom.items())
+        return tuple(self._custom_metric(name, definition) for name, definition in self.custom.items())
 
-    def _custom_metric(self, name: str, given: CustomMetric) -> Metric:
+    def _custom_metric(self, name: str, definition: CustomMetric) -> Metric:
         where = f"{METRICS}.{name}"
         if is_known(name):
             raise ConfigError(f"'{name}' is a metric of Ragstone's own.", where=where, hint="Choose another name.")
-        if given.rubric is not None:
+        if definition.rubric is not None:
             from ragstone.judge.llm.prompts import RUBRIC, load_prompt
 
-            rubric = Rubric(name, given.rubric.strip(), given.levels or YES_NO, given.sees)
+            rubric = Rubric(name, definition.rubric.strip(), definition.levels or YES_NO, definition.sees)
             return RubricMetric(rubric, rubric_version(rubric, load_prompt(RUBRIC).version))
-        if given.function is not None:
-            return FunctionMetric(name, function_version(digest_of_object(given.function)))
+        if definition.function is not None:
+            return FunctionMetric(name, function_version(digest_of_object(definition.function)))
         directory = self.system.root / (self.system.settings.working_directory or "")
-        digest = digest_of(given.python or "", directory, where=f"{where}.python", within=self.system.within)
+        digest = digest_of(definition.python or "", directory, where=f"{where}.python", within=self.system.within)
         return FunctionMetric(name, function_version(digest))
 
     def select(self, golden: GoldenSet | None = None, names: Sequence[str] | None = None) -> tuple[Metric, ...]:
@@ -105,23 +105,27 @@ class ProjectMetrics:
         own = self.own()
         wanted = names if names is not None else self.selected
         part = self.system.settings.part
-        asked = own if wanted is None else select_metrics(wanted, own)
-        if part is not None and (strangers := [one.info.name for one in asked if not _is_of(part, one)]):
+        requested = own if wanted is None else select_metrics(wanted, own)
+        if part is not None and (strangers := [metric.info.name for metric in requested if not _is_of(part, metric)]):
             raise _other_half(part, strangers)
         required = (*self.required, *_bounded(golden or (), own)) if names is None else ()
-        chosen = [one.info.name for one in asked]
+        chosen = [metric.info.name for metric in requested]
         if wanted is None:
             chosen += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
             chosen += self._labelled(golden or ())
-        found = select_metrics([*chosen, *required], own)
+        metrics = select_metrics([*chosen, *required], own)
         if part is not None:
-            found = tuple(one for one in found if _is_of(part, one))
+            metrics = tuple(metric for metric in metrics if _is_of(part, metric))
         if wanted is None and golden is not None:
-            found = tuple(one for one in found if one.info.name in required or not _is_rare(one, found, golden))
+            metrics = tuple(
+                metric for metric in metrics if metric.info.name in required or not _is_rare(metric, metrics, golden)
+            )
         if wanted is None and part == RETRIEVAL and golden is not None:  # those that the golden set's labels allow
-            labelled = [one for one in found if one in own or any(one.excuse(sample) is None for sample in golden)]
-            found = tuple(labelled) or found
-        return found
+            labelled = [
+                metric for metric in metrics if metric in own or any(metric.excuse(sample) is None for sample in golden)
+            ]
+            metrics = tuple(labelled) or metrics
+        return metrics
 
     def _labelled(self, golden: GoldenSet | tuple[()]) -> list[str]:
         """The metrics that are measured by default where samples of `golden` have labels for them."""
@@ -136,16 +140,22 @@ class ProjectMetrics:
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
         names = [metric.info.name for metric in metrics if isinstance(metric, FunctionMetric)]
-        local = {name: one for name in names if (one := self.custom[name]).function is not None}
+        local = {name: definition for name in names if (definition := self.custom[name]).function is not None}
         by_metric: dict[str, WorkerFunctions | LocalFunctions] = {}
         if local:
-            here = LocalFunctions({name: (one.function, one.timeout_s) for name, one in local.items() if one.function})
-            by_metric |= dict.fromkeys(local, here)
+            functions = LocalFunctions(
+                {
+                    name: (definition.function, definition.timeout_s)
+                    for name, definition in local.items()
+                    if definition.function
+                }
+            )
+            by_metric |= dict.fromkeys(local, functions)
         by_timeout: dict[float, dict[str, str]] = {}
         for name in names:
             if name not in local:
-                given = self.custom[name]
-                by_timeout.setdefault(given.timeout_s, {})[name] = given.python or ""
+                definition = self.custom[name]
+                by_timeout.setdefault(definition.timeout_s, {})[name] = definition.python or ""
         for timeout_s, specs in by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             by_metric |= dict.fromkeys(specs, WorkerFunctions(worker))
@@ -165,44 +175,48 @@ def chosen_metrics(
     """
     if metrics is None or isinstance(metrics, str):
         return metrics, {}
-    given: object = metrics
-    several: list[object] = list(given) if isinstance(given, Iterable) and not isinstance(given, Rubric) else [given]
+    metric: object = metrics
+    several: list[object] = (
+        list(metric) if isinstance(metric, Iterable) and not isinstance(metric, Rubric) else [metric]
+    )
     names: list[str] = []
     defined: dict[str, dict[str, object] | CustomMetric] = {}
-    for given in several:
-        if isinstance(given, str):
-            names.append(given)
+    for metric in several:
+        if isinstance(metric, str):
+            names.append(metric)
             continue
-        if isinstance(given, Rubric):
-            name: object = given.name
-            levels = {} if given.levels == YES_NO else {"levels": given.levels}
-            found: dict[str, object] | CustomMetric = {"rubric": given.text, "sees": given.sees, **levels}
-        elif callable(given) and not isinstance(given, type):
-            name, found = getattr(given, "__name__", None), CustomMetric.calling(given)
+        if isinstance(metric, Rubric):
+            name: object = metric.name
+            levels = {} if metric.levels == YES_NO else {"levels": metric.levels}
+            definition: dict[str, object] | CustomMetric = {"rubric": metric.text, "sees": metric.sees, **levels}
+        elif callable(metric) and not isinstance(metric, type):
+            name, definition = getattr(metric, "__name__", None), CustomMetric.calling(metric)
         else:
             raise ConfigError(
-                f"a metric is a name, a Rubric or a function, found {type(given).__name__}.",
+                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
                 where="evaluate(metrics=…)",
                 hint='For example: metrics=["faithfulness", "context_recall"]',
             )
         if not isinstance(name, str) or not name.isidentifier():
             hint = "Define it with `def`: the metric is called like the function."
-            raise ConfigError(f"the function {given!r} has no name.", where="metrics", hint=hint)
+            raise ConfigError(f"the function {metric!r} has no name.", where="metrics", hint=hint)
         if name in defined:
             raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
         names.append(name)
-        defined[name] = found
+        defined[name] = definition
     return tuple(names), defined
 
 
 def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> Iterator[str]:
     """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a name or key that can't be."""
-    for (key, name), where in {(key, name): one.origin for one in golden for key, name, _ in one.bounds}.items():
+    for (key, name), where in {
+        (key, name): sample.origin for sample in golden for key, name, _ in sample.bounds
+    }.items():
         try:
             select_metrics([name], own)
             if lower_is_better(name) not in (None, key == "max"):
-                other, less = ("min", "more") if key == "max" else ("max", "less")
-                raise ConfigError(f"but {less} is better for {name}.", hint=f"Use '{other}'.")
+                right_key, less = ("min", "more") if key == "max" else ("max", "less")
+                raise ConfigError(f"but {less} is better for {name}.", hint=f"Use '{right_key}'.")
         except ConfigError as error:
             raise GoldenSetError(f"'{key}' of {name}: {error.message}", where=str(where), hint=error.hint) from None
         yield name
@@ -215,12 +229,12 @@ MIN_SAMPLES = 5
 """A metric of fewer samples says nothing that the other one of its family doesn't."""
 
 
-def _is_rare(metric: Metric, others: Iterable[Metric], golden: GoldenSet) -> bool:
-    """Whether `metric` applies to a few samples, and one of its family among `others` to more."""
-    family = [one for one in others if one.info.family == metric.info.family is not None]
+def _is_rare(metric: Metric, metrics: Iterable[Metric], golden: GoldenSet) -> bool:
+    """Whether `metric` applies to a few samples, and one of its family among `metrics` to more."""
+    family = [member for member in metrics if member.info.family == metric.info.family is not None]
     if len(family) < 2:
         return False
-    applies = {one.info.name: sum(one.excuse(sample) is None for sample in golden) for one in family}
+    applies = {member.info.name: sum(member.excuse(sample) is None for sample in golden) for member in family}
     return 0 < applies[metric.info.name] < min(MIN_SAMPLES, max(applies.values()))
 
 

@@ -189,9 +189,9 @@ def _with_its_answers(this: Round, run: RunDirectory) -> Round:
     Answers that lack a metric are not asked for again.
     """
     project = this.project
-    known = [name for name in run.manifest.metrics if name in project.custom or find_metric(name) is not None]
+    measured = [name for name in run.manifest.metrics if name in project.custom or find_metric(name) is not None]
     wanted = project.selected or ([metric.info.name for metric in this.metrics] if project.custom else ())
-    names = tuple(dict.fromkeys((*wanted, *known)))
+    names = tuple(dict.fromkeys((*wanted, *measured)))
     metrics = project.select(this.golden, names or None)
     added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
     if not added and not (run.path / ASIDE).is_file():
@@ -269,8 +269,8 @@ async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
     except BaseException as error:
         reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
         writer.stop(context.redact(reason), wall_s=monotonic() - started)
-        done = len(writer.finished_ids)
-        context.say(f"{done} of {len(golden)} samples are saved in {writer.path}; continue with --resume.")
+        finished = len(writer.finished_ids)
+        context.say(f"{finished} of {len(golden)} samples are saved in {writer.path}; continue with --resume.")
         raise
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 

@@ -288,5 +288,5 @@ def restore_judgements(source: Path, cache: Path) -> None:
     if not source.is_file() or (cache.exists() and source.samefile(cache)):
         return
     cache.parent.mkdir(parents=True, exist_ok=True)
-    with closing(JudgementCache(cache)) as taken:
-        taken.restore_from(source)
+    with closing(JudgementCache(cache)) as judgements:
+        judgements.restore_from(source)

@@ -47,12 +47,12 @@ class SystemSource:
     def builder(self, context: RunContext) -> Callable[..., System]:
         """Builds systems where this one is, with other settings."""
 
-        def made(settings: SystemSettings) -> System:
+        def build(settings: SystemSettings) -> System:
             return build_system(
                 settings, root=self.root, environ=context.environ, log=context.system_log, within=self.within
             )
 
-        return made
+        return build
 
     def of_part(self, part: SystemPart | None) -> SystemSource:
         """This system, of which only `part` is evaluated."""

@@ -106,14 +106,14 @@ class _RefusedError(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
+    items = dict(pairs)
+    if len(items) != len(pairs):
+        keys: set[str] = set()
         for key, _ in pairs:
-            if key in seen:
+            if key in keys:
                 raise _RefusedError(f"duplicate key {json.dumps(key)} in one object")
-            seen.add(key)
-    return found
+            keys.add(key)
+    return items
 
 
 def _no_constant(name: str) -> float:
@@ -148,9 +148,9 @@ def decode(text: str, *, strict: bool = False) -> Any:
     """The one value in `text`, in which NaN is null unless `strict`. Raises NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
     value, end = decode_at(text, start, _STRICT if strict else DECODER)
-    rest = text[end:].lstrip(" \t\r\n")
-    if rest:
-        raise NotJsonError("more text after the value", len(text) - len(rest))
+    remainder = text[end:].lstrip(" \t\r\n")
+    if remainder:
+        raise NotJsonError("more text after the value", len(text) - len(remainder))
     return value
 
 

@@ -45,15 +45,15 @@ BY_ENDING = {ending: one for one in FORMATS for ending in one.endings}
 def format_of(source: SourceFile) -> Format:
     """The format of a file, by its ending; of JSON also by its content. Raises GoldenSetError."""
     ending = source.path.suffix.lower()
-    found = BY_ENDING.get(ending)
-    if found is None:
+    file_format = BY_ENDING.get(ending)
+    if file_format is None:
         raise source.error(
             f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
             hint=f"Supported extensions: {', '.join(BY_ENDING)}.",
         )
-    if (found is JSON and _is_lines(source)) or (found is LINES and _is_document(source)):
-        return LINES if found is JSON else JSON
-    return found
+    if (file_format is JSON and _is_lines(source)) or (file_format is LINES and _is_document(source)):
+        return LINES if file_format is JSON else JSON
+    return file_format
 
 
 def _is_lines(source: SourceFile) -> bool:

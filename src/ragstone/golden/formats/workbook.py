@@ -71,13 +71,13 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
         )
     for sheet in sheets:
         line, header = _header(sheet)
-        titles = [str(cell) if (cell := _value(one)) is not None else "" for one in header]
+        titles = [str(cell) if (cell := _value(raw)) is not None else "" for raw in header]
         while not titles[-1].strip():
             titles.pop()
         names = header_names(source, titles, line)
         for number, cells in _cells(sheet, columns=len(names)):
             if number > line and _is_filled(cells):
-                yield Row({name: _value(one) for name, one in zip(names, cells, strict=False) if name}, number)
+                yield Row({name: _value(raw) for name, raw in zip(names, cells, strict=False) if name}, number)
 
 
 def _header(sheet: Any) -> tuple[int, tuple[object, ...]]:

@@ -83,14 +83,14 @@ class _Builder:
         return value
 
     def _sequence(self, depth: int) -> LocatedList:
-        found = LocatedList()
+        items = LocatedList()
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            found.lines.append(_line(event))
-            found.append(self._node(event, depth + 1))
-        return found
+            items.lines.append(_line(event))
+            items.append(self._node(event, depth + 1))
+        return items
 
     def _mapping(self, depth: int) -> LocatedDict:
-        found = LocatedDict()
+        items = LocatedDict()
         merged: list[dict[str, Any]] = []
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line = _line(event)
@@ -102,14 +102,14 @@ class _Builder:
             if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
                 merged.extend(self._merge_sources(value, line))
                 continue
-            if key in found:
+            if key in items:
                 raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
-            found[key] = value
-            found.lines[key] = _line(after)
+            items[key] = value
+            items.lines[key] = _line(after)
         for mapping in merged:
             for key, value in mapping.items():
-                found.setdefault(key, value)
-        return found
+                items.setdefault(key, value)
+        return items
 
     def _merge_sources(self, value: Any, line: int) -> list[dict[str, Any]]:
         sources = value if isinstance(value, list) else [value]
