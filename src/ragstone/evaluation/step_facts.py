@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.clarification import asks_back
@@ -19,7 +18,7 @@ from ragstone.system.response import Context, Response, Retrieval, Step, ToolCal
 MAX_CALLS = 50
 """Tool calls of an answer that are compared; the rest is left out."""
 MAX_VALUES = 100
-"""Values of a text, in their order; the rest is left out."""
+"""Values of a text; those before are left out."""
 MAX_VALUE_CHARACTERS = 60
 MIN_VALUE_CHARACTERS = 3
 MIN_DIGITS = 5
@@ -28,6 +27,7 @@ MIN_KEY_DIGITS = 3
 MAX_TEXT_CHARACTERS = 20_000
 
 _TOKEN = re.compile(r"\w[\w./@-]*")
+_NAME = re.compile(r"\b(?=([^\W\d_a-z][^\W\d_]{1,40} [^\W\d_a-z][^\W\d_]{1,40})\b)")
 _DIGITS = re.compile(r"\d+")
 _SEPARATOR = re.compile(r"[/#:]")
 
@@ -111,12 +111,13 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     if sample.turn is None or not history:
         return facts
     asked = values_of(sample.question)
+    earlier = values_of(_joined(message.text for message in history))
     from_user = values_of(_joined(message.text for message in history if message.role == "user"))
     labels = [*sample.references, *sample.reference_contexts, *map(_json, expected_arguments)]
     inputs = [_input(step) for step in response.steps]
     return replace(
         facts,
-        recalled=frozenset(_recalled(response, values_of(_joined(message.text for message in history)) - asked, asked)),
+        recalled=frozenset(_recalled(response, earlier - asked, sample.question)),
         needed=(from_user - asked) & values_of(_joined(labels)),
         value_keys=_keys(_joined([response.answer, *inputs])),
     )
@@ -128,9 +129,8 @@ def _joined(texts: Iterable[str]) -> str:
 
 def values_of(text: str) -> frozenset[str]:
     """The ids, long numbers and names of two words in the end of `text`, which is what is newest of a conversation."""
-    tokens = _tokens(text)
-    ids = list(filter(_is_id, tokens))
-    names = [f"{first} {second}" for first, second in pairwise(tokens) if _is_name(first) and _is_name(second)]
+    ids = list(filter(_is_id, _tokens(text)))
+    names = list(filter(str.istitle, dict.fromkeys(_NAME.findall(text[-MAX_TEXT_CHARACTERS:]))))
     return frozenset([*ids[-MAX_VALUES:], *names[-MAX_VALUES:]])
 
 
@@ -150,28 +150,26 @@ def _keys(text: str) -> frozenset[str]:
     return frozenset(map(value_key, [*numbers[:MAX_VALUES], *values_of(text)]))
 
 
-def _tokens(text: str) -> list[str]:
-    return [match.group().rstrip("./@-_") for match in _TOKEN.finditer(text[-MAX_TEXT_CHARACTERS:])]
+def _tokens(text: str) -> Iterable[str]:
+    """The words of the end of `text`, each once."""
+    tokens = dict.fromkeys(_TOKEN.findall(text[-MAX_TEXT_CHARACTERS:]))
+    return dict.fromkeys(token.rstrip("./@-_") for token in tokens)
 
 
 def _is_id(token: str) -> bool:
+    if token.isalpha() or not MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS:
+        return False
     digits = sum(map(str.isdigit, token))
-    has_letter = any(map(str.isalpha, token))
-    has_length = MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
-    return has_length and (digits >= MIN_DIGITS or (has_letter and digits > 0))
+    return digits >= MIN_DIGITS or (digits > 0 and any(map(str.isalpha, token)))
 
 
-def _is_name(token: str) -> bool:
-    return token.isalpha() and token.istitle() and len(token) <= MAX_VALUE_CHARACTERS
-
-
-def _recalled(response: Response, earlier: Set[str], asked: Set[str]) -> Iterator[str]:
+def _recalled(response: Response, earlier: Set[str], question: str) -> Iterator[str]:
     """The values of `earlier` that are used before any step returned them."""
-    returned = set(map(value_key, asked))
+    known = question.casefold()
     for step in response.steps:
-        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in returned)
-        returned |= _keys(_output(step))
-    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in returned)
+        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in known)
+        known = f"{known}\n{_output(step).casefold()}"
+    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in known)
 
 
 def _input(step: Step) -> str:
@@ -190,20 +188,21 @@ def _output(step: Step) -> str:
 
 def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
     """The evidence of each hop, which is found if any retrieval of the answer finds it; nothing without retrievals."""
+    hops = sorted(set(sample.hops) - {0})
+    if response.without_steps or not hops:
+        return
     sources = [step.source or "" for step in retrievals(response) for _ in step.contexts]
     contexts = [context for step in retrievals(response) for context in step.contexts]
-    if response.without_steps:
-        return
-    for hop in sorted(set(sample.hops) - {0}):
-        labelled = zip(sample.reference_contexts, sample.hops, strict=False)
-        evidence = distinct(tuple(text for text, number in labelled if number == hop))
-        places = locate(evidence, tuple(context.text for context in contexts))
-        found = all(place.retrieved for place in places)
+    evidence = distinct(sample.reference_contexts)
+    places = dict(zip(evidence, locate(evidence, tuple(context.text for context in contexts)), strict=True))
+    labelled = list(zip(sample.reference_contexts, sample.hops, strict=False))
+    for hop in hops:
+        ranks = [places[text].complete for text, number in labelled if number == hop and text in places]
+        is_found = None not in ranks
         source = ""
-        if found and places and places[0].complete:
-            rank = places[0].complete - 1
-            source = sources[rank] or _source_of(contexts[rank])
-        yield HopFacts(hop, found, source[:MAX_VALUE_CHARACTERS])
+        if is_found and ranks and ranks[0]:
+            source = sources[ranks[0] - 1] or _source_of(contexts[ranks[0] - 1])
+        yield HopFacts(hop, is_found, source[:MAX_VALUE_CHARACTERS])
 
 
 def _source_of(context: Context) -> str:
