@@ -33,22 +33,22 @@ def command(directory: Path, entrypoint: str | None) -> None:
     from ragstone.settings.load import read_text
     from ragstone.system.entrypoint import shown_entrypoint
 
-    found = survey(directory)
-    proposal = found.proposal or Proposal(PLACEHOLDER, "")
+    survey_result = survey(directory)
+    proposal = survey_result.proposal or Proposal(PLACEHOLDER, "")
     say(
         render_text_template(
             "init_found.txt.j2",
             __package__,
             directory=str(directory.resolve()),
-            found=found,
-            proposal=found.proposal if entrypoint in (None, proposal.entrypoint) else None,
+            found=survey_result,
+            proposal=survey_result.proposal if entrypoint in (None, proposal.entrypoint) else None,
             named=entrypoint is not None,
         )
     )
     config, questions = directory / "ragstone.toml", directory / STARTER
     made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
-    kept = read_text(config) if config.exists() else None
-    if entrypoint is None and kept is None and sys.stdin.isatty() and sys.stdout.isatty():
+    config_text = read_text(config) if config.exists() else None
+    if entrypoint is None and config_text is None and sys.stdin.isatty() and sys.stdout.isatty():
         entrypoint = click.prompt("Entrypoint of your RAG system", default=proposal.entrypoint)
     if entrypoint not in (None, proposal.entrypoint):
         proposal = Proposal(str(entrypoint), "")
@@ -56,11 +56,11 @@ def command(directory: Path, entrypoint: str | None) -> None:
         render_text_template(
             "init.txt.j2",
             __package__,
-            result=write_starter(directory, proposal, found),
+            result=write_starter(directory, proposal, survey_result),
             proposal=proposal,
             is_unknown=proposal == Proposal(PLACEHOLDER, "") and entrypoint in (None, PLACEHOLDER),
             folder="" if directory.resolve() == Path.cwd() else shell_word(os.path.relpath(directory)),
-            kept=kept,
+            kept=config_text,
             agreement=published_agreement("offline", DEFAULT_METRICS),
             starter=STARTER if questions.exists() and read_text(questions) == made_up else "",
             address=shown_entrypoint(proposal.entrypoint) if "://" in proposal.entrypoint else "",

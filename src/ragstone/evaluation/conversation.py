@@ -75,8 +75,8 @@ class ConversationLog:
         if self.keeps_contexts:
             self.contexts.update(dict.fromkeys(response.contexts))
         if response.so_far is not None:  # a stored answer
-            kept = response.so_far.contexts or contexts
-            so_far = replace(response.so_far, contexts=kept if self.keeps_contexts else ())
+            stored_contexts = response.so_far.contexts or contexts
+            so_far = replace(response.so_far, contexts=stored_contexts if self.keeps_contexts else ())
         return replace(response, so_far=so_far)
 
 

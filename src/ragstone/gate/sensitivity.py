@@ -162,9 +162,9 @@ def resolution(watched: Sequence[Sight]) -> str | None:
             f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; "
             "ragstone plan says how many samples are needed."
         )
-    each = ", ".join(f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched)
+    losses = ", ".join(f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched)
     worst = figure(visible(watched) or 0.0)
-    return f"A drop of {worst} in a mean would be caught 4 times in 5 ({each})."
+    return f"A drop of {worst} in a mean would be caught 4 times in 5 ({losses})."
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -22,8 +22,8 @@ def step_notes(evidence: Evidence) -> Iterator[str]:
     steps = evidence.current.system.steps.values()
     retrievals, results = sum(facts.retrievals for facts in steps), sum(facts.results for facts in steps)
     if retrievals or results:
-        found = f"{counted(retrievals, 'retrieval')} and {counted(results, 'tool result')}"
-        yield f"Contexts include what the steps of answers found: {found}."
+        counts = f"{counted(retrievals, 'retrieval')} and {counted(results, 'tool result')}"
+        yield f"Contexts include what the steps of answers found: {counts}."
 
 
 def uncalled_tools(expected: Iterable[str], called: Set[str], *, is_whole_run: bool) -> Iterator[str]:

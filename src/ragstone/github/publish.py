@@ -114,12 +114,12 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
 
     def body_for(existing: str) -> str | None:
         nonlocal block
-        others = others_beside(block, existing)
-        if only_update and (others or not existing):
+        other_blocks = others_beside(block, existing)
+        if only_update and (other_blocks or not existing):
             return None
-        room = MAX_BODY - _ROOM - len(mark) - sum(map(len, others))
+        room = MAX_BODY - _ROOM - len(mark) - sum(map(len, other_blocks))
         block = replace(block, text=report.markdown(room))
-        return joined(block, others)
+        return joined(block, other_blocks)
 
     return post_comment(job.api, report.pull_request, mark, body_for, lambda body: is_settled(block, body))
 

@@ -71,7 +71,7 @@ def _terms(text: str) -> list[str]:
     return words + grams
 
 
-def _cosine(one: dict[str, float], other: dict[str, float]) -> float:
-    dot = sum(weight * other.get(term, 0.0) for term, weight in one.items())
-    norms = math.sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
+def _cosine(first: dict[str, float], second: dict[str, float]) -> float:
+    dot = sum(weight * second.get(term, 0.0) for term, weight in first.items())
+    norms = math.sqrt(sum(w * w for w in first.values()) * sum(w * w for w in second.values()))
     return min(1.0, dot / norms) if norms else 0.0

@@ -265,9 +265,9 @@ def require_one_to_one(judged_ids: Sequence[str], ids: Sequence[str], mismatch: 
         fail(f"{mismatch} one to one")
 
 
-def graded(probability: float | None, held: int, total: int, what: str) -> Scored:
-    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `held` ÷ `total`."""
+def graded(probability: float | None, count: int, total: int, what: str) -> Scored:
+    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `count` ÷ `total`."""
     if probability is None:
-        return Scored(held / total)
+        return Scored(count / total)
     check_probability(probability)
-    return Scored(probability, note=f"{held} of {total} {what}")
+    return Scored(probability, note=f"{count} of {total} {what}")

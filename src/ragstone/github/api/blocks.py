@@ -78,12 +78,14 @@ def is_settled(block: Block, body: str) -> bool:
     return False
 
 
-def joined(block: Block, others: Sequence[str]) -> str:
-    """The body of the comment with `block` and `others`, which have a heading each if there are several."""
+def joined(block: Block, other_blocks: Sequence[str]) -> str:
+    """The body of the comment with `block` and `other_blocks`, which have a heading each if there are several."""
     text = _without_markers(block.text)
-    if not others:
+    if not other_blocks:
         return _marked(text, block.marker)
-    beside = [_headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(others))]
+    beside = [
+        _headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(other_blocks))
+    ]
     return _SHARED + "\n\n".join([*beside, _headed(block.label, _marked(text, block.marker))])
 
 

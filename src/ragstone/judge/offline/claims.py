@@ -38,21 +38,21 @@ def claim(sentence: str, code: str) -> str:
 
     "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
     """
-    found = whole = _without_closing(without_citations(sentence).strip(), code)
-    if silence := full_match("silences", code, found) if len(found) <= _LONGEST_SILENCE else None:
-        found = found if refuses(found, code) else next(filter(None, silence.groups()))
+    statement = whole = _without_closing(without_citations(sentence).strip(), code)
+    if silence := full_match("silences", code, statement) if len(statement) <= _LONGEST_SILENCE else None:
+        statement = statement if refuses(statement, code) else next(filter(None, silence.groups()))
     for _ in range(_MAX_TAKEN_OFF):
-        if is_aside(found, code):
+        if is_aside(statement, code):
             return ""
-        rest = _without_opening(found, code)
-        if rest == found:
+        remainder = _without_opening(statement, code)
+        if remainder == statement:
             break
-        found = rest
-    end = anywhere("ends", code, found).search(found, max(0, len(found) - _LOOK_AT))
-    bare = found[: end.start()] + found[end.end() :] if end else found
+        statement = remainder
+    end = anywhere("ends", code, statement).search(statement, max(0, len(statement) - _LOOK_AT))
+    bare = statement[: end.start()] + statement[end.end() :] if end else statement
     if _NUMBERED.search(bare):
         bare = anywhere("mentions", code, bare).sub("", bare)
-    return bare[:1].upper() + bare[1:] if found != whole else bare
+    return bare[:1].upper() + bare[1:] if statement != whole else bare
 
 
 def bare_answer(text: str) -> str:
@@ -61,14 +61,14 @@ def bare_answer(text: str) -> str:
     """
     if "<" not in text and "](" not in text:
         return text
-    found = text
+    answer = text
     for tag in _THOUGHTS:
-        found = "".join(_outside(found, f"<{tag}>", f"</{tag}>"))
+        answer = "".join(_outside(answer, f"<{tag}>", f"</{tag}>"))
     for tag in _WRAPPERS:
-        if f"<{tag}>" in found and f"</{tag}>" in found:
-            found = found.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
-    found = _NOTE_MARK.sub("", found)
-    return found if found.strip() else text
+        if f"<{tag}>" in answer and f"</{tag}>" in answer:
+            answer = answer.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+    answer = _NOTE_MARK.sub("", answer)
+    return answer if answer.strip() else text
 
 
 def _outside(text: str, begin: str, end: str) -> Iterator[str]:
@@ -113,9 +113,9 @@ def _without_opening(sentence: str, code: str) -> str:
     label = _LABEL.match(head)
     for start in (0, label.end()) if label else (0,):
         for kind in ("openers", "introductions", "subjects", "hedges"):
-            found = next(matches(kind, code, head, start), None)
-            if found and found.end() > start:
-                return sentence[skipped + found.end() :].lstrip()
+            opening = next(matches(kind, code, head, start), None)
+            if opening and opening.end() > start:
+                return sentence[skipped + opening.end() :].lstrip()
     return sentence
 
 
@@ -123,8 +123,8 @@ def _without_closing(sentence: str, code: str) -> str:
     """`sentence` without closing phrases after what looks like an abbreviation: "works of art. I hope this helps!"."""
     if _STOPS.isdisjoint(sentence[:-1]):
         return sentence
-    for found in reversed(list(_BREAK.finditer(sentence))):
-        if not is_aside(sentence[found.end() :], code):
+    for boundary in reversed(list(_BREAK.finditer(sentence))):
+        if not is_aside(sentence[boundary.end() :], code):
             break
-        sentence = sentence[: found.start()].rstrip()
+        sentence = sentence[: boundary.start()].rstrip()
     return sentence

@@ -210,10 +210,10 @@ def _orders(
     sentence: Sentence, first: tuple[str, ...], second: tuple[str, ...], between: set[str]
 ) -> Iterator[tuple[bool, bool]]:
     """Whether `sentence` names `first` before `second`, and whether it is passive, wherever something links the two."""
-    for left, right in pairwise(sentence.names):
-        forward = first[-1] in left[2] and second[-1] in right[2]
-        back = second[-1] in left[2] and first[-1] in right[2]
-        if forward is not back and between & _between(sentence, left, right):
+    for earlier, right in pairwise(sentence.names):
+        forward = first[-1] in earlier[2] and second[-1] in right[2]
+        back = second[-1] in earlier[2] and first[-1] in right[2]
+        if forward is not back and between & _between(sentence, earlier, right):
             yield forward, _is_passive(sentence, right[0])
 
 

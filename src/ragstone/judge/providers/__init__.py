@@ -134,8 +134,8 @@ class Provider(_Data):
 
     def has_credentials(self, environ: Mapping[str, str]) -> bool:
         """Whether the environment names a key or other credentials."""
-        other = self.credentials_variable
-        return bool(self.key(environ) or (other is not None and variable(other, environ)))
+        credentials = self.credentials_variable
+        return bool(self.key(environ) or (credentials is not None and variable(credentials, environ)))
 
 
 PROVIDERS = tuple(sorted(file.name[:-5] for file in files(__package__).iterdir() if file.name.endswith(".toml")))
@@ -152,24 +152,24 @@ def find_provider(name: str) -> Provider | None:
 
 def all_providers() -> Iterator[Provider]:
     """Every provider, by name."""
-    return (found for name in PROVIDERS if (found := find_provider(name)) is not None)
+    return (provider for name in PROVIDERS if (provider := find_provider(name)) is not None)
 
 
 def secret_variables() -> tuple[str, ...]:
     """The variables that hold a provider's secret."""
-    names = (name for one in all_providers() for name in (one.key_variable, *one.secret_variables))
+    names = (name for provider in all_providers() for name in (provider.key_variable, *provider.secret_variables))
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def credential_variables() -> tuple[str, ...]:
     """The variables that sign in to a provider: secrets, and the names of files with credentials."""
-    others = (one.credentials_variable for one in all_providers())
-    return tuple(dict.fromkeys((*secret_variables(), *(name for name in others if name is not None))))
+    files = (provider.credentials_variable for provider in all_providers())
+    return tuple(dict.fromkeys((*secret_variables(), *(name for name in files if name is not None))))
 
 
 def price_date() -> str:
     """The latest date (ISO 8601) of which prices and ends are shipped."""
-    return max(one.read_on for one in all_providers() if one.read_on is not None)
+    return max(provider.read_on for provider in all_providers() if provider.read_on is not None)
 
 
 def variable(name: str, environ: Mapping[str, str]) -> str:

@@ -90,11 +90,11 @@ def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
     answering: dict[str, list[str]] = {}
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            taken = {item.name: ast.unparse(item.args) for item in node.body if isinstance(item, Function)}
-            taken = {} if "Protocol" in map(_name, node.bases) else taken
-            methods = [name for name in NAMES["answering"] if PATTERNS["method"].fullmatch(taken.get(name, ""))]
+            signatures = {item.name: ast.unparse(item.args) for item in node.body if isinstance(item, Function)}
+            signatures = {} if "Protocol" in map(_name, node.bases) else signatures
+            methods = [name for name in NAMES["answering"] if PATTERNS["method"].fullmatch(signatures.get(name, ""))]
             answering[node.name] = methods
-            if methods and PATTERNS["only_self"].fullmatch(taken.get("__init__", "self")):
+            if methods and PATTERNS["only_self"].fullmatch(signatures.get("__init__", "self")):
                 yield CLASS, f"{node.name}.{methods[0]}"
         elif isinstance(node, Function):
             is_factory = uses_framework and PATTERNS["system"].fullmatch(node.name.partition("_")[2])

@@ -68,12 +68,12 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
     """The files below `directory`, nearest first, without links, hidden folders, environments, tests and runs."""
     files: list[PurePosixPath] = []
     for place, folders, names in os.walk(directory):  # which follows no links
-        here = PurePosixPath(Path(place).relative_to(directory).as_posix())
+        folder = PurePosixPath(Path(place).relative_to(directory).as_posix())
         usual = {name for name in folders if name.isprintable() and name[0] != "."} - {*NAMES["skipped"]}
         is_other = bool({"pyvenv.cfg", MANIFEST} & set(names))
-        folders[:] = [] if is_other or len(here.parts) == MAX_DEPTH else sorted(usual)
+        folders[:] = [] if is_other or len(folder.parts) == MAX_DEPTH else sorted(usual)
         readable = [name for name in sorted(names) if name.isprintable() and not Path(place, name).is_symlink()]
-        files += [here / name for name in readable[:MAX_FILES_OF_FOLDER] if not is_other]
+        files += [folder / name for name in readable[:MAX_FILES_OF_FOLDER] if not is_other]
         if len(files) > MAX_FILES:
             break
     return sorted(files, key=lambda path: (len(path.parts), str(path)))
@@ -103,7 +103,7 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     proposals: list[Proposal] = []
     models = {name: fields for module in modules for name, fields in module.fields().items()}
     for module in modules:
-        neighbours = {other.path.stem for other in modules if other.path.parent == module.path.parent}
+        neighbours = {neighbour.path.stem for neighbour in modules if neighbour.path.parent == module.path.parent}
         ports = [*PATTERNS["source_port"].findall(module.text), 5000 if "Flask(" in module.text else 8000]
         with suppress(RecursionError):
             proposals += entrypoints.source_proposals(module, neighbours - {module.path.stem})

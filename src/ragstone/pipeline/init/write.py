@@ -61,9 +61,9 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     no_floors = read_template("starter/no_floors.toml", __package__)
     if not floors or not _edit(home / POLICY_FILE, lambda text: text.replace(no_floors, table)):
         floors = []
-    kept = [place for place in texts if place not in written and not (floors and place == POLICY_FILE)]
+    left_alone = [place for place in texts if place not in written and not (floors and place == POLICY_FILE)]
     has_git = (root / ".git").exists() or (home / ".gitignore").exists()
-    return Written(written, kept, keys, floors, has_git and _edit(home / ".gitignore", _ignoring_runs))
+    return Written(written, left_alone, keys, floors, has_git and _edit(home / ".gitignore", _ignoring_runs))
 
 
 def starter_policy() -> str:

@@ -114,7 +114,7 @@ class _Generation:
                 self._related.to(
                     seed.text,
                     most=1,
-                    among=lambda other: other != seed and frozenset((seed, other)) not in self._paired,
+                    among=lambda passage: passage != seed and frozenset((seed, passage)) not in self._paired,
                 )
             )
             draft.refusal = "" if len(draft.passages) == 2 else "no other passage is related to it"
@@ -157,7 +157,9 @@ class _Generation:
 
     async def _draft(self, draft: _Draft) -> None:
         passages = set(draft.passages)
-        existing = [sample.question for other, sample in self._accepted if passages.intersection(other.passages)]
+        existing = [
+            sample.question for earlier_draft, sample in self._accepted if passages.intersection(earlier_draft.passages)
+        ]
         call = self._call(draft)
         drafted = await self._drafter.question(draft.kind, draft.texts, existing[-_MAX_EXISTING:], call=call)
         if drafted is None:
@@ -187,7 +189,9 @@ class _Generation:
             return
         call, answers = self._call(draft), []
         if draft.kind is Kind.UNANSWERABLE:
-            near = self._related.to(drafted.question, most=SEARCHED, among=lambda other: other not in draft.passages)
+            near = self._related.to(
+                drafted.question, most=SEARCHED, among=lambda passage_near: passage_near not in draft.passages
+            )
             texts = [*draft.texts, *(passage.text for passage in near)]
             if await self._drafter.attempt(drafted.question, texts, call=call) is not None:
                 raise Refused("the documents answer it, and it was to be unanswerable")

@@ -151,8 +151,8 @@ def _labels_in(
         cells = {_name(row, "metric", metric or "", where): row["label"]}
     if not cells:
         names = ", ".join(sorted(measured)) or "none"
-        found = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
-        raise ConfigError(f"no column has labels: {found}.", where=where, hint=_EXPECTED)
+        columns = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
+        raise ConfigError(f"no column has labels: {columns}.", where=where, hint=_EXPECTED)
     return cells
 
 
