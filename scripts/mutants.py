@@ -28,7 +28,10 @@ from typing import Literal
 import pytest
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "tests", "scripts", "docs", "examples", "bench", "pyproject.toml", "README.md", "action.yml")
+COPIED = (
+    *("src", "tests", "scripts", "docs", "examples", "bench", ".github"),
+    *("pyproject.toml", "README.md", "action.yml", "thresholds.example.toml", "CONTRIBUTING.md", "Makefile"),
+)
 EXCLUDED = shutil.ignore_patterns(".venv", "__pycache__", "ragstone-run*")
 DEFAULT_LEVEL = "not process and not heavy and not container and not browser and not integrations"
 CPU_LIMIT_S = 900
