@@ -65,6 +65,16 @@ def test_the_worst_regressed_samples_come_first() -> None:
     assert [one.metric for one in several[:4]] == sorted(NAMES)
 
 
+def test_a_loss_in_a_failed_metric_comes_before_a_larger_one_in_a_metric_that_passed() -> None:
+    rules = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.9}}})
+    before = run({"faithfulness": [1.0] * 40, "context_recall": [1.0] * 40})
+    now = run({"faithfulness": [1.0] + [0.6] * 39, "context_recall": [0.0] + [1.0] * 39})
+    decided = decide_gate(now, before, rules)
+    assert {check.metric for check in decided.checks if check.status == "fail"} == {"faithfulness"}
+    assert decided.explanation.regressions[0].sample_id == "s1"
+    assert decided.explanation.regressions[-1].sample_id == "s0"
+
+
 @pytest.mark.heavy
 def test_samples_beyond_the_thousandth_are_counted() -> None:
     before, now = run({"faithfulness": [1.0] * 1003}), run({"faithfulness": [0.5] * 1003})

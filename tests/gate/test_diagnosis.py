@@ -114,6 +114,17 @@ def test_each_cause_with_and_without_a_baseline(cause: Cause) -> None:
     assert cause_of(CASES[cause]) is cause
 
 
+def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference() -> None:
+    judged = GOOD.judgements[0]
+    use = judged.context_use
+    assert isinstance(use, ContextUse)
+    of_answer = replace(judged, context_use=replace(use, against_reference=False))
+    unmarked = replace(SAMPLE, reference_contexts=(), relevant_ids={})
+    for judgements, retrieved in ((judged, True), (of_answer, None)):
+        answers = (Answer(GOOD.response, (judgements,)),)
+        assert sample_change(replace(GOOD, sample=unmarked, answers=answers)).evidence_retrieved is retrieved
+
+
 LOW = (*OTHERS, EVIDENCE)
 LONG = record(answer="The warranty lasts five years. It begins on the day of purchase.")
 UNANSWERABLE = replace(SAMPLE, answerable=False)

@@ -165,7 +165,7 @@ def _uncompared(current: SampleRecord) -> SampleChange:
     evidence = _Evidence(lost=lost, low_rank=low_rank)
     return SampleChange(
         answerable=current.sample.answerable,
-        evidence_retrieved=retrieved and not lost,
+        evidence_retrieved=retrieved,
         evidence_source=_evidence_source(current.sample),
         evidence_lost=lost,
         evidence_ranks_lower=low_rank is not None,

@@ -17,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.account import parse_address
+from ragstone.judge.llm.account import parse_address, random_looking
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.provider import Busy
 from ragstone.judge.llm.scheduler import Clock
@@ -281,9 +281,9 @@ def test_a_limit_that_stays_reached_ends_the_run_and_says_how_to_go_on(world: An
     assert len(world.fake.seen) < 12
 
 
-def limited(body: Any, headers: Mapping[str, str] | None = None) -> Exception:
+def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int = 429) -> Exception:
     account = make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
-    return status_error(account, 429, headers or {}, body)
+    return status_error(account, status, headers or {}, body)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +311,24 @@ def test_a_quota_of_a_day_is_not_waited_for() -> None:
     violations = [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "250"}]
     body = {"error": {"message": "Quota.", "details": [{"violations": violations}, {"retryDelay": "20s"}]}}
     assert isinstance(limited(body), JudgeError)
+    assert not isinstance(limited(body, status=503), JudgeError)
+
+
+@pytest.mark.parametrize(
+    ("secret", "is_random"),
+    [
+        ("a1b2c3d4", True),
+        ("a1b2c3d", False),
+        ("a1 b2c3d4", False),
+        ("abababab1", False),
+        ("correcthorsebatterystapl", True),
+        ("correcthorsebatterystap", False),
+        ("correct horse battery staple", False),
+        ("12345678", False),
+    ],
+)
+def test_a_secret_is_masked_in_names_if_no_text_has_it_by_chance(secret: str, is_random: bool) -> None:
+    assert bool(random_looking(secret)) is is_random
 
 
 @pytest.mark.parametrize(
