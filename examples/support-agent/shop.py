@@ -37,18 +37,18 @@ def orders() -> dict[str, dict[str, str]]:
 @cache
 def passages() -> tuple[Passage, ...]:
     """All passages: one of each order, one of each invoice, and the sections of the policies."""
-    found = []
+    corpus = []
     for number, order in orders().items():
         bought = "Order {order}: {customer} bought {article} on {date}. Its invoice is {invoice}, on terms {terms}."
         sent = "The order is sent with {carrier}. It is from the {sale}, kind of article: {kind}."
-        found.append(Passage(f"orders/{number}", "orders", f"{bought} {sent}".format(**order)))
+        corpus.append(Passage(f"orders/{number}", "orders", f"{bought} {sent}".format(**order)))
         billed = "Invoice {invoice} is over {price} euros. It is due on {due}."
-        found.append(Passage(f"invoices/{order['invoice']}", "invoices", billed.format(**order)))
+        corpus.append(Passage(f"invoices/{order['invoice']}", "invoices", billed.format(**order)))
     for section in (SHOP / "policies.md").read_text("utf-8").split("\n## ")[1:]:
         title, _, text = section.partition("\n")
         name = title.lower().replace(" ", "-")
-        found.append(Passage(f"policies/{name}", "policies", f"{title}\n{text.strip()}"))
-    return tuple(found)
+        corpus.append(Passage(f"policies/{name}", "policies", f"{title}\n{text.strip()}"))
+    return tuple(corpus)
 
 
 def words(text: str) -> list[str]:

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.evaluation.step_facts import MAX_CALLS, Mistake, StepFacts, step_facts, value_key, values_of
+from ragstone.evaluation.step_facts import (
+    MAX_CALLS,
+    MAX_KEYS,
+    MAX_VALUES,
+    Mistake,
+    StepFacts,
+    step_facts,
+    value_key,
+    values_of,
+)
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample
 from ragstone.metrics.tool_calls import MistakeKind
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, ToolCall
@@ -108,11 +117,17 @@ def test_mistakes_are_those_of_the_labels() -> None:
     assert missing.mistakes == {Mistake(MistakeKind.NOT_CALLED, "lookup or find")}
 
 
-def test_the_calls_of_an_answer_are_bounded() -> None:
-    steps = tuple(ToolCall("find", {"order_id": f"TF-{number}"}) for number in range(2 * MAX_CALLS))
-    facts = facts_of(TURN, Response("c", "x", steps=steps))
-    assert facts.steps == 2 * MAX_CALLS
-    assert len(facts.calls) == MAX_CALLS
+def test_the_facts_of_an_answer_are_bounded() -> None:
+    many = {f"argument_{number}": f"TF-{number}" for number in range(1_000)}
+    steps = tuple(
+        ToolCall(f"find_{number}", {**many, "order_id": f"TX-{number}"}, error="x") for number in range(1_000)
+    )
+    sample = replace(TURN, tools=(ExpectedCall(("lookup",), {}),))
+    facts = facts_of(sample, Response("c", "On 3 March.", steps=steps))
+    assert facts.steps == 1_000
+    assert len(facts.calls) == len(facts.mistakes) == MAX_CALLS
+    assert len(facts.argument_names) == MAX_VALUES
+    assert len(facts.value_keys) <= MAX_KEYS
 
 
 @pytest.mark.parametrize(("answer", "asks_back"), [("Which order do you mean?", True), ("It is on its way.", False)])

@@ -42,7 +42,7 @@ def samples_of(number: int) -> tuple[Sample, ...]:
     )
 
 
-def found(text: str, name: str, number: str) -> Retrieval:
+def retrieval(text: str, name: str, number: str) -> Retrieval:
     return Retrieval(f"{name} of {number}", (Context(text, f"{name}/1"),))
 
 
@@ -54,7 +54,7 @@ def good(sample: Sample, number: str) -> Response:
     steps: tuple[Step, ...] = (call,)
     if sample.turn.number == 3:
         first, second = sample.reference_contexts
-        steps = (found(first, "orders", number), found(second, "bills", number))
+        steps = (retrieval(first, "orders", number), retrieval(second, "bills", number))
     return Response(sample.id, f"About {number}: {sample.reference}", steps=steps)
 
 
@@ -144,7 +144,9 @@ def test_what_a_hop_lost_is_named_by_its_source_or_else_not() -> None:
     def other_source(sample: Sample, number: str) -> Response:
         response = good(sample, number)
         if number > order(5) and sample.turn and sample.turn.number == 3:
-            return replace(response, steps=(response.steps[0], found(sample.reference_contexts[1], "archive", number)))
+            return replace(
+                response, steps=(response.steps[0], retrieval(sample.reference_contexts[1], "archive", number))
+            )
         return response
 
     assert counts(at(3, loses), other_source) == {Problem(ProblemKind.LOST_HOP, "2"): (10, 10)}
@@ -158,7 +160,7 @@ def test_wrong_arguments_errors_missing_repeated_and_other_calls_are_told_apart(
         return ToolCall("lookup_order", {"order_id": number}, result or f"{number} is on its way", error)
 
     def each(*make: Callable[[str], ToolCall]) -> Answer:
-        return at(2, lambda sample, number: replace(good(sample, number), steps=tuple(one(number) for one in make)))
+        return at(2, lambda sample, number: replace(good(sample, number), steps=tuple(call(number) for call in make)))
 
     wrong = counts(calls(ToolCall("lookup_order", {"order_id": "1"})))
     assert wrong == {Problem(ProblemKind.WRONG_ARGUMENT, "lookup_order", "order_id"): (10, 10)}

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.clarification import asks_back
@@ -17,8 +18,12 @@ from ragstone.system.response import Context, Response, Retrieval, Step, ToolCal
 
 MAX_CALLS = 50
 """Tool calls of an answer that are compared; the rest is left out."""
+MAX_STEPS = 200
+"""Steps whose values are looked at; the rest is left out."""
 MAX_VALUES = 100
 """Values of a text; those before are left out."""
+MAX_KEYS = 1_000
+"""Values of an answer and what it asks of its steps."""
 MAX_VALUE_CHARACTERS = 60
 MIN_VALUE_CHARACTERS = 3
 MIN_DIGITS = 5
@@ -34,7 +39,7 @@ _SEPARATOR = re.compile(r"[/#:]")
 
 @dataclass(frozen=True, slots=True)
 class HopFacts:
-    """The evidence of one hop, and the source that it was found in; empty if that is not known."""
+    """The evidence of one hop, and the source that it was found in; empty if that is not clear."""
 
     hop: int
     found: bool
@@ -94,6 +99,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         return None
     calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_CALLS]
     expected_arguments = [call.arguments for call in sample.tools if call.arguments is not None]
+    arguments = [*(call.arguments for call in calls), *expected_arguments]
     facts = StepFacts(
         steps=len(response.steps),
         are_steps_known=not response.without_steps,
@@ -103,23 +109,23 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         retrievals=sum(isinstance(step, Retrieval) for step in response.steps),
         results=len(tool_results(response.steps)),
         expected=frozenset(" or ".join(call.names) for call in sample.tools),
-        mistakes=frozenset(_mistakes(sample, response)),
-        argument_names=tuple(_argument_names([*(call.arguments for call in calls), *expected_arguments])),
+        mistakes=frozenset(islice(_mistakes(sample, response), MAX_CALLS)),
+        argument_names=tuple(islice(_argument_names(arguments), MAX_VALUES)),
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )
     history = sample.history if response.so_far is None else response.so_far.history
     if sample.turn is None or not history:
         return facts
-    asked = values_of(sample.question)
+    in_question = values_of(sample.question)
     earlier = values_of(_joined(message.text for message in history))
     from_user = values_of(_joined(message.text for message in history if message.role == "user"))
     labels = [*sample.references, *sample.reference_contexts, *map(_json, expected_arguments)]
-    inputs = [_input(step) for step in response.steps]
+    texts = [response.answer, *map(_input, response.steps[:MAX_STEPS])]
     return replace(
         facts,
-        recalled=frozenset(_recalled(response, earlier - asked, sample.question)),
-        needed=(from_user - asked) & values_of(_joined(labels)),
-        value_keys=_keys(_joined([response.answer, *inputs])),
+        recalled=frozenset(_recalled(response, earlier - in_question, sample.question)),
+        needed=(from_user - in_question) & values_of(_joined(labels)),
+        value_keys=frozenset(islice(chain.from_iterable(map(_keys, texts)), MAX_KEYS)),
     )
 
 
@@ -165,11 +171,11 @@ def _is_id(token: str) -> bool:
 
 def _recalled(response: Response, earlier: Set[str], question: str) -> Iterator[str]:
     """The values of `earlier` that are used before any step returned them."""
-    known = question.casefold()
-    for step in response.steps:
-        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in known)
-        known = f"{known}\n{_output(step).casefold()}"
-    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in known)
+    returned = question.casefold()
+    for step in response.steps[:MAX_STEPS]:
+        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in returned)
+        returned = f"{returned}\n{_output(step)[:MAX_TEXT_CHARACTERS].casefold()}"
+    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in returned)
 
 
 def _input(step: Step) -> str:
@@ -207,8 +213,8 @@ def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
 
 def _source_of(context: Context) -> str:
     """What comes before the first separator of a context's id; empty if there is none."""
-    source, *rest = _SEPARATOR.split(context.id or "", maxsplit=1)
-    return source if rest else ""
+    parts = _SEPARATOR.split(context.id or "", maxsplit=1)
+    return parts[0] if len(parts) > 1 else ""
 
 
 def _mistakes(sample: Sample, response: Response) -> Iterator[Mistake]:
