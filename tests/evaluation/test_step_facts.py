@@ -77,6 +77,11 @@ def test_what_the_question_says_or_a_step_returned_is_not_recalled() -> None:
     call = ToolCall("find", {"order_id": "TF-4101"}, "It left as PK-77123.")
     answer = Response("c", "Parcel PK-77123 of TF-4101.", steps=(call,))
     assert facts_of(TURN, answer).recalled == {"TF-4101"}
+    history = (Message("assistant", "TF-4101 costs 157.90 euros."),)
+    priced = Response("c", "157.90", steps=(Retrieval("price", (Context("It is 157.90 euros."),)),))
+    facts = step_facts(TURN, replace(priced, so_far=ConversationSoFar(history)))
+    assert facts is not None
+    assert facts.recalled == frozenset()
     repeated = facts_of(replace(TURN, question="When is TF-4101 due?"), answer)
     assert repeated.recalled == frozenset()
     assert repeated.needed == frozenset()

@@ -173,9 +173,16 @@ def _recalled(response: Response, earlier: Set[str], question: str) -> Iterator[
     """The values of `earlier` that are used before any step returned them."""
     returned = question.casefold()
     for step in response.steps[:MAX_STEPS]:
-        yield from (value for value in values_of(_input(step)) & earlier if value_key(value) not in returned)
+        yield from _values_beyond(returned, _input(step), earlier)
         returned = f"{returned}\n{_output(step)[:MAX_TEXT_CHARACTERS].casefold()}"
-    yield from (value for value in values_of(response.answer) & earlier if value_key(value) not in returned)
+    yield from _values_beyond(returned, response.answer, earlier)
+
+
+def _values_beyond(returned: str, text: str, earlier: Set[str]) -> Iterator[str]:
+    """The values of `earlier` in `text` that are not in what was returned, in lower case."""
+    for value in values_of(text) & earlier:
+        if value.casefold() not in returned and value_key(value) not in returned:
+            yield value
 
 
 def _input(step: Step) -> str:
