@@ -51,6 +51,12 @@ def entry(**changed: Any) -> AcceptedEntry:
 GOOD = entry_text(entry())
 
 
+def test_an_entry_of_a_slice_has_an_id_of_its_own() -> None:
+    ids = {entry_id("faithfulness", slice_, RUN, BASE) for slice_ in (None, "hard", "easy")}
+    assert len(ids) == 3
+    assert entry_id("faithfulness", None, RUN, BASE) == entry_id("faithfulness", None, RUN, BASE)
+
+
 @pytest.mark.parametrize(
     "reason", ['a "quoted" one', "line\nbreak", "tab\tand \\ backslash", "ünïcode 🎉", "del \x7f and \x01", "# [[x]]"]
 )

@@ -34,7 +34,6 @@ _UNSPACED_FACTOR = 2
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
 _ASCII_WORD = re.compile("[0-9a-z]+")
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
@@ -297,8 +296,8 @@ def _is_retrieved(present: bytes, gap: int) -> bool:
 
 def _factor(text: Words) -> int:
     """How many times as many words make a run: more in scripts without spaces, where words are characters."""
-    if _IS_UNSPACED.search("".join(text)) is None:
+    if "".join(text).isascii():
         return 1
-    if 2 * sum(_IS_UNSPACED.match(word) is not None for word in text) > len(text):
+    if 2 * sum(re.match(f"[{_UNSPACED}]", word) is not None for word in text) > len(text):
         return _UNSPACED_FACTOR
     return 1

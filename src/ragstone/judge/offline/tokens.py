@@ -25,7 +25,7 @@ _ASCII_TOKEN = re.compile(rf"{_NUMERAL}[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNOREC
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
 _TOKEN = re.compile(rf"{_NUMERAL}[^\W\d_]*|[^\W\d_][^\W\d_{_MARKS}]*(?:[{_MARKS}]+[^\W\d_]*)*(?:'[^\W\d_]+)?\d*")
 _NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_UNSPACED = re.compile(rf"[{_NO_SPACES}]")
+_UNSPACED = f"[{_NO_SPACES}]"
 _THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
@@ -153,11 +153,11 @@ def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
     """The keys of tokens some of which are runs of a script without spaces, which become overlapping n-grams."""
     keys: list[str] = []
     for token in surface:
-        if not _UNSPACED.search(token):
+        if not re.search(_UNSPACED, token):
             keys.extend(key_sequence([token.lower()], of))
             continue
         for piece in _PIECES.findall(token):
-            if _UNSPACED.match(piece):
+            if re.match(_UNSPACED, piece):
                 keys.extend(_ngrams(piece))
             else:
                 keys.extend(key_sequence([piece.lower()], of))
@@ -166,7 +166,7 @@ def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
 
 def has_unspaced(text: str) -> bool:
     """Whether some of `text` is in a script without spaces between words (Korean counts: its words inflect)."""
-    return not text.isascii() and _UNSPACED.search(text) is not None
+    return not text.isascii() and re.search(_UNSPACED, text) is not None
 
 
 def _ngrams(run: str) -> list[str]:
