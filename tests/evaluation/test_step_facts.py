@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ragstone.evaluation.step_facts import (
-    MAX_CALLS,
     MAX_KEYS,
+    MAX_STEPS,
     MAX_VALUES,
     Mistake,
     StepFacts,
@@ -130,7 +130,7 @@ def test_the_facts_of_an_answer_are_bounded() -> None:
     sample = replace(TURN, tools=(ExpectedCall(("lookup",), {}),))
     facts = facts_of(sample, Response("c", "On 3 March.", steps=steps))
     assert facts.steps == 1_000
-    assert len(facts.calls) == len(facts.mistakes) == MAX_CALLS
+    assert len(facts.calls) == len(facts.mistakes) == MAX_STEPS
     assert len(facts.argument_names) == MAX_VALUES
     assert len(facts.value_keys) <= MAX_KEYS
 

@@ -16,10 +16,8 @@ from ragstone.metrics.hops import retrievals
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
 from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall, called_tools, tool_results
 
-MAX_CALLS = 50
-"""Tool calls of an answer that are compared; the rest is left out."""
-MAX_STEPS = 200
-"""Steps whose values are looked at; the rest is left out."""
+MAX_STEPS = 100
+"""Steps of an answer that are looked at, and tool calls that are compared; the rest is left out."""
 MAX_VALUES = 100
 """Values of a text; those before are left out."""
 MAX_KEYS = 1_000
@@ -97,7 +95,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     """The facts of an answer to a turn, or with steps, or to a sample with labels of them; None of any other."""
     if sample.turn is None and not (response.steps or sample.hops or sample.tools or sample.expects_clarification):
         return None
-    calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_CALLS]
+    calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_STEPS]
     expected_arguments = [call.arguments for call in sample.tools if call.arguments is not None]
     arguments = [*(call.arguments for call in calls), *expected_arguments]
     facts = StepFacts(
@@ -109,7 +107,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         retrievals=sum(isinstance(step, Retrieval) for step in response.steps),
         results=len(tool_results(response.steps)),
         expected=frozenset(" or ".join(call.names) for call in sample.tools),
-        mistakes=frozenset(islice(_mistakes(sample, response), MAX_CALLS)),
+        mistakes=frozenset(islice(_mistakes(sample, response), MAX_STEPS)),
         argument_names=tuple(islice(_argument_names(arguments), MAX_VALUES)),
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )

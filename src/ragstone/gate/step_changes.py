@@ -123,8 +123,8 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         counts = problems[problem]
         sentence = _sentence(problem, counts, compared=baseline is not None)
         if problem in causes:
-            is_where = problem is causes[0] and explained >= MIN_SHARE
-            yield Finding(STEPS, Level.ALERT, sentence, problem.where if is_where else None)
+            where = problem.where if problem is causes[0] and explained >= MIN_SHARE else None
+            yield Finding(STEPS, Level.ALERT, sentence, where)
         elif len(counts.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, sentence)
     for sentence in _more_steps(run, baseline):
@@ -133,15 +133,13 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
 
 def _causes(ranked: Sequence[Problem], problems: Mapping[Problem, ProblemCounts], worse: Set[str]) -> Sequence[Problem]:
     """The problems that explain what fails the run, at most MAX_ALERTS and one of a kind."""
-    causes: list[Problem] = []
+    causes: dict[ProblemKind, Problem] = {}
     for problem in ranked:
         caused = problems[problem].caused
-        explained = len(worse & caused)
         is_frequent = not causes or len(caused) >= MIN_BROKEN
-        is_other_kind = all(cause.kind is not problem.kind for cause in causes)
-        if is_frequent and is_other_kind and explained and explained >= MIN_SHARE * len(caused):
-            causes.append(problem)
-    return causes[:MAX_ALERTS]
+        if is_frequent and len(worse & caused) >= max(1, MIN_SHARE * len(caused)):
+            causes.setdefault(problem.kind, problem)
+    return list(causes.values())[:MAX_ALERTS]
 
 
 def _worse(evidence: Evidence) -> Set[str]:
