@@ -16,7 +16,7 @@ from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.sample_change import JudgedAnswer, SampleChange, sample_change
+from ragstone.gate.sample_change import SUPPORTED_FROM, JudgedAnswer, SampleChange, sample_change
 from ragstone.gate.verdict import Side
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
@@ -123,6 +123,16 @@ def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference() -> 
     for judgements, retrieved in ((judged, True), (of_answer, None)):
         answers = (Answer(GOOD.response, (judgements,)),)
         assert sample_change(replace(GOOD, sample=unmarked, answers=answers)).evidence_retrieved is retrieved
+
+
+@pytest.mark.parametrize(
+    ("similarity", "said", "is_wrong"), [(0.2, False, True), (SUPPORTED_FROM, False, False), (0.2, True, False)]
+)
+def test_an_answer_to_another_question_is_unlike_the_reference_too(
+    similarity: float, said: bool, is_wrong: bool
+) -> None:
+    changed = record([(S, ("c1",))], said=said, backed=said, similarity=similarity)
+    assert (Cause.WRONG_QUESTION in causes_of(sample_change(changed, GOOD))) is is_wrong
 
 
 LOW = (*OTHERS, EVIDENCE)
