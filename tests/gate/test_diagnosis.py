@@ -120,7 +120,8 @@ def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference() -> 
     assert isinstance(use, ContextUse)
     of_answer = replace(judged, context_use=replace(use, against_reference=False))
     unmarked = replace(SAMPLE, reference_contexts=(), relevant_ids={})
-    for judgements, retrieved in ((judged, True), (of_answer, None)):
+    of_nothing = replace(judged, context_use=replace(use, attributions=()))
+    for judgements, retrieved in ((judged, True), (of_answer, None), (of_nothing, None)):
         answers = (Answer(GOOD.response, (judgements,)),)
         assert sample_change(replace(GOOD, sample=unmarked, answers=answers)).evidence_retrieved is retrieved
 
