@@ -115,7 +115,7 @@ def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
     stub = SimpleNamespace(start_run=start_run, set_tags=set_tags, log_metrics=log_metrics, log_table=log_table)
     run_recipe("MLflow", "mlflow", stub, monkeypatch)
     assert arrived["run"] == report["run"]["commit"]
-    assert arrived["tags"] == {"verdict": report["verdict"]["status"], "judge": "offline judge 9"}
+    assert arrived["tags"] == {"verdict": report["verdict"]["status"], "judge": "offline judge 10"}
     assert arrived["metrics"] == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
     assert list(arrived["samples.json"].columns) == ["id", *means_of(report)]
     assert len(arrived["samples.json"]) == report["run"]["samples"]
@@ -141,7 +141,7 @@ def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyP
 
     run_recipe("Weights & Biases", "wandb", SimpleNamespace(init=init, Table=Table), monkeypatch)
     assert arrived["name"] == report["run"]["commit"]
-    assert arrived["config"] == {"judge": "offline judge 9"}
+    assert arrived["config"] == {"judge": "offline judge 10"}
     table = arrived["log"].pop("samples").dataframe
     assert arrived["log"] == means_of(report)
     assert Run.summary == {"verdict": report["verdict"]["status"]}

@@ -17,6 +17,7 @@ from ragstone.judge.offline.statements import answer_abstains
 from ragstone.judge.protocol import Call
 
 ABSTENTIONS = (
+    "I don't know: the records don't say.",
     "The provided context does not contain information about the release date.",
     "I'm not able to answer that.",
     "There is insufficient information in the sources to answer.",
@@ -65,6 +66,8 @@ ABSTENTIONS = (
 )
 
 ANSWERS = (
+    "Records are kept for five years.",
+    "The record does not expire.",
     "The company does not offer refunds after 30 days.",
     "No, you cannot cancel the order after it has shipped.",
     "I don't know of any exception: refunds are always paid within 30 days.",
