@@ -1,13 +1,15 @@
-"""Hops: does each of several retrievals find the evidence that it is needed for?
+"""Hops: is the evidence found that each of several retrievals is needed for?
 
-The retrievals of an answer are numbered from 1, in their order; `Sample.hops` says from which of them each reference
-context is needed. Texts are compared as in metrics/evidence.py.
+`Sample.hops` says from which of them, counted from 1, each reference context is needed. It counts as found wherever an
+answer's retrievals find it: a search more, or one that finds the evidence of two, is no loss. Texts are compared as in
+metrics/evidence.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Label, Sample
@@ -21,18 +23,12 @@ from ragstone.system.response import NO_STEPS, Response, Retrieval
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What one retrieval found of the evidence that is needed from it."""
+    """What the retrievals of an answer found of the evidence of one hop."""
 
     number: int
     """From 1."""
-    evidence: tuple[str, ...]
-    """The texts that are needed from it, each once: at least one."""
     retrieved: tuple[bool, ...]
-    """Whether its contexts have each of these texts; all False if the answer has no such retrieval."""
-    relevant: int
-    """How many of its contexts carry evidence, of whichever hop."""
-    contexts: int
-    """How many contexts it has, equal texts counted once."""
+    """Whether they have each text that is needed, of at least one; equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -44,31 +40,38 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     """The hops that the evidence of `sample` is labelled with, by number; empty if none is, or no steps are known."""
     if response.without_steps:
         return ()
-    steps = retrievals(response)
-    all_evidence = distinct(sample.reference_contexts)
+    contexts = distinct(tuple(context.text for step in retrievals(response) for context in step.contexts))
     hops = []
     for number in sorted(set(sample.hops) - {0}):
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
         evidence = distinct(tuple(text for text, hop in labelled if hop == number))
-        contexts: tuple[str, ...] = ()
-        if number <= len(steps):
-            contexts = distinct(tuple(context.text for context in steps[number - 1].contexts))
         if evidence:
-            retrieved = tuple(place.retrieved for place in locate(evidence, contexts))
-            relevant = locate_texts(locate(all_evidence, contexts)).relevant
-            hops.append(Hop(number, evidence, retrieved, len(relevant), len(contexts)))
+            hops.append(Hop(number, tuple(place.retrieved for place in locate(evidence, contexts))))
     return tuple(hops)
 
 
-class HopMetric(BaseMetric):
-    """The mean over the hops of a share: the recall or the precision of their retrievals.
+def _recall(sample: Sample, response: Response) -> float:
+    """The mean over the hops of the share of their evidence that is found."""
+    return fmean(sum(hop.retrieved) / len(hop.retrieved) for hop in hops_of(sample, response))
 
-    The note names the first hop that loses evidence.
-    """
+
+def _precision(sample: Sample, response: Response) -> float:
+    """The mean over the retrievals of the share of their contexts that carry evidence; 0 without any."""
+    evidence = distinct(sample.reference_contexts)
+    shares = [0.0] if not retrievals(response) else []
+    for step in retrievals(response):
+        contexts = distinct(tuple(context.text for context in step.contexts))
+        relevant = locate_texts(locate(evidence, contexts)).relevant
+        shares.append(len(relevant) / max(1, len(contexts)))
+    return fmean(shares)
+
+
+class HopMetric(BaseMetric):
+    """A share of evidence or of contexts. The note names the first hop that loses evidence."""
 
     texts_needed = True
 
-    def __init__(self, name: str, source: str, share: Callable[[Hop], float]) -> None:
+    def __init__(self, name: str, source: str, share: Callable[[Sample, Response], float]) -> None:
         self.info = MetricInfo(name=name, version="1", blames="retrieval", source=source, answerless=True)
         self._share = share
 
@@ -87,29 +90,21 @@ class HopMetric(BaseMetric):
         hops = hops_of(sample, response)
         if not hops:
             return NotApplicable("the evidence has no words")
-        return Scored(sum(map(self._share, hops)) / len(hops), note=_note(hops, response))
+        return Scored(self._share(sample, response), note=_note(hops, response))
 
 
 def _note(hops: Sequence[Hop], response: Response) -> str | None:
     for hop in hops:
         missing = hop.retrieved.count(False)
         if missing:
-            note = f"hop {hop.number} doesn't find {missing} of {len(hop.evidence)}"
+            note = f"hop {hop.number} doesn't find {missing} of {len(hop.retrieved)}"
             count = len(retrievals(response))
             return note if count >= hop.number else f"{note}: the answer has {counted(count, 'retrieval')}"
     return None
 
 
-HOP_RECALL = HopMetric(
-    "hop_recall",
-    "trec_eval (NIST): set_recall of each retrieval, by the evidence of its hop; their mean",
-    lambda hop: sum(hop.retrieved) / len(hop.retrieved),
-)
-"""Evidence that its retrieval finds ÷ evidence that is needed from it."""
+HOP_RECALL = HopMetric("hop_recall", "trec_eval (NIST): set_recall of the evidence of each hop; their mean", _recall)
 
 HOP_PRECISION = HopMetric(
-    "hop_precision",
-    "trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean",
-    lambda hop: hop.relevant / max(1, hop.contexts),
+    "hop_precision", "trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean", _precision
 )
-"""Contexts that carry evidence of any hop ÷ all contexts of a retrieval; 0 if there are none."""
