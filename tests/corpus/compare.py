@@ -20,13 +20,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.corpus import cases_answers, cases_gate, cases_job
+from tests.corpus import cases_agent, cases_answers, cases_gate, cases_job
 from tests.corpus.registry import Steps
 from tests.corpus.workbench import Workbench, prepare
 
 EXPECTED = Path(__file__).with_name("expected.json")
 PROCESSES = 2
-CASES = {**cases_answers.CASES, **cases_gate.CASES, **cases_job.CASES}
+CASES = {**cases_agent.CASES, **cases_answers.CASES, **cases_gate.CASES, **cases_job.CASES}
 
 Corpus = Mapping[str, Steps]
 """The steps of each case, by the case's name."""
