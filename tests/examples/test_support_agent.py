@@ -93,6 +93,7 @@ def test_the_gate_blocks_the_worse_agent_and_names_the_turn_and_the_hop(processe
         "Hop 2 no longer finds the evidence from `invoices`",
     ]
     assert all(text in comment for text in alerts)
+    assert "Blocked: turn 3 broke." in comment
     assert "Look at turn 3 first." in comment
     failed = {(check["metric"], check["kind"]) for check in report["checks"] if check["status"] == "fail"}
     assert {("hop_recall", "drop"), ("answer_correctness", "drop")} <= failed

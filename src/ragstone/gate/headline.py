@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.diagnosis import Cause, catalogue
-from ragstone.gate.findings import QUESTIONS, Level
+from ragstone.gate.findings import QUESTIONS, STEPS, Level
 from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
@@ -108,6 +108,8 @@ def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked
     outcome = _BROKE.get(attribution.side, "scores fell")
     if not changed:
         outcome = _FALLS_SHORT.get(attribution.side, "scores are too low")
+    elif step := _broken_step(verdict):
+        outcome = f"{step} broke"
     lead = f"{blocked} {outcome}."
     if attribution.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in reasons:
         return Headline(lead, reasons["system.unanswered"])
@@ -115,6 +117,12 @@ def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked
     if "questions.broken" in reasons:
         sentence = f"{sentence} {_changes(verdict)}."
     return Headline(lead, sentence)
+
+
+def _broken_step(verdict: GateVerdict) -> str | None:
+    """The turn, hop or tool that explains most of what got worse, if one does."""
+    places = [finding.where or "" for finding in verdict.findings if finding.kind == STEPS]
+    return next((place for place in places if place.startswith(("turn ", "hop ", "`"))), None)
 
 
 def _reason_without_cause(verdict: GateVerdict, failed: Sequence[Check], reasons: Mapping[str, str]) -> str:
