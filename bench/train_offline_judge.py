@@ -45,7 +45,7 @@ from ragstone.tools.judging.measures import auroc
 
 Floats = NDArray[np.float64]
 
-VERSION = "9"
+VERSION = "10"
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")

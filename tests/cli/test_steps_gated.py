@@ -33,7 +33,7 @@ def answer(question):
     }
 
 '''
-GOOD, WORSE = "HOPS = 2\nOFF = 0\n", "HOPS = 1\nOFF = 1\n"
+GOOD, WORSE = "HOPS = 2\nOFF = 0\n", "HOPS = 1\nOFF = 10\n"  # of another size, or its old bytecode is taken
 POLICY = """
 [gate]
 only_named = true
