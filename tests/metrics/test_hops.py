@@ -56,7 +56,7 @@ def test_hops_are_averaged() -> None:
 
 
 def lost_hop(sample: Sample, answer: Response) -> int | None:
-    return next((hop.number for hop in hops_of(sample, answer) if not all(hop.retrieved)), None)
+    return next((hop.number for hop in hops_of(sample, answer) if None in hop.ranks), None)
 
 
 def test_the_note_names_the_first_hop_that_loses_evidence() -> None:
@@ -64,7 +64,7 @@ def test_the_note_names_the_first_hop_that_loses_evidence() -> None:
     assert isinstance(found, Scored)
     assert found.note == "hop 1 doesn't find 1 of 2"
     assert lost_hop(SAMPLE, TWO_HOPS) == 1
-    assert [hop.retrieved for hop in hops_of(SAMPLE, TWO_HOPS)] == [(True, False), (True,)]
+    assert [hop.ranks for hop in hops_of(SAMPLE, TWO_HOPS)] == [(1, None), (3,)]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from itertools import chain, islice
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.clarification import asks_back
-from ragstone.metrics.evidence import distinct, locate
-from ragstone.metrics.hops import retrievals
+from ragstone.metrics.hops import hops_of, retrievals
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
 from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall, called_tools, tool_results
 
@@ -198,22 +197,15 @@ def _output(step: Step) -> str:
 
 
 def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
-    """The evidence of each hop, which is found if any retrieval of the answer finds it; nothing without retrievals."""
-    hops = sorted(set(sample.hops) - {0})
-    if response.without_steps or not hops:
-        return
-    sources = [step.source or "" for step in retrievals(response) for _ in step.contexts]
-    contexts = [context for step in retrievals(response) for context in step.contexts]
-    evidence = distinct(sample.reference_contexts)
-    places = dict(zip(evidence, locate(evidence, tuple(context.text for context in contexts)), strict=True))
-    labelled = list(zip(sample.reference_contexts, sample.hops, strict=False))
-    for hop in hops:
-        ranks = [places[text].complete for text, number in labelled if number == hop and text in places]
-        is_found = None not in ranks
+    """Whether the evidence of each hop is found, and where its first text is."""
+    steps = [(step, context) for step in retrievals(response) for context in step.contexts]
+    for hop in hops_of(sample, response):
+        is_found = None not in hop.ranks
         source = ""
-        if is_found and ranks and ranks[0]:
-            source = sources[ranks[0] - 1] or _source_of(contexts[ranks[0] - 1])
-        yield HopFacts(hop, is_found, source[:MAX_VALUE_CHARACTERS])
+        if is_found and hop.ranks[0]:
+            step, context = steps[hop.ranks[0] - 1]
+            source = step.source or _source_of(context)
+        yield HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS])
 
 
 def _source_of(context: Context) -> str:

@@ -27,8 +27,9 @@ class Hop:
 
     number: int
     """From 1."""
-    retrieved: tuple[bool, ...]
-    """Whether they have each text that is needed, of at least one; equal texts count once."""
+    ranks: tuple[int | None, ...]
+    """For each text that is needed, at least one, the rank among all their contexts, from 1, where it is whole; None if
+    it isn't found. Equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -40,19 +41,19 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     """The hops that the evidence of `sample` is labelled with, by number; empty if none is, or no steps are known."""
     if response.without_steps:
         return ()
-    contexts = distinct(tuple(context.text for step in retrievals(response) for context in step.contexts))
+    contexts = tuple(context.text for step in retrievals(response) for context in step.contexts)
     hops = []
     for number in sorted(set(sample.hops) - {0}):
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
         evidence = distinct(tuple(text for text, hop in labelled if hop == number))
         if evidence:
-            hops.append(Hop(number, tuple(place.retrieved for place in locate(evidence, contexts))))
+            hops.append(Hop(number, tuple(place.complete for place in locate(evidence, contexts))))
     return tuple(hops)
 
 
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
-    return fmean(sum(hop.retrieved) / len(hop.retrieved) for hop in hops_of(sample, response))
+    return fmean(1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops_of(sample, response))
 
 
 def _precision(sample: Sample, response: Response) -> float:
@@ -95,9 +96,9 @@ class HopMetric(BaseMetric):
 
 def _note(hops: Sequence[Hop], response: Response) -> str | None:
     for hop in hops:
-        missing = hop.retrieved.count(False)
+        missing = hop.ranks.count(None)
         if missing:
-            note = f"hop {hop.number} doesn't find {missing} of {len(hop.retrieved)}"
+            note = f"hop {hop.number} doesn't find {missing} of {len(hop.ranks)}"
             count = len(retrievals(response))
             return note if count >= hop.number else f"{note}: the answer has {counted(count, 'retrieval')}"
     return None
