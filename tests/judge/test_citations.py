@@ -9,9 +9,18 @@ from typing import cast
 import pytest
 
 from ragstone.judge.citations import MAX_BRACKETS, MAX_CITED, Citable, cites_what_is_there, judge_citations
-from ragstone.judge.judgements import CitationTable, Statement, Support, SupportTable, Verdict
+from ragstone.judge.judgements import (
+    CitationTable,
+    CitedStatement,
+    Judgements,
+    Statement,
+    Support,
+    SupportTable,
+    Verdict,
+)
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.judge.scripted import ScriptedJudge
 from ragstone.system.response import Context, ConversationSoFar, Response
 
 CONTEXTS = (Context("A single ticket costs 7 euros.", "tickets"), Context("Dogs travel free.", "42"))
@@ -211,3 +220,12 @@ def test_the_offline_judge_judges_citations() -> None:
     assert [(item.supported, item.irrelevant) for item in table.statements] == [(True, ()), (True, ("c1",))]
     swapped = judged(OfflineJudge(), "The lighthouse was built in 1871 [2]. Bread needs flour and salt [1].", tower)
     assert [item.supported for item in swapped.statements] == [False, False]
+
+
+def test_a_script_says_itself_what_is_cited() -> None:
+    table = CitationTable((CitedStatement(Statement("s1", "An adult pays 7 euros."), ("c1",), supported=True),))
+    judge = ScriptedJudge({"a": Judgements(citations=table)})
+    response = Response("a", "An adult pays 7 euros [2].", CONTEXTS)
+    assert asyncio.run(judge_citations(judge, response, Call("a"))) == table
+    with pytest.raises(JudgementFailed):
+        asyncio.run(judge_citations(ScriptedJudge({"a": Judgements()}), response, Call("a")))

@@ -154,8 +154,12 @@ async def judge_citations(judge: Judge, response: Response, call: Call) -> Citat
 
     As ALCE defines it (Gao et al. 2023, section 3.3), with the judge's verdicts of support: all cited contexts together
     must support the statement, and one of several is irrelevant if it doesn't alone and the others do without it. A
-    statement that cites what is not there is not supported, and not judged. Raises JudgementFailed.
+    statement that cites what is not there is not supported, and not judged. A judge with a method `citations` says so
+    itself. Raises JudgementFailed.
     """
+    own: Callable[..., Awaitable[CitationTable]] | None = getattr(judge, "citations", None)
+    if own is not None:
+        return await own(response, call=call)
     if answer_abstains(response.answer):
         return CitationTable(())
     citable = Citable(response)

@@ -15,6 +15,7 @@ from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
     AnswerSimilarity,
+    CitationTable,
     ContextGrades,
     ContextUse,
     EntityList,
@@ -82,6 +83,7 @@ class ScriptedJudge:
     answer_similarity = _scripted(AnswerSimilarity, "answer_similarity")
     entities = _scripted(EntityList, "entities")
     context_relevance = _scripted(ContextGrades, "context_relevance")
+    citations = _scripted(CitationTable, "citations")
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
         return _given(self.judgements_for(call).custom.get(rubric.name), f"grade for {rubric.name}")
