@@ -11,7 +11,7 @@ from ragstone.judge.judgements import Judgements
 from ragstone.metrics.hops import hops_of
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import Context, ModelCall, Response, Retrieval, Step
+from ragstone.system.response import Context, ModelCall, Response, Retrieval, Step, ToolCall
 
 ORDER = "Order 4711 was placed by Ada Brown on 3 May 2024."
 ITEM = "Order 4711 contains one Vell kettle in red."
@@ -73,10 +73,11 @@ def test_the_note_names_the_first_hop_that_loses_evidence() -> None:
         (retrieval("warranty", WARRANTY), retrieval("order 4711", ORDER, ITEM)),
         (retrieval("hello"), retrieval("order 4711", ORDER, ITEM), retrieval("warranty", WARRANTY)),
         (retrieval("order 4711 warranty", ORDER, ITEM, WARRANTY),),
+        (ToolCall("lookup_order", {"number": 4711}, f"{ORDER} {ITEM}"), retrieval("warranty", WARRANTY)),
     ],
-    ids=["in another order", "after a search more", "all at once"],
+    ids=["in another order", "after a search more", "all at once", "by a tool"],
 )
-def test_evidence_is_found_by_whichever_retrieval_finds_it(steps: tuple[Step, ...]) -> None:
+def test_evidence_is_found_by_whichever_step_finds_it(steps: tuple[Step, ...]) -> None:
     assert value("hop_recall", response(*steps)) == 1.0
 
 

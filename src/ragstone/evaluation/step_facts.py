@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.clarification import asks_back
-from ragstone.metrics.hops import hops_of, retrievals
+from ragstone.metrics.hops import found_contexts, hops_of
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
 from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall, called_tools, tool_results
 
@@ -198,13 +198,13 @@ def _output(step: Step) -> str:
 
 def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
     """Whether the evidence of each hop is found, and where its first text is."""
-    steps = [(step, context) for step in retrievals(response) for context in step.contexts]
+    contexts = found_contexts(response)
     for hop in hops_of(sample, response):
         is_found = None not in hop.ranks
         source = ""
         if is_found and hop.ranks[0]:
-            step, context = steps[hop.ranks[0] - 1]
-            source = step.source or _source_of(context)
+            name, context = contexts[hop.ranks[0] - 1]
+            source = name or _source_of(context)
         yield HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS])
 
 

@@ -1,8 +1,8 @@
 """Hops: is the evidence found that each of several retrievals is needed for?
 
-`Sample.hops` says from which of them, counted from 1, each reference context is needed. It counts as found wherever an
-answer's retrievals find it: a search more, or one that finds the evidence of two, is no loss. Texts are compared as in
-metrics/evidence.py.
+`Sample.hops` says from which of them, counted from 1, each reference context is needed. It counts as found wherever a
+retrieval or a tool of the answer finds it: a search more, or one that finds the evidence of two, is no loss. Texts are
+compared as in metrics/evidence.py.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.retrieval import locate_texts
 from ragstone.metrics.score import NotApplicable, Score, Scored
-from ragstone.system.response import NO_STEPS, Response, Retrieval
+from ragstone.system.response import NO_STEPS, Context, Response, Retrieval, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What the retrievals of an answer found of the evidence of one hop."""
+    """What the steps of an answer found of the evidence of one hop."""
 
     number: int
     """From 1."""
     ranks: tuple[int | None, ...]
-    """For each text that is needed, at least one, the rank among all their contexts, from 1, where it is whole; None if
-    it isn't found. Equal texts count once."""
+    """For each text that is needed, at least one, the rank in `found_contexts`, from 1, where it is whole; None if it
+    isn't found. Equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -37,11 +37,22 @@ def retrievals(response: Response) -> list[Retrieval]:
     return [step for step in response.steps if isinstance(step, Retrieval)]
 
 
+def found_contexts(response: Response) -> list[tuple[str, Context]]:
+    """What the steps of an answer found, in order, with its source: contexts of retrievals, and results of tools."""
+    contexts: list[tuple[str, Context]] = []
+    for step in response.steps:
+        if isinstance(step, Retrieval):
+            contexts += [(step.source or "", context) for context in step.contexts]
+        elif isinstance(step, ToolCall) and step.result is not None:
+            contexts.append((step.name, Context(step.result)))
+    return contexts
+
+
 def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     """The hops that the evidence of `sample` is labelled with, by number; empty if none is, or no steps are known."""
     if response.without_steps:
         return ()
-    contexts = tuple(context.text for step in retrievals(response) for context in step.contexts)
+    contexts = tuple(context.text for _, context in found_contexts(response))
     hops = []
     for number in sorted(set(sample.hops) - {0}):
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
