@@ -154,6 +154,7 @@ STATEMENTS = [
 EXAMPLES = {
     README: (
         r"4 \+ 0\.2.*?260 MB",
+        r'"Turn 3 no longer carries.*?"',
         "Four metrics on 500 recorded answers",
         "100 ms per call, with 64 concurrent",
         "40 %",
