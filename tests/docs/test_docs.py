@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 
 import click
-import jinja2
 import pytest
 import yaml
 
@@ -25,7 +24,7 @@ from ragstone.gate.policy_table import GateRules, SystemRules
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
 from ragstone.settings.load import load_settings
-from ragstone.settings.settings import GateSettings, GoldenSettings
+from ragstone.settings.settings import GateSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -108,12 +107,6 @@ def command_lines() -> Iterator[tuple[str, str]]:
                 yield page.relative_to(ROOT).as_posix(), code
 
 
-def test_there_is_something_to_test() -> None:
-    assert len(PAGES) >= 8
-    assert len(list(blocks())) >= 20
-    assert len(list(command_lines())) >= 10
-
-
 @pytest.mark.parametrize("block", list(blocks("toml")), ids=str)
 def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> None:
     document = tomllib.loads(block.text)
@@ -152,17 +145,16 @@ def test_a_json_block_is_json_and_golden_samples_load(block: Block, tmp_path: Pa
         values = [json.loads(block.text)]
     except json.JSONDecodeError:
         values = [json.loads(line) for line in block.text.splitlines() if line.strip()]
-    expected = {"reference", "answerable", "relevant_ids"}
-    if all(isinstance(value, dict) and {"id", "question"} <= set(value) and expected & set(value) for value in values):
+    labels = {"reference", "answerable", "relevant_ids"}
+    if not all(isinstance(value, dict) and "id" in value for value in values):
+        return
+    questions = all("question" in value and labels & value.keys() for value in values)
+    conversations = all("turns" in value and "history" not in value for value in values)
+    if questions or conversations:
         lines = "".join(json.dumps(value) + "\n" for value in values)
         (tmp_path / "golden.jsonl").write_text(lines, encoding="utf-8")
         golden = load_golden_set("golden.jsonl", root=tmp_path)
-        assert len(golden) == len(values)
-        assert golden.mappings[0].ignored == ()
-    if all(isinstance(value, dict) and {"id", "history", "turns"} & set(value) == {"id", "turns"} for value in values):
-        (tmp_path / "golden.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
-        golden = load_golden_set("golden.jsonl", root=tmp_path)
-        assert len(golden) == sum(len(value["turns"]) for value in values)
+        assert len(golden) == sum(len(value.get("turns", [value])) for value in values)
         assert golden.mappings[0].ignored == ()
 
 
@@ -215,19 +207,6 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert anchor in slugs(linked), f"{page.name}: {target} names no heading"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_page_has_one_title_and_ends_with_a_line_break(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    assert len(re.findall(r"^# ", prose(page), re.M)) == 1
-    assert text.endswith("\n")
-
-
-def test_every_golden_setting_is_described() -> None:
-    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert all(name in pages for name in GoldenSettings.model_fields)
-
-
 def test_every_exit_code_is_described() -> None:
     from ragstone import errors
 
@@ -260,18 +239,3 @@ def test_every_alias_in_the_documentation_is_one() -> None:
         if field == "answerable":
             known |= set(FIELDS["unanswerable"].strong)
         assert set(_INLINE.findall(names)) <= known
-
-
-def test_template_blocks_replace_blocks_that_exist() -> None:
-    from ragstone.report.templates import OURS, REPORT, read_template
-
-    ours = set(re.findall(r"{% block (\w+) %}", read_template(REPORT)))
-    found = list(blocks("jinja"))
-    assert found
-    for block in found:
-        jinja2.Environment(autoescape=True).parse(block.text)
-        assert f'{{% extends "{OURS}" %}}' in block.text
-        assert set(re.findall(r"{% block (\w+) %}", block.text)) <= ours
-    named = re.search(r"The blocks are (.+?)\.", (ROOT / "docs/reports.md").read_text(encoding="utf-8"), re.S)
-    assert named is not None
-    assert set(_INLINE.findall(named[1])) == ours

@@ -80,8 +80,3 @@ def test_the_offline_judges_figures_on_wikieval_are_those_of_the_command() -> No
     figures = [f"{result.accuracy.value:.2f}" for result in found.results if result.accuracy is not None]
     (row,) = [row for row in table("| judge | method |") if row[0] == "offline"]
     assert row[2:] == figures
-
-
-def test_the_diagram_is_there() -> None:
-    (image,) = re.findall(r"\]\((images/[^)]+)\)", PAGE)
-    assert (ROOT / "docs" / image).read_text(encoding="utf-8").startswith("<svg")

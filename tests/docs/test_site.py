@@ -72,13 +72,6 @@ def webp_size(path: Path) -> tuple[int, int]:
     return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
 
 
-def test_the_readme_shows_both_pictures_and_they_are_small() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in PICTURES:
-        assert f"](docs/images/{name})" in readme
-        assert (ROOT / "docs" / "images" / name).stat().st_size < 200_000
-
-
 # From here on: the site that `make docs` built, and a real browser.
 
 
