@@ -8,17 +8,10 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden.convert import native_lines
-from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, Message, Sample
+from ragstone.golden.sample import Message
+from tests.golden.loading import load_rows
 
 TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
-
-
-def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
-    file = folder / "golden.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return load_golden_set([str(file)])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +25,7 @@ def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
     ],
 )
 def test_layouts_of_a_history(tmp_path: Path, row: dict[str, object]) -> None:
-    (sample,) = load(tmp_path, {"question": "And without the receipt?", **row})
+    (sample,) = load_rows(tmp_path, {"question": "And without the receipt?", **row})
     assert (sample.question, sample.history) == ("And without the receipt?", TURNS)
 
 
@@ -45,27 +38,21 @@ def test_a_chat_is_its_last_question_and_what_came_before(tmp_path: Path) -> Non
         {"role": "user", "content": "And without the receipt?"},
         {"role": "assistant", "content": "Then not."},
     ]
-    golden = load(tmp_path, {"messages": chat, "reference": "Not."}, {"messages": chat[1:2], "reference": "30 days."})
+    golden = load_rows(
+        tmp_path, {"messages": chat, "reference": "Not."}, {"messages": chat[1:2], "reference": "30 days."}
+    )
     assert [sample.history for sample in golden] == [(Message("system", "Be brief."), *TURNS), ()]
     assert "earlier turns of conversations are read (samples with a history: 1)" in golden.mappings[0].notes
 
 
 def test_a_history_is_part_of_what_is_asked(tmp_path: Path) -> None:
     plain, one, other = (
-        load(tmp_path, {"question": "And then?", **row}).samples[0]
+        load_rows(tmp_path, {"question": "And then?", **row}).samples[0]
         for row in ({}, {"history": ["a", "b"]}, {"history": ["a", "c"]})
     )
     assert len({plain.content_hash(), one.content_hash(), other.content_hash()}) == 3
     assert len({plain.id, one.id, other.id}) == 3
-    assert plain.id == load(tmp_path, {"question": "And then?", "history": []}).samples[0].id
-
-
-def test_it_survives_conversion(tmp_path: Path) -> None:
-    sample = Sample("a", "And then?", history=TURNS, other_references=())
-    (line,) = native_lines([sample])
-    (again,) = load(tmp_path, json.loads(line))
-    assert again.history == TURNS
-    assert again.content_hash() == sample.content_hash()
+    assert plain.id == load_rows(tmp_path, {"question": "And then?", "history": []}).samples[0].id
 
 
 @pytest.mark.parametrize(
@@ -78,5 +65,5 @@ def test_it_survives_conversion(tmp_path: Path) -> None:
 )
 def test_what_is_no_history_is_refused_with_its_line(tmp_path: Path, history: object, says: str) -> None:
     with pytest.raises(GoldenSetError, match=says) as error:
-        load(tmp_path, {"question": "And then?", "history": history})
+        load_rows(tmp_path, {"question": "And then?", "history": history})
     assert str(error.value.where).endswith("golden.jsonl:1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.cells import CellError, text
-from ragstone.golden.convert import native_lines
 from ragstone.golden.in_memory import read_rows, source_of
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Origin, Review, Sample
 
 
 def plain(value: object) -> object:
@@ -66,27 +63,3 @@ def test_yaml_may_be_as_deep_as_the_limit(tmp_path: Path) -> None:
     assert len(load_golden_set(f"{MAX_DEPTH - 2}.yaml", root=tmp_path)) == 1
     with pytest.raises(GoldenSetError, match=str(MAX_DEPTH)):
         load_golden_set(f"{MAX_DEPTH - 1}.yaml", root=tmp_path)
-
-
-def test_an_object_of_objects_is_rows_by_their_id_and_of_anything_else_is_not(tmp_path: Path) -> None:
-    rows = {"near": {"question": "How far?"}, "far": {"question": "How near?", "id": "own"}}
-    (tmp_path / "golden.json").write_text(json.dumps(rows))
-    assert [sample.id for sample in load_golden_set("golden.json", root=tmp_path)] == ["near", "own"]
-    for other in ({}, rows | {"note": "a text"}):
-        (tmp_path / "golden.json").write_text(json.dumps(other))
-        with pytest.raises(GoldenSetError):
-            load_golden_set("golden.json", root=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("review", "expected"),
-    [
-        (None, (None, None, None)),
-        (Review("reviewed", "Ada", "2026-11-29"), ("reviewed", "Ada", "2026-11-29")),
-    ],
-)
-def test_a_review_is_written_field_by_field(review: Review | None, expected: tuple[str | None, ...]) -> None:
-    sample = Sample(id="a", question="How far?", review=review, origin=Origin("golden.jsonl", 1))
-    (written,) = native_lines([sample])
-    row = json.loads(written)
-    assert (row.get("status"), row.get("reviewer"), row.get("reviewed_on")) == expected

@@ -11,7 +11,7 @@ from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.names import are_names, is_name
-from ragstone.golden.sample import GoldenSet, Sample
+from tests.golden.loading import load_rows
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,6 @@ def test_texts_are_names_only_if_each_is_one() -> None:
     assert not are_names([])
 
 
-def load(folder: Path, *rows: dict[str, object]) -> GoldenSet:
-    (folder / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return load_golden_set("golden.jsonl", root=folder)
-
-
 @pytest.mark.parametrize("column", ["contexts", "reference_contexts"])
 def test_contexts_that_are_names_are_refused_with_the_line_to_write(tmp_path: Path, column: str) -> None:
     rows: list[dict[str, object]] = [
@@ -59,7 +54,7 @@ def test_contexts_that_are_names_are_refused_with_the_line_to_write(tmp_path: Pa
         {"question": "C?", "reference": "c"},
     ]
     with pytest.raises(GoldenSetError, match=rf"column '{column}' has names of documents \('docs/a\.md'\)") as caught:
-        load(tmp_path, *rows)
+        load_rows(tmp_path, *rows)
     assert f'[golden.columns]\n  relevant_ids = "{column}"' in str(caught.value)
     golden = load_golden_set("golden.jsonl", root=tmp_path, columns={"relevant_ids": column, "reference_contexts": ""})
     assert [dict(sample.relevant_ids) for sample in golden] == [{"docs/a.md": 1.0, "b.md": 1.0}, {"c.md": 1.0}, {}]
@@ -69,21 +64,17 @@ def test_contexts_that_are_names_are_refused_with_the_line_to_write(tmp_path: Pa
     assert golden[0].reference_contexts == ("docs/a.md", "b.md")
 
 
-def test_one_passage_in_the_file_keeps_them_passages(tmp_path: Path) -> None:
-    golden = load(
-        tmp_path, {"question": "A?", "contexts": ["a.md"]}, {"question": "B?", "contexts": ["A passage of text."]}
-    )
-    assert [sample.reference_contexts for sample in golden] == [("a.md",), ("A passage of text.",)]
-    assert golden.mappings[0].notes == ()
-
-
-def test_beside_relevant_ids_they_stay_passages(tmp_path: Path) -> None:
-    (sample,) = load(tmp_path, {"question": "A?", "contexts": ["a.md"], "relevant_ids": ["d7"]})
-    assert (dict(sample.relevant_ids), sample.reference_contexts) == ({"d7": 1.0}, ("a.md",))
-
-
-def test_passages_that_look_like_names_are_written_so_that_they_stay_passages(tmp_path: Path) -> None:
-    sample = Sample("a", "A?", reference_contexts=("42",))
-    (tmp_path / "golden.jsonl").write_text("\n".join(native_lines([sample])), encoding="utf-8")
-    (again,) = load_golden_set("golden.jsonl", root=tmp_path)
-    assert (again.reference_contexts, dict(again.relevant_ids)) == (("42",), {})
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        ([{"question": "A?", "contexts": ["a.md"]}, {"question": "B?", "contexts": ["A passage of text."]}], {}),
+        ([{"question": "A?", "contexts": ["a.md"], "relevant_ids": ["d7"]}], {"d7": 1.0}),
+        ([{"question": "A?", "contexts": ["a.md"], "relevant_ids": {}}], {}),
+    ],
+    ids=["one passage in the file", "relevant ids beside them", "an empty column of relevant ids"],
+)
+def test_names_among_passages_stay_passages(tmp_path: Path, rows: list[object], ids: dict[str, float]) -> None:
+    golden = load_rows(tmp_path, *rows)
+    assert (golden[0].reference_contexts, golden[0].relevant_ids) == (("a.md",), ids)
+    again = load_rows(tmp_path, *map(json.loads, native_lines(golden)))
+    assert (again[0].reference_contexts, again[0].relevant_ids) == (("a.md",), ids)

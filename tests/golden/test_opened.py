@@ -66,18 +66,23 @@ def test_the_reference_of_phoenix_is_what_was_retrieved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "passages"),
+    ("row", "reference", "contexts"),
     [
-        ({"a.md": "The text.", "b.md": "Another."}, ("The text.", "Another.")),
-        ({"30": {"id": 30, "text": "The text."}}, ("The text.",)),
-        ([{"id": "a", "content": "The text."}, "Another."], ("The text.", "Another.")),
-        ({"page_content": "The text."}, ("The text.",)),
-        ('{"a": 1} is JSON.', ('{"a": 1} is JSON.',)),
+        ({"expectations": {"expected_facts": ["24 months.", "From delivery."]}}, "24 months.\nFrom delivery.", ()),
+        (
+            {"expected_response": "So.", "expected_chunks": [{"text": "The guarantee.", "title": "T"}]},
+            "So.",
+            ("The guarantee.",),
+        ),
+        ({"reference": "So.", "reference_contexts": {"a.md": "One.", "b.md": "Two."}}, "So.", ("One.", "Two.")),
     ],
+    ids=["facts that an answer must state", "expected chunks", "documents by their ids"],
 )
-def test_documents_in_one_text_are_opened(tmp_path: Path, cell: Any, passages: tuple[str, ...]) -> None:
-    (sample,) = load_table(tmp_path, {"question": "Q?", "reference": "R.", "reference_contexts": cell})
-    assert sample.reference_contexts == passages
+def test_references_and_passages_in_cells(
+    tmp_path: Path, row: dict[str, Any], reference: str, contexts: tuple[str, ...]
+) -> None:
+    (sample,) = load_table(tmp_path, {"inputs": ASKED, **row})
+    assert (sample.references, sample.reference_contexts) == ((reference,), contexts)
 
 
 @pytest.mark.parametrize(
@@ -93,20 +98,6 @@ def test_a_reference_in_one_text_is_opened_unless_it_is_the_answer(
 ) -> None:
     (sample,) = load_table(tmp_path, {"question": "Q?", "reference": cell})
     assert sample.references == references
-
-
-def test_facts_that_an_answer_must_state_are_one_reference(tmp_path: Path) -> None:
-    facts = {"expected_facts": ["24 months.", "It begins on delivery."]}
-    (sample,) = load_table(tmp_path, {"inputs": ASKED, "expectations": facts})
-    assert sample.references == ("24 months.\nIt begins on delivery.",)
-
-
-def test_expected_chunks_are_reference_contexts(tmp_path: Path) -> None:
-    chunks = [{"text": "The guarantee.", "title": "Terms"}]
-    (sample,) = load_table(
-        tmp_path, {"query": "How long?", "expected_response": "24 months.", "expected_chunks": chunks}
-    )
-    assert sample.reference_contexts == ("The guarantee.",)
 
 
 @pytest.mark.parametrize(

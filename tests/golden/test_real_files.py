@@ -45,18 +45,6 @@ def test_what_a_system_said_is_recorded_and_no_reference() -> None:
     assert dict(golden.mappings[0].recorded) == {"answer": "results.response", "contexts": "results.retrieved_context"}
 
 
-def test_passages_of_objects_become_reference_contexts() -> None:
-    golden = load_golden_set("clapnq__clapnq_dev_answerable.jsonl", root=DATA)
-    assert golden.samples[0].reference_contexts[0].startswith("Seasonality is a characteristic")
-
-
-def test_lines_in_a_csv_with_line_breaks_in_cells() -> None:
-    golden = load_golden_set("ragas_improve_rag__hf_doc_qa_eval.csv", root=DATA)
-    second = golden.samples[1]
-    assert second.origin is not None
-    assert (second.question, second.origin.line) == ("What is the purpose of the BLIP-Diffusion model?", 4)
-
-
 @pytest.mark.parametrize(
     ("name", "column"),
     [
@@ -97,9 +85,3 @@ def test_a_file_without_a_known_question_is_refused_and_then_for_its_repetitions
         load_golden_set(name, root=DATA)
     with pytest.raises(GoldenSetError, match="duplicate question at"):
         load_golden_set(name, root=DATA, columns={"question": "metric_input.user_input"})
-
-
-def test_deepeval_contexts_are_the_reference_ones() -> None:
-    golden = load_golden_set("deepeval__goldens.json", root=DATA, columns={"id": "name"})
-    assert golden.samples[0].reference_contexts == ("Geography", "Mountains")
-    assert dict(golden.mappings[0].recorded) == {"answer": "actual_output", "contexts": "retrieval_context"}

@@ -10,16 +10,14 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import ExpectedCall, Sample
+from tests.golden.loading import load_rows
 
 ORDER = {"name": "lookup_order", "arguments": {"order_id": 7}}
 
 
 def load(folder: Path, **row: object) -> Sample:
-    file = folder / "golden.jsonl"
-    file.write_text(json.dumps({"question": "Where is order 7?", **row}) + "\n", encoding="utf-8")
-    (sample,) = load_golden_set([str(file)])
+    (sample,) = load_rows(folder, {"question": "Where is order 7?", **row})
     return sample
 
 
@@ -43,19 +41,15 @@ def load(folder: Path, **row: object) -> Sample:
             {"reference_tool_calls": [{"name": "lookup_order", "args": {"order_id": 7}}]},
             [ExpectedCall(("lookup_order",), {"order_id": 7})],
         ),
+        ({"tools": [{**ORDER, "arguments": '{"order_id": 7}'}]}, [ExpectedCall(("lookup_order",), {"order_id": 7})]),
         ({"tools": []}, []),
     ],
 )
 def test_layouts_of_expected_tools(tmp_path: Path, row: dict[str, object], calls: list[ExpectedCall]) -> None:
-    sample = load(tmp_path, **row)
+    sample, ordered = load(tmp_path, **row), load(tmp_path, **row, tool_order=True)
     assert (sample.tools, sample.tools_in_order) == (tuple(calls), False)
-
-
-def test_the_order_of_tools_counts_if_the_row_says_so(tmp_path: Path) -> None:
-    unordered = load(tmp_path, tools=["a", "b"])
-    ordered = load(tmp_path, tools=["a", "b"], tool_order=True)
-    assert ordered.tools_in_order
-    assert unordered.content_hash() != ordered.content_hash()
+    assert (ordered.tools, ordered.tools_in_order) == (tuple(calls), True)
+    assert (sample.content_hash() != ordered.content_hash()) is bool(calls)
 
 
 def test_evidence_may_name_its_hop(tmp_path: Path) -> None:
@@ -65,32 +59,6 @@ def test_evidence_may_name_its_hop(tmp_path: Path) -> None:
     assert sample.hops == (1, 0, 2)
     assert load(tmp_path, reference_contexts=json.dumps(contexts)).hops == (1, 0, 2)
     assert load(tmp_path, reference_contexts=["hop one", {"text": "hop two"}]).hops == ()
-
-
-def test_yaml_has_hops_and_arguments_too(tmp_path: Path) -> None:
-    file = tmp_path / "golden.yaml"
-    file.write_text(
-        """
-- question: Where is order 7?
-  tool_order: true
-  tools:
-    - {name: lookup_order, arguments: '{"order_id": 7}', tolerance: 0.01}
-  reference_contexts:
-    - {text: Order 7 is a lamp., hop: 2}
-""",
-        encoding="utf-8",
-    )
-    (sample,) = load_golden_set([str(file)])
-    assert sample.tools == (ExpectedCall(("lookup_order",), {"order_id": 7}, "subset", 0.01),)
-    assert (sample.tools_in_order, sample.hops) == (True, (2,))
-
-
-def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "golden-sets.md").read_text(encoding="utf-8")
-    (row,) = [json.loads(line) for line in page.splitlines() if line.startswith('{"id": "order-7"')]
-    sample = load(tmp_path, **row)
-    assert [call.names for call in sample.tools] == [("lookup_order",), ("search_docs", "search_web")]
-    assert (sample.tools_in_order, sample.hops) == (True, (1, 2))
 
 
 @pytest.mark.parametrize(

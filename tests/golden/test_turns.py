@@ -12,7 +12,8 @@ from ragstone.errors import GoldenSetError
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import ConversationTurn, GoldenSet, Message
+from ragstone.golden.sample import ConversationTurn, Message
+from tests.golden.loading import load_rows
 
 ORDER: dict[str, Any] = {
     "id": "order-17",
@@ -35,14 +36,8 @@ ORDER: dict[str, Any] = {
 }
 
 
-def load(folder: Path, *rows: object, **options: Any) -> GoldenSet:
-    file = folder / "golden.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return load_golden_set([str(file)], **options)
-
-
 def test_each_turn_is_a_sample(tmp_path: Path) -> None:
-    first, second, third, fourth = load(tmp_path, ORDER)
+    first, second, third, fourth = load_rows(tmp_path, ORDER)
     assert [sample.id for sample in (first, second, third, fourth)] == [f"order-17/turn-{n}" for n in (1, 2, 3, 4)]
     assert [sample.turn for sample in (first, fourth)] == [
         ConversationTurn("order-17", 1, 4),
@@ -69,19 +64,19 @@ def test_the_references_of_earlier_turns_are_its_history_where_that_is_wanted(tm
     turns = [{"question": "a?", "reference": "A."}, {"question": "b?", "reference": "B."}, "c?"]
     messages = (Message("user", "a?"), Message("assistant", "A."), Message("user", "b?"), Message("assistant", "B."))
     said, by_setting = (
-        load(tmp_path, {"id": "x", "history": "reference", "turns": turns}).samples[2],
-        load(tmp_path, {"id": "x", "turns": turns}, history="reference").samples[2],
+        load_rows(tmp_path, {"id": "x", "history": "reference", "turns": turns}).samples[2],
+        load_rows(tmp_path, {"id": "x", "turns": turns}, history="reference").samples[2],
     )
     assert said == by_setting
     assert said.turn == ConversationTurn("x", 3, 3, own_history=False)
     assert said.history == messages
-    own = load(tmp_path, {"id": "x", "history": "own", "turns": turns}, history="reference").samples[2]
+    own = load_rows(tmp_path, {"id": "x", "history": "own", "turns": turns}, history="reference").samples[2]
     assert own.turn == ConversationTurn("x", 3, 3)
 
 
 def test_messages_may_stand_before_the_first_turn(tmp_path: Path) -> None:
     before = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
-    first, second = load(tmp_path, {"id": "x", "history": before, "turns": ["a?", "b?"]})
+    first, second = load_rows(tmp_path, {"id": "x", "history": before, "turns": ["a?", "b?"]})
     greeting = (Message("user", "Hello."), Message("assistant", "Good day."))
     assert (first.history, second.history) == (greeting, (*greeting, Message("user", "a?")))
 
@@ -95,7 +90,7 @@ def test_messages_as_turns_have_the_answers_of_the_assistant_as_references(tmp_p
         {"role": "assistant", "content": "A."},
         {"role": "user", "content": "b?"},
     ]
-    first, second = load(tmp_path, {"turns": chat})
+    first, second = load_rows(tmp_path, {"turns": chat})
     assert (first.question, first.reference, first.reference_contexts) == ("a?", "A.", ("A is a letter.",))
     assert (second.question, second.reference) == ("b?", None)
     assert second.history == (Message("system", "Be brief."), Message("user", "a?"))
@@ -104,12 +99,12 @@ def test_messages_as_turns_have_the_answers_of_the_assistant_as_references(tmp_p
 def test_an_id_is_derived_from_the_content_or_taken_from_the_name_of_a_conversation(tmp_path: Path) -> None:
     turns = ["a?", {"question": "b?", "reference": "B."}]
     ids = [
-        load(tmp_path, {"turns": given}).samples[0].id
+        load_rows(tmp_path, {"turns": given}).samples[0].id
         for given in (turns, ["a?", {"question": "b?", "reference": "C."}], turns)
     ]
     assert ids[0] == ids[2] != ids[1]
     assert ids[0].startswith("c-")
-    assert load(tmp_path, {"conversation_id": "k-3", "turns": turns}).samples[1].id == "k-3/turn-2"
+    assert load_rows(tmp_path, {"conversation_id": "k-3", "turns": turns}).samples[1].id == "k-3/turn-2"
 
 
 @pytest.mark.parametrize(
@@ -133,25 +128,25 @@ def test_an_id_is_derived_from_the_content_or_taken_from_the_name_of_a_conversat
 def test_formats_of_a_conversation(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     samples = load_golden_set([str(tmp_path / name)]).samples
-    expected = load(tmp_path, ORDER).samples
+    expected = load_rows(tmp_path, ORDER).samples
     assert [(one.id, one.content_hash(), one.tags) for one in samples] == [
         (one.id, one.content_hash(), one.tags) for one in expected
     ]
 
 
 def test_conversations_and_questions_may_stand_in_one_file(tmp_path: Path) -> None:
-    golden = load(tmp_path, {"id": "a", "query": "a?"}, ORDER, {"id": "b", "query": "b?"})
+    golden = load_rows(tmp_path, {"id": "a", "query": "a?"}, ORDER, {"id": "b", "query": "b?"})
     assert [sample.turn is None for sample in golden] == [True, False, False, False, False, True]
-    own_name = load(tmp_path, {"frage": "a?"}, {"id": "x", "turns": ["b?"]}, columns={"question": "frage"})
+    own_name = load_rows(tmp_path, {"frage": "a?"}, {"id": "x", "turns": ["b?"]}, columns={"question": "frage"})
     assert [sample.question for sample in own_name] == ["a?", "b?"]
 
 
 def test_a_limit_reads_conversations_to_their_end(tmp_path: Path) -> None:
     rows = [{"id": "a", "question": "a?"}, ORDER, {"id": "x", "turns": ["b?", "c?"]}]
-    sizes = [len(load(tmp_path, *rows, limit=limit)) for limit in (1, 2, 5, 6, 7)]
+    sizes = [len(load_rows(tmp_path, *rows, limit=limit)) for limit in (1, 2, 5, 6, 7)]
     assert sizes == [1, 5, 5, 7, 7]
-    assert load(tmp_path, *rows, limit=5).limited
-    assert not load(tmp_path, *rows, limit=6).limited
+    assert load_rows(tmp_path, *rows, limit=5).limited
+    assert not load_rows(tmp_path, *rows, limit=6).limited
 
 
 @pytest.mark.parametrize(
@@ -168,14 +163,14 @@ def test_a_limit_reads_conversations_to_their_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, row: dict[str, Any]) -> None:
-    golden = load(tmp_path, row)
+    golden = load_rows(tmp_path, row)
     (line,) = native_lines(golden)
-    again = load(tmp_path, json.loads(line), history="reference" if "reference" not in str(row) else "own")
+    again = load_rows(tmp_path, json.loads(line), history="reference" if "reference" not in str(row) else "own")
     assert again.samples == golden.samples
 
 
 def test_turns_without_the_others_are_written_with_what_came_before(tmp_path: Path) -> None:
-    golden = load(tmp_path, ORDER)
+    golden = load_rows(tmp_path, ORDER)
     (line,) = native_lines(golden.samples[1:2])
     assert json.loads(line)["history"] == [{"role": "user", "content": "Where is order 17?"}]
 
@@ -205,12 +200,12 @@ def test_turns_without_the_others_are_written_with_what_came_before(tmp_path: Pa
 )
 def test_what_is_no_conversation_is_refused_with_its_place(tmp_path: Path, row: dict[str, Any], says: str) -> None:
     with pytest.raises(GoldenSetError, match=says) as error:
-        load(tmp_path, {"id": "c1", "turns": ["Is it?"]}, row)
+        load_rows(tmp_path, {"id": "c1", "turns": ["Is it?"]}, row)
     assert str(error.value.where).endswith("golden.jsonl:2")
 
 
 def test_a_column_of_numbers_is_no_list_of_turns(tmp_path: Path) -> None:
-    (sample,) = load(tmp_path, {"question": "a?", "turns": 3})
+    (sample,) = load_rows(tmp_path, {"question": "a?", "turns": 3})
     assert sample.turn is None
 
 
@@ -253,7 +248,7 @@ def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:
         "answerability": ["UNDERSPECIFIED"],
         "Question Type": ["Opinion"],
     }
-    (sample,) = load(tmp_path, task)
+    (sample,) = load_rows(tmp_path, task)
     assert (sample.id, sample.group, sample.question, sample.reference) == ("c<::>2", "c", "b?", "B.")
     assert sample.history == (Message("user", "a?"), Message("assistant", "A."))
     assert (sample.relevant_ids, sample.tags, sample.expects_clarification) == ({"p1": 1.0}, ("Opinion",), True)
