@@ -97,7 +97,7 @@ STATEMENTS = [
     (WORKFLOW, "7 GitHub's permissions", GitHubError.exit_code, 7),
     (WORKFLOW, "8 inconclusive", EXIT_INCONCLUSIVE, 8),
     (THRESHOLDS, BLOCKING, sorted(OFFLINE_BLOCKS), ["answer_correctness", "context_recall", "faithfulness"]),
-    (THRESHOLDS, "the system is asked again before the run fails", POLICY.gate.confirm, True),
+    (THRESHOLDS, "The system is asked again before the run fails", POLICY.gate.confirm, True),
     (THRESHOLDS, "By default the job passes with a warning", POLICY.gate.inconclusive, "warn"),
     (THRESHOLDS, "Of 100 pull requests that change nothing, at most 5 fail", POLICY.gate.confidence, 0.95),
     (THRESHOLDS, "your golden set shows in 4 of 5 runs", default_of("plan", "--power"), 0.8),
