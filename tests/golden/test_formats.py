@@ -23,7 +23,9 @@ Place = tuple[str, str | None, int | None]
 
 def places(golden: GoldenSet) -> list[Place]:
     """Question, reference and line of each sample."""
-    return [(sample.question, sample.reference, sample.origin and sample.origin.line) for sample in golden]
+    origins = [sample.origin for sample in golden]
+    lines = [origin.line if origin is not None else None for origin in origins]
+    return [(sample.question, sample.reference, line) for sample, line in zip(golden, lines, strict=True)]
 
 
 def indented(document: object) -> str:
