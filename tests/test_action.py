@@ -10,7 +10,6 @@ import pytest
 from ragstone import action
 from ragstone.errors import EXIT_BUG, ConfigError
 from ragstone.github.inputs import read_inputs
-from ragstone.settings.settings import Settings
 from tests.github.api.test_text_channels import acting, parse_outputs
 
 
@@ -56,11 +55,6 @@ def test_a_working_directory_outside_of_the_workspace_is_refused(tmp_path: Path,
         settings(tmp_path, working_directory=name)
 
 
-def test_a_working_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such folder: nowhere"):
-        settings(tmp_path, working_directory="nowhere")
-
-
 def test_paths_of_the_workflow_start_from_the_working_directory(tmp_path: Path) -> None:
     workspace = Path(environ(tmp_path)["GITHUB_WORKSPACE"])
     (workspace / "conf").mkdir()
@@ -84,9 +78,3 @@ def test_a_config_that_leads_out_of_the_workspace_is_refused(tmp_path: Path) -> 
     for named in ({}, {"config": "ragstone.toml"}):
         with pytest.raises(ConfigError, match="outside the workspace"):
             settings(tmp_path, **named)
-
-
-def test_a_baseline_by_path_is_a_setting(tmp_path: Path) -> None:
-    found = settings(tmp_path, baseline="old-run")
-    assert isinstance(found, Settings)
-    assert found.gate.baseline == "old-run"

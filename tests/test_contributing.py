@@ -113,7 +113,3 @@ def test_a_worked_example_works(patch: Path, tmp_path: Path) -> None:
     if patch.stem == "input":
         run_in(tmp_path, sys.executable, "scripts/action_file.py")
         assert "  seed:\n" in (tmp_path / "action.yml").read_text(encoding="utf-8")
-
-
-def test_there_is_an_example_for_each_way_to_extend() -> None:
-    assert len(EXAMPLES) >= 7

@@ -62,11 +62,3 @@ def test_tests_run_with_what_their_lock_pins() -> None:
     assert f"pyproject.toml {TEST} " in recipe
     assert f"--requirement {TEST})" in recipe
     assert "--no-deps --editable .)" in recipe
-
-
-def test_the_image_is_built_from_its_lock() -> None:
-    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert f"COPY {LOCK} requirements/\n" in dockerfile
-    assert f"--requirement {LOCK} " in dockerfile
-    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert f"!{LOCK}" in ignored

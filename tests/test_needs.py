@@ -49,14 +49,6 @@ def test_a_reason_that_is_allowed_does_not(tmp_path: Path) -> None:
     assert all(reason in done.stdout for reason in reasons)
 
 
-@pytest.mark.usefixtures("processes")
-def test_without_the_option_a_skip_is_told_and_passes(tmp_path: Path) -> None:
-    done = run_pytest(tmp_path, {"skips": "def test_skipped(): pytest.skip('there is no npm')"}, "-n", "0")
-    assert done.returncode == 0, done.stdout
-    assert "SKIPPED [1]" in done.stdout
-    assert "there is no npm" in done.stdout
-
-
 @pytest.mark.parametrize("name", [".ci/run", ".github/workflows/ci.yml"])
 def test_ci_runs_with_the_option(name: str) -> None:
     assert re.search(r"PYTEST_ARGS(=\"|: )--no-skips", (REPOSITORY / name).read_text(encoding="utf-8"))

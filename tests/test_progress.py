@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ragstone.evaluation.engine import Quiet
-from ragstone.progress import BarProgress, LineProgress, progress_for
+from ragstone.progress import BarProgress, LineProgress
 
 
 class Clock:
@@ -72,9 +71,3 @@ def test_a_bar_is_drawn_on_a_terminal_and_cleared_at_the_end() -> None:
     progress.finish()
     assert "2/3" in out.getvalue()
     assert "2 scored" in out.getvalue()
-
-
-def test_what_suits_the_stream_is_chosen() -> None:
-    assert isinstance(progress_for(io.StringIO()), LineProgress)
-    assert isinstance(progress_for(Terminal()), BarProgress)
-    assert isinstance(progress_for(Terminal(), quiet=True), Quiet)

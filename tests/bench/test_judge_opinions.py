@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import math
@@ -11,13 +10,10 @@ from pathlib import Path
 import judge_opinions as measures
 import numpy as np
 import pytest
-from judge_opinions import run_judge, summarise
-from labelled_sets import Case, EvalTask, Pointwise, load_items
+from labelled_sets import EvalTask, load_items
 from scipy import stats
 
-from ragstone.judge.offline import OfflineJudge
-
-PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
+PAGE = "The lighthouse was built in 1871."
 
 
 def test_measures_are_those_of_scipy_and_by_their_formulas() -> None:
@@ -38,7 +34,7 @@ def test_measures_are_those_of_scipy_and_by_their_formulas() -> None:
 def test_published_files_are_known_by_their_fields(tmp_path: Path) -> None:
     rows = {
         "wikieval": {
-            "id": "w1", "question": "Q?", "context_v1": PAGE, "context_v2": PAGE + " More.", "answer": "A.",
+            "id": "w1", "question": "Q?", "context_v1": PAGE, "context_v2": "More.", "answer": "A.",
             "ungrounded_answer": "B.", "poor_answer": "C.",
         },
         "begin": {
@@ -64,20 +60,3 @@ def test_published_files_are_known_by_their_fields(tmp_path: Path) -> None:
     assert tasks["begin"] == tasks["wice"] == tasks["halueval"] == [EvalTask.FAITHFULNESS]
     assert tasks["clapnq"] == [EvalTask.ANSWERABILITY]
     assert tasks["ragchecker"] == [EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL]
-
-
-@pytest.mark.heavy
-def test_statements_are_counted_and_an_abstention_counts_none() -> None:
-    answers = {
-        "The lighthouse was built in 1871.": 1,
-        "The lighthouse was built in 1871. Penguins eat fish in the southern seas.": 2,
-        "I'm sorry, I don't know.": 0,
-        "The ferry to Norway leaves twice a week.": 5,
-    }
-    items = [
-        Pointwise(f"s{count}", EvalTask.STATEMENTS, Case("When was it built?", answer), count, f"s{count}")
-        for answer, count in answers.items()
-    ]
-    (result,) = summarise(asyncio.run(run_judge(OfflineJudge(), items)))
-    assert (result.task, result.scored) == (EvalTask.STATEMENTS, 4)
-    assert result.measures["exact"].value == 0.75

@@ -31,11 +31,6 @@ def test_a_change_changes_what_is_returned(change: Change) -> None:
     assert len(differing("gardens", change)) >= 10
 
 
-def test_there_are_twenty_of_each_kind() -> None:
-    assert (len(HARMLESS), len(HARMFUL)) == (20, 20)
-    assert {change.half for change in HARMFUL} == {"retrieval", "generation"}
-
-
 @pytest.mark.heavy
 def test_harmless_changes_pass_and_harmful_ones_are_blocked() -> None:
     changes = ["top_k 8", "second prompt", "cited by id", "off-by-one", "numbers altered", "invented additions"]

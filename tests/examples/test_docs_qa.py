@@ -47,29 +47,10 @@ def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(report.read_text(encoding="utf-8")), done.stdout
 
 
-def test_the_golden_set_is_large_enough_and_complete(golden: GoldenSet) -> None:
-    unanswerable = [sample for sample in golden if not sample.answerable]
-    answerable = [sample for sample in golden if sample.answerable]
-    assert len(golden) >= 64
-    assert len(unanswerable) >= 10
-    assert all(sample.reference and sample.relevant_ids for sample in answerable)
-    assert all(sample.tags and sample.group for sample in golden)
-    assert all(sample.reference is None for sample in unanswerable)
-
-
 def test_every_relevant_section_is_a_section_of_the_documentation(golden: GoldenSet, interpreter: Path) -> None:
     sections = set(system(interpreter, "import json, pages; print(json.dumps([p.id for p in pages.read_passages()]))"))
     lost = {name: str(sample.origin) for sample in golden for name in sample.relevant_ids if name not in sections}
     assert lost == {}
-
-
-def test_passages_have_distinct_ids_and_plain_text(interpreter: Path) -> None:
-    code = "import json, pages; print(json.dumps([[p.id, p.text] for p in pages.read_passages()]))"
-    passages = system(interpreter, code)
-    assert len({name for name, _ in passages}) == len(passages)
-    texts = dict(passages)
-    assert "timer: an entry that has no end yet." in texts["start.md#words"]
-    assert texts["restore.md#steps"].startswith("Stop the service.\nRun fern restore FILE.")
 
 
 def test_an_answer_is_taken_from_the_passages_word_for_word(interpreter: Path) -> None:

@@ -11,17 +11,10 @@ from typing import Any
 
 import pytest
 
-from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
 from tests.cli.project import ragstone
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "support-agent"
-
-
-@pytest.fixture(scope="module")
-def golden() -> GoldenSet:
-    return load_golden_set("golden.jsonl", root=EXAMPLE)
 
 
 @pytest.fixture
@@ -40,19 +33,6 @@ def gate(out: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     assert report.is_file(), done.stderr
     comment = (out / "report.md").read_text(encoding="utf-8").replace("\\", "").replace("\u200b", "")
     return done.returncode, json.loads(report.read_text(encoding="utf-8")), comment
-
-
-def test_the_golden_set_has_forty_conversations_with_labels_of_every_kind(golden: GoldenSet) -> None:
-    turns = [sample.turn for sample in golden if sample.turn is not None]
-    assert len(turns) == len(golden)
-    assert len({turn.id for turn in turns}) == 40
-    assert {turn.turns for turn in turns} == {2, 3, 4}
-    assert sum(sample.hops == (1, 2) for sample in golden) >= 40
-    tools = {name for sample in golden for call in sample.tools for name in call.names}
-    assert tools == {"lookup_order", "find_invoice"}
-    assert sum(sample.expects_clarification for sample in golden) >= 5
-    assert sum(not sample.answerable for sample in golden) >= 5
-    assert all(sample.reference for sample in golden if sample.answerable and not sample.expects_clarification)
 
 
 def test_a_conversation_keeps_the_order_and_finds_its_invoice_in_two_hops(agent: Any) -> None:

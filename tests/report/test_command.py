@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -49,18 +48,6 @@ def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path
     assert found.stdout.startswith("✘ Blocked: ")
     assert "not in the contexts: Its owner is the mayor of a large town." in found.stdout
     assert "Scored by the offline judge" in found.stdout
-
-
-@pytest.mark.heavy
-def test_every_format_can_be_written_to_a_file(runs: Path, tmp_path: Path) -> None:
-    for form in ("md", "json", "junit", "html"):
-        file = tmp_path / "new" / f"report.{form}"
-        found = ragstone(["report", "bad", *COMPARED, "--format", form, "-o", str(file)], runs)
-        assert (found.returncode, found.stdout) == (0, ""), found.stderr
-    assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8").startswith(BLOCKED)
-    assert json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))["verdict"]["status"] == "fail"
-    assert ElementTree.parse(tmp_path / "new" / "report.junit").getroot().tag == "testsuites"
-    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(
@@ -111,24 +98,9 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
     assert ragstone(["report", "artifact"], elsewhere).stdout == (gated / "printed.txt").read_text(encoding="utf-8")
     files = {"md": "report.md", "html": "report.html", "json": "report.json", "junit": "junit.xml"}
     for form, name in files.items():
-        found = ragstone(["report", "artifact", "--format", form], elsewhere)
-        assert found.stdout == (elsewhere / "artifact" / name).read_text(encoding="utf-8"), found.stderr
-
-
-@pytest.mark.heavy
-def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) -> None:
-    link = ("--link", "https://git.example/{file}#L{line}")
-    found = ragstone(["report", "gated", "--format", "md", *link], gated)
-    assert "(https://git.example/golden.jsonl#L2)" in found.stdout
-    (gated / "templates").mkdir()
-    (gated / "templates" / "report.md.j2").write_text("# {{ report.verdict.status }}", encoding="utf-8")
-    own = ragstone(["report", "gated", "--format", "md"], gated)
-    heading, _, rest = own.stdout.partition("\n\n")
-    assert heading.startswith(BLOCKED)
-    assert "15 of 30" in heading
-    assert rest == "# fail"
-    assert ragstone([*GATE, "--out", "new"], gated).returncode == 1
-    assert (gated / "new" / "report.md").read_text(encoding="utf-8") == own.stdout
+        found = ragstone(["report", "artifact", "--format", form, "-o", f"new/{name}"], elsewhere)
+        assert (found.returncode, found.stdout) == (0, ""), found.stderr
+        assert (elsewhere / "new" / name).read_bytes() == (elsewhere / "artifact" / name).read_bytes()
 
 
 def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp_path: Path) -> None:
@@ -169,7 +141,6 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "not a valid verdict: Invalid JSON"),
         ("[" * 100_000, "not a valid verdict: Invalid JSON"),
         ("{}", "not a valid verdict: 'run' is missing"),
         (None, "not a valid verdict: 'document.verdict.status'"),

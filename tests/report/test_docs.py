@@ -38,7 +38,3 @@ def test_all_that_a_template_may_use_is_listed() -> None:
 def test_the_examples_can_be_rendered(tmp_path: Path, template: str) -> None:
     (tmp_path / "report.md.j2").write_text(template, encoding="utf-8")
     assert render(helpdesk_report(), "md", templates=read_templates(tmp_path)) != render(helpdesk_report(), "md")
-
-
-def test_there_is_an_example() -> None:
-    assert TEMPLATES

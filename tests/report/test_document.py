@@ -32,12 +32,6 @@ def test_many_samples_are_cut_to_the_worst() -> None:
     assert report.samples.rows[0].id == f"s{MAX_ROWS + 499:05}"
 
 
-def test_plain_scores_make_a_report_without_judge_cost_or_commands() -> None:
-    report = document_of(passed(), scores({"m": {"a": 1.0}}))
-    assert (report.run.judge, report.run.cost, report.run.reproduce) == (None, None, ())
-    assert report.metrics[0].score == 1.0
-
-
 def test_commands_that_repeat_the_run_are_quoted() -> None:
     text = Text(entrypoint="command:./rag --x 'y'; rm -rf /", file="a b.jsonl")
     _, checkout, command = helpdesk_report(text=text).run.reproduce

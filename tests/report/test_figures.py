@@ -8,7 +8,6 @@ from typing import Literal
 import pytest
 
 import ragstone
-from ragstone.formatting import threshold
 from ragstone.report.render import FORMATS
 
 NEVER = {
@@ -55,10 +54,6 @@ def readable(text: str, form: str) -> str:
         numbers = r"(?m)^.*\": -?[\d.e-]+,?$|^.*ragstone .*$"
         text = re.sub(numbers, "", text)
     return text.replace("0.999", "").replace("0.875", "").replace("0.005", "")  # thresholds, as they were written
-
-
-def test_a_threshold_is_never_rounded() -> None:
-    assert [threshold(value) for value in (0.9, 0.85, 0.999, 0.005)] == ["0.90", "0.85", "0.999", "0.005"]
 
 
 def test_the_reason_of_a_failure_names_the_threshold_as_it_was_written() -> None:

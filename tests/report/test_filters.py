@@ -9,37 +9,13 @@ import pytest
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
-from ragstone.gate.verdict import CheckKind, Status
-from ragstone.metrics.registry import metric_title
+from ragstone.gate.verdict import CheckKind
 from ragstone.metrics.score import Failed
 from ragstone.report.document import check_part
-from ragstone.report.filters import PHRASES, check_reason, icon, other_checks, sentence
-from ragstone.report.parts import ComparisonPart
+from ragstone.report.filters import PHRASES, other_checks
 from ragstone.report.render import render
 from ragstone.report.summary import summary_of
-from tests.report.checks import metric_check
 from tests.report.conftest import helpdesk_report
-
-
-def compared(paired: int) -> str:
-    return PHRASES["compared_on"](ComparisonPart(baseline="main", paired=paired, total=60))
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (metric_title("context_recall"), "Context recall"),
-        (metric_title("tone"), "tone"),
-        (sentence("all pass"), "All pass"),
-        (sentence("context_recall fell"), "Context recall fell"),
-        (sentence("scores.csv does not say"), "scores.csv does not say"),
-        (sentence("pass."), "Pass."),
-        (compared(48), "on 48 of 60 samples"),
-        (compared(60), "on all 60 samples"),
-    ],
-)
-def test_words(shown: object, expected: object) -> None:
-    assert shown == expected
 
 
 @pytest.mark.parametrize(("n", "left_out", "named"), [(1, 9, True), (4, 6, True), (6, 4, False), (10, 0, False)])
@@ -54,20 +30,6 @@ def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: b
         text = render(replace(report, metrics=tuple(replace(row, check=None) for row in rows)), form)
         assert (f"1.00 (n = {n})" in text.replace("&nbsp;", " ").replace("\u00a0", " ")) is named
     assert (f"1.00 (n = {n})" in summary_of(report).other_metrics.replace("\u00a0", " ")) is named
-
-
-def test_under_a_title_that_names_the_metric_its_reason_does_not_name_it_again() -> None:
-    values = {f"q{number}": 0.9 for number in range(5)}
-    lost = {f"x{number}": Failed("judge", "refused: too long") for number in range(4)}
-    run = RunScores(
-        "run", {"context_recall": MetricScores(values, failed=lost)}, dict.fromkeys({**values, **lost}, SampleFacts())
-    )
-    checks = decide_gate(run, None, default_policy()).checks
-    coverage = next(one for one in checks if one.kind == CheckKind.COVERAGE and one.metric == "context_recall")
-    assert coverage.reason.startswith("context_recall: 4 of 9 samples have no score (")
-    assert check_reason(coverage).startswith("4 of 9 samples have no score (")
-    assert "refused: too long" in check_reason(coverage)
-    assert check_reason(metric_check(reason="Context recall: is low.")) == "Context recall: is low."
 
 
 def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
@@ -89,8 +51,3 @@ def test_without_a_baseline_nothing_got_worse() -> None:
     assert PHRASES["worst_heading"](worst) == "What got worse"
     alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
     assert PHRASES["worst_heading"](alone) == "What falls short"
-
-
-@pytest.mark.parametrize("status", [Status.INCONCLUSIVE, Status.FAIL, Status.ERROR])
-def test_what_does_not_pass_never_shows_a_tick(status: Status) -> None:
-    assert icon(metric_check(status)) != icon(metric_check(Status.PASS))

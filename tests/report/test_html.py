@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
+import re
 import time
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -19,10 +18,9 @@ from ragstone.gate.verdict import Status
 from ragstone.printable import clean
 from ragstone.report.parts import Document
 from ragstone.report.render import render
-from ragstone.system.response import Context, ModelCall, Retrieval, Step, ToolCall
+from ragstone.system.response import Context
 from tests.report.browser import Page
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
-from tests.report.hostile import every_fragment
 from tests.report.paged import paged
 
 browser = pytest.mark.browser
@@ -73,32 +71,33 @@ def test_the_page_asks_the_network_for_nothing() -> None:
 
 
 @browser
-def test_the_page_opens_from_a_file_without_a_complaint(page: Page, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scheme", "background"), [("light", (246, 247, 249)), ("dark", (14, 17, 22))])
+def test_the_page_opens_from_a_file_in_light_and_dark_without_a_complaint(
+    page: Page, tmp_path: Path, scheme: str, background: tuple[int, int, int]
+) -> None:
+    page.colours(scheme)
     opened(page, tmp_path, helpdesk_report())
+    assert page.run("getComputedStyle(document.body).backgroundColor") == f"rgb{background}"
+    assert page.run("getComputedStyle(document.querySelector('.word')).color") not in (
+        "rgb(0, 0, 0)",
+        f"rgb{background}",
+    )
     assert page.run("document.querySelector('.word').textContent") == "Blocked"
     assert page.run("document.querySelectorAll('#metrics tbody svg').length") == 6
+    assert page.run("document.documentElement.scrollWidth") <= 1240
     assert page.requests == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
 
 
-@browser
-def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank(page: Page, tmp_path: Path) -> None:
+def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank() -> None:
     ranks = (RankUse(1, False, 40, 20), RankUse(2, False, 40, 4), RankUse(3, True, 10, 0))
     report = helpdesk_report()
     used = ContextsUsed(40, top=20, lower=3, none=17, ranks=ranks)
-    report = replace(report, explanation=replace(report.explanation, contexts_used=used))
-    opened(page, tmp_path, report)
-    picture = "document.querySelector('svg:has(rect.rank)')"
-    assert page.run(f"{picture}.getAttribute('role')") == "img"
-    name = page.run(f"{picture}.getAttribute('aria-label')")
-    assert name.endswith(
-        "rank 1: 20 of 40 answers (50 %); rank 2: 4 of 40 answers (10 %); rank 3+: 0 of 10 answers (0 %)"
-    )
-    heights = page.run(f"[...{picture}.querySelectorAll('rect')].map(bar => bar.getBoundingClientRect().height)")
+    html = render(replace(report, explanation=replace(report.explanation, contexts_used=used)), "html")
+    assert "rank 1: 20 of 40 answers (50 %); rank 2: 4 of 40 answers (10 %); rank 3+: 0 of 10 answers (0 %)" in html
+    heights = [float(height) for height in re.findall(r'<rect class="rank"[^>]* height="([\d.]+)"', html)]
     assert heights[0] == pytest.approx(5 * heights[1], rel=1e-3)
     assert heights[2] == 0
-    assert page.run(f"[...{picture}.querySelectorAll('text')].map(one => one.textContent)") == ["1", "2", "3+"]
-    assert page.complaints == []
 
 
 @browser
@@ -111,50 +110,6 @@ def test_samples_are_sorted_by_a_click_on_a_heading(page: Page, tmp_path: Path) 
     page.run(f"{button}.click()")
     assert page.run(first) == "q-059"
     assert page.run(f"{button}.parentNode.getAttribute('aria-sort')") == "descending"
-
-
-@browser
-def test_samples_are_filtered_by_words_and_by_kind(page: Page, tmp_path: Path) -> None:
-    opened(page, tmp_path, helpdesk_report())
-    assert page.run(f"{SHOWN}.length") == 60
-    page.run("document.getElementById('filter').value = 'DEPLOY q-003'")
-    page.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
-    assert page.run(IDS) == ["q-003"]
-    assert page.run("document.getElementById('shown').textContent") == "1 of 60 shown"
-    page.run("document.getElementById('filter').value = ''")
-    chosen(page, "which", "failed")
-    assert page.run(IDS) == ["q-058", "q-059"]
-
-
-@browser
-def test_hostile_text_does_not_run(page: Page, tmp_path: Path) -> None:
-    """Nor where samples are opened: see test_pages_clicked.py."""
-    attack = f"x{every_fragment}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
-    text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
-    opened(page, tmp_path, helpdesk_report(text=text))
-    assert page.run("window.hit === undefined")
-    assert page.run("[...document.scripts].filter(one => !one.dataset.packed).length") == 1
-    assert page.run("document.images.length") == 0
-    assert page.requests == [(tmp_path / "report.html").as_uri()]
-    assert page.complaints == []
-
-
-@browser
-@pytest.mark.parametrize(("scheme", "background"), [("light", (246, 247, 249)), ("dark", (14, 17, 22))])
-def test_the_page_is_drawn_in_light_and_dark(
-    page: Page,
-    tmp_path: Path,
-    scheme: str,
-    background: tuple[int, int, int],
-) -> None:
-    page.colours(scheme)
-    opened(page, tmp_path, helpdesk_report())
-    picture = Path(os.environ.get("RAGSTONE_TEST_SCREENSHOTS", tmp_path)) / f"report-{scheme}.png"
-    page.screenshot(picture)
-    assert first_pixel(picture.read_bytes()) == background
-    style = "getComputedStyle(document.querySelector('.word')).color"
-    assert page.run(style) not in {"rgb(0, 0, 0)", f"rgb{background}"}
-    assert page.run("document.documentElement.scrollWidth") <= 1240
 
 
 @browser
@@ -181,7 +136,7 @@ def test_no_column_is_cut_off(page: Page, tmp_path: Path, width: int) -> None:
 
 
 @browser
-def test_samples_are_filtered_by_cause_tag_metric_and_change(page: Page, tmp_path: Path) -> None:
+def test_samples_are_filtered_by_words_kind_cause_tag_metric_and_change(page: Page, tmp_path: Path) -> None:
     report = helpdesk_report()
     kept = replace(report.samples.rows[9].cells[0], change=0.0, worse=False)
     rows = [replace(row, cells=(kept, *row.cells[1:])) if at < 8 else row for at, row in enumerate(report.samples.rows)]
@@ -193,6 +148,14 @@ def test_samples_are_filtered_by_cause_tag_metric_and_change(page: Page, tmp_pat
     rows = [replace(row, cause="invented" if row.id in worse[:3] else None) for row in report.samples.rows]
     rows = [replace(row, changed=("scores",) if row.id in changed else ()) for row in rows]
     opened(page, tmp_path, with_samples(report, rows=tuple(rows)))
+    page.run("document.getElementById('filter').value = 'DEPLOY q-003'")
+    page.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
+    assert page.run(IDS) == ["q-003"]
+    assert page.run("document.getElementById('shown').textContent") == "1 of 60 shown"
+    page.run("document.getElementById('clear').click()")
+    chosen(page, "which", "failed")
+    assert page.run(IDS) == ["q-058", "q-059"]
+    page.run("document.getElementById('clear').click()")
     chosen(page, "cause", "invented")
     assert page.run(IDS) == worse[:3]
     page.run("document.getElementById('clear').click()")
@@ -304,26 +267,6 @@ def test_large_answers_and_many_contexts_leave_the_page_alive(page: Page, tmp_pa
 
 
 @browser
-def test_steps_stand_beside_those_of_the_baseline(page: Page, tmp_path: Path) -> None:
-    def doing(*steps: Step) -> dict[str, SampleRecord]:
-        ((name, mine),) = answering().items()
-        return {name: replace(mine, answers=(replace(mine.answers[0], response=replace(mine.response, steps=steps)),))}
-
-    search, lookup = Retrieval("<b>port</b>"), ToolCall("lookup", {"id": 7}, "x")
-    slow, fast = ModelCall("m", latency_s=2.0), ModelCall("m", latency_s=1.0)
-    report = helpdesk_report()
-    sample_opened(page, tmp_path, report, paged(report, doing(search, lookup), doing(search)))
-    listed = page.run(f"[...{TEXTS}.querySelectorAll('.steps')].map(one => one.textContent)")
-    assert listed == ['search "<b>port</b>" → 0 contextslookup(id=7) → x', 'search "<b>port</b>" → 0 contexts']
-    assert page.run(f"[...{TEXTS}.querySelectorAll('.steps ins, .steps del')].map(one => one.textContent)") == [
-        "lookup(id=7) → x"
-    ]
-    sample_opened(page, tmp_path, report, paged(report, doing(search, slow), doing(search, fast)))
-    assert page.run(f"{TEXTS}.querySelectorAll('.steps').length") == 1
-    assert page.complaints == []
-
-
-@browser
 @pytest.mark.parametrize("seed", range(3))
 def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> None:
     source = random.Random(seed)
@@ -354,17 +297,6 @@ def test_without_javascript_the_verdict_and_the_worst_samples_are_there(page: Pa
         page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def first_pixel(png: bytes) -> tuple[int, ...]:
-    """The top left pixel of an 8-bit PNG: every filter leaves the first pixel of the first line as it is."""
-    data, at = b"", 8
-    while at < len(png):
-        size = int.from_bytes(png[at : at + 4], "big")
-        if png[at + 4 : at + 8] == b"IDAT":
-            data += png[at + 8 : at + 8 + size]
-        at += 12 + size
-    return tuple(zlib.decompress(data)[1:4])
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("status", list(Status))
 def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
@@ -378,7 +310,7 @@ def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [390, 420, 700, 1180])
+@pytest.mark.parametrize("width", [390, 700, 1180])
 def test_no_metric_is_cut_or_hidden_in_a_narrow_window(page: Page, tmp_path: Path, width: int) -> None:
     page.size(width, 900)
     opened(page, tmp_path, helpdesk_report())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ragstone.gate.findings import Level
-from ragstone.gate.verdict import Status
-from ragstone.report.markdown import LEVELS, length, wrapped
+from ragstone.report.markdown import length
 from ragstone.report.parts import Document, FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.render import render
 from tests.report.conftest import Text, helpdesk_report, with_findings, with_samples
@@ -71,36 +69,11 @@ def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     check_tables(markdown)
 
 
-def test_an_ordinary_report_keeps_all_its_detail() -> None:
-    assert render(helpdesk_report(), "md") == render(helpdesk_report(), "md", limit=10**9)
-
-
 def test_what_was_left_out_is_said() -> None:
     markdown = render(HUGE, "md", limit=16_000)
     assert "more rows left out" in markdown
     assert "more samples are in the HTML report" in markdown
     assert "more reasons" in markdown
-
-
-def test_a_limit_too_small_for_a_verdict_is_refused() -> None:
-    with pytest.raises(ValueError, match="too small"):
-        render(HUGE, "md", limit=100)
-
-
-def test_each_level_shows_less_than_the_one_before() -> None:
-    shown = [(level.rows, level.worst, level.text, level.groups, level.checks) for level in LEVELS]
-    assert all(a >= b for more, less in pairwise(shown) for a, b in zip(more, less, strict=True))
-
-
-def test_length_counts_as_the_strictest_reader_does() -> None:
-    assert length("aé漢") == 3
-    assert length("😀") == 2
-    assert length("\ud800") == 1
-
-
-def test_long_lines_are_folded_for_a_fence() -> None:
-    assert max(map(len, wrapped("word " * 100).splitlines())) <= 100
-    assert wrapped("a\nb\n\nc") == "a\nb\n\nc"
 
 
 @pytest.mark.parametrize("nasty", ["$", "abcdef0", "`"])
@@ -120,15 +93,3 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     markdown = render(replace(report, checks=checks), "md")
     assert markdown.startswith("## ❌ Blocked: ")
     check_tables(markdown)
-
-
-def test_the_words_that_contradict_a_statement_are_shown() -> None:
-    report = helpdesk_report(Status.FAIL)
-    bad = StatementPart("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
-    first, *others = report.samples.worst
-    report = with_samples(report, worst=(replace(first, unsupported=(bad,), detailed=True), *others))
-    assert "11 euros" in render(report, "md")
-    assert "11 euros" in render(report, "html")
-    assert "11 euros" in render(report, "text")
-    assert "11 euros" in render(report, "json")
-    assert "@everyone" not in render(report, "md")

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
 from ragstone.report.parts import Links, Place, SampleRow, StatementPart
@@ -19,7 +18,7 @@ from ragstone.report.render import render
 from ragstone.report.texts import Json
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
-from tests.report.paged import packed_in, page_lines, paged, unpacked
+from tests.report.paged import packed_in, page_lines, unpacked
 
 
 def rows(count: int) -> list[SampleRow]:
@@ -101,13 +100,6 @@ def test_a_line_that_is_not_packed_is_refused(line: str) -> None:
     assert "hit()" not in render(helpdesk_report(), "html", page=[line])
 
 
-def test_rows_are_redacted() -> None:
-    secret = "sk-live-0123456789abcdef"
-    (row,) = rows(1)
-    row = replace(row, id=secret, question=secret, tags=(secret,), place=Place(secret, 1), failure=secret, cause=secret)
-    assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
-
-
 def test_rows_get_other_links() -> None:
     links = Links.from_pattern("https://host/blob/main/{file}#L{line}")
     lines = [with_row_links(line, links) for line in pack(((row, about("x")) for row in rows(2)), str)]
@@ -126,15 +118,6 @@ def test_rows_get_other_links() -> None:
 def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         with_row_links(f"r {b64encode(body).decode()}", Links())
-
-
-def test_the_page_without_javascript_has_the_worst_samples() -> None:
-    report = helpdesk_report()
-    html = paged(report, {"port-default": record(Text())})
-    assert html.count('<td class="q"') == 60
-    html = render(with_samples(report, total=4000), "html")
-    assert html.count('<td class="q"') == 60
-    assert "60 worst of 4,000 samples" in html
 
 
 def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:
@@ -162,12 +145,3 @@ def test_reports_say_how_much_of_a_long_answer_they_leave_out() -> None:
         assert len(text_of_report) < 1_000_000
         assert text_of_report.count("1,980,000 more characters") == 1
     assert "30 more statements" in render(report, "html")
-
-
-def test_many_failed_samples_do_not_flood_a_test_viewer() -> None:
-    report = helpdesk_report()
-    (first, *_) = report.samples.failures
-    many = replace(first, samples=tuple(replace(first.samples[0], id=f"f{at}") for at in range(1500)))
-    text = render(with_samples(report, failures=(many,)), "junit")
-    assert text.count("(no score)") == 1000
-    assert '<property name="failed_left_out" value="500"' in text

@@ -39,12 +39,6 @@ def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
     ]
 
 
-def test_a_sample_without_a_record_is_named_all_the_same() -> None:
-    sample = helpdesk_report(details={}).samples.worst[0]
-    assert sample.question == Text().question
-    assert not sample.detailed
-
-
 def test_failures_are_grouped_by_reason_and_named_the_systems_first() -> None:
     groups = helpdesk_report().samples.failures
     assert [(group.by, [sample.id for sample in group.samples]) for group in groups] == [

@@ -44,31 +44,24 @@ def compiled_for(package: Path, source: str, expected: str) -> int:
     return environment.compiled
 
 
-def test_a_template_is_compiled_once(package: Path) -> None:
+def test_a_template_is_compiled_again_if_it_or_its_environment_changed(package: Path) -> None:
+    cache = package / "__pycache__"
     assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
     assert compiled_for(package, "Hello {{ name }}", "Hello you") == 0
-    assert [path.suffix for path in (package / "__pycache__").iterdir()] == [".jinja"]
-
-
-def test_a_changed_template_is_compiled_again(package: Path) -> None:
-    compiled_for(package, "Hello {{ name }}", "Hello you")
+    assert [path.suffix for path in cache.iterdir()] == [".jinja"]
+    assert compiled_for(package, "Bye {{ name }}", "Bye you") == 1
+    (package / "environment.py").write_text("AUTOESCAPE = True\n", encoding="utf-8")
     assert compiled_for(package, "Bye {{ name }}", "Bye you") == 1
 
 
-def test_what_another_environment_compiled_is_compiled_again(package: Path) -> None:
-    compiled_for(package, "Hello {{ name }}", "Hello you")
-    (package / "environment.py").write_text("AUTOESCAPE = True\n", encoding="utf-8")
-    assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
-
-
-def test_nothing_is_written_where_python_writes_no_bytecode(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
-    assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
-    assert not list((package / "__pycache__").iterdir())
-
-
-def test_a_folder_that_cannot_be_written_to_stops_nothing(package: Path) -> None:
-    (package / "__pycache__").rmdir()
-    assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
-    assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
+@pytest.mark.parametrize("hindered_by", ["a setting", "a missing folder"])
+def test_what_can_not_be_stored_is_compiled_each_time(
+    package: Path, monkeypatch: pytest.MonkeyPatch, hindered_by: str
+) -> None:
+    if hindered_by == "a setting":
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    else:
+        (package / "__pycache__").rmdir()
+    for _ in range(2):
+        assert compiled_for(package, "Hello {{ name }}", "Hello you") == 1
+    assert not list(package.glob("__pycache__/*"))

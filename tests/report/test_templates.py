@@ -10,7 +10,6 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.render import render
-from ragstone.report.sandbox import ReportEnvironment
 from ragstone.report.templates import REPORT, Templates, read_templates, render_template
 from tests.report.conftest import Text, helpdesk_report
 from tests.report.hostile import every_fragment
@@ -247,23 +246,7 @@ def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(tmp_path
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
 
 
-def test_a_template_is_read_once(tmp_path: Path) -> None:
-    own = with_template(tmp_path, EXTENDS + "{% block header %}Ours.{% endblock %}")
-    with_template(tmp_path, "Theirs.")
-    assert "Ours." in render(helpdesk_report(), "md", templates=own)
-
-
 def test_a_template_that_never_fits_gives_way_to_ours(tmp_path: Path) -> None:
     own = with_template(tmp_path, "long " * 20_000)
     markdown = render(helpdesk_report(), "md", templates=own)
     assert markdown == render(helpdesk_report(), "md")
-
-
-def test_the_shipped_template_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = render(helpdesk_report(), "md")
-
-    def again(*_: object, **__: object) -> None:
-        raise AssertionError("compiled again")
-
-    monkeypatch.setattr(ReportEnvironment, "compile", again)
-    assert render(helpdesk_report(), "md") == whole

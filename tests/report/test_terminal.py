@@ -50,12 +50,6 @@ def test_what_matters_fits_on_a_screen(status: Status, more: Callable[[Document]
         assert " ".join(text.split()).endswith(report.verdict.headline)
 
 
-def test_verbose_prints_what_a_file_has() -> None:
-    out = io.StringIO()
-    print_report(helpdesk_report(), out, verbose=True)
-    assert out.getvalue() == render_text(helpdesk_report())
-
-
 def test_nothing_invisible_is_printed_on_a_terminal() -> None:
     report = helpdesk_report(text=Text(gate_reason="std::sort\n::error::stop"))
     shown, logged = Terminal(), io.StringIO()
@@ -76,13 +70,3 @@ def test_a_terminal_gets_colour_unless_it_is_not_wanted_and_a_log_none(monkeypat
     for out in (log, plain):
         assert "\x1b" not in out.getvalue()
         assert "Blocked: " in out.getvalue()
-
-
-def test_pictures_are_drawn_where_there_is_room() -> None:
-    assert "├" in render_text(helpdesk_report(), width=120)
-    assert "├" not in render_text(helpdesk_report(), width=80)
-
-
-def test_the_offline_judge_is_marked() -> None:
-    assert "Scored by the offline judge 1: no language model." in render_text(helpdesk_report(offline=True))
-    assert "no language model" not in render_text(helpdesk_report())

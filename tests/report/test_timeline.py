@@ -47,12 +47,6 @@ def test_a_step_is_what_was_done_and_what_came_of_it(step: Step, line: tuple[str
     assert step_line(step) == line
 
 
-def test_the_page_has_the_steps_of_both_answers() -> None:
-    pair = shown(record(SEARCH), record(SEARCH, LOOKUP))
-    assert pair["now"]["steps"] == ['docs "returns" → 2 contexts']
-    assert len(pair["then"]["steps"]) == 2
-
-
 def test_the_text_of_a_sample_has_its_steps() -> None:
     lines = list(sample_lines(record(SEARCH, ModelCall("gpt-5"))))
     assert lines[lines.index("Answer: 30 days.") + 1 :][:2] == [

@@ -35,11 +35,6 @@ def test_the_last_frames_are_those_of_the_users_code_and_the_error() -> None:
     )
 
 
-def test_an_error_inside_of_a_library_alone_has_its_frames() -> None:
-    only_library = "\n".join(["Traceback (most recent call last):", *TRACEBACK.splitlines()[8:]])
-    assert last_frames(only_library)[0].endswith("line 900, in query")
-
-
 def test_many_frames_are_cut_to_the_last() -> None:
     frames = "".join(f'  File "/srv/app.py", line {n}, in answer\n    answer()\n' for n in range(1, 30))
     lines = last_frames(f"Traceback (most recent call last):\n{frames}RecursionError: too deep\n")

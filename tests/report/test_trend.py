@@ -70,8 +70,3 @@ def test_both_reports_show_the_trend_and_escape_what_is_foreign() -> None:
     assert "Trend over 2 runs" in text
     assert "`▁│█`" in text
     assert "<b>" not in text
-
-
-def test_without_a_history_there_is_no_trend() -> None:
-    assert "<h2>Trend</h2>" not in render(helpdesk_report(), "html")
-    assert "Trend over" not in render(helpdesk_report(), "md")

@@ -13,7 +13,6 @@ from scripts.github_description import (
     TARGET,
     as_text,
     pruned_document,
-    pruned_schema,
     references,
 )
 
@@ -31,11 +30,6 @@ def test_the_file_is_written_by_the_script_from_its_present_lists(document: dict
     assert as_text(pruned_document(document)) == DESCRIPTION.read_text(encoding="utf-8")
 
 
-def test_the_file_is_small_and_has_its_licence_beside_it() -> None:
-    assert DESCRIPTION.stat().st_size < 400_000
-    assert (TARGET / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
-
-
 def test_all_that_is_referred_to_is_there_and_nothing_else(document: dict[str, Any]) -> None:
     components = {
         f"#/components/{kind}/{name}"
@@ -44,28 +38,6 @@ def test_all_that_is_referred_to_is_there_and_nothing_else(document: dict[str, A
         if kind != "examples"
     }
     assert set(references(document)) == components
-
-
-def test_a_schema_loses_its_prose_and_no_property() -> None:
-    schema = {
-        "type": "object",
-        "title": "Label",
-        "description": "A label.",
-        "example": {"description": "broken"},
-        "required": ["description"],
-        "properties": {
-            "description": {"type": "string", "description": "What it means.", "maxLength": 100},
-            "title": {"oneOf": [{"type": "string", "description": "A text."}, {"$ref": "#/components/schemas/title"}]},
-        },
-    }
-    assert pruned_schema(schema) == {
-        "type": "object",
-        "required": ["description"],
-        "properties": {
-            "description": {"type": "string", "maxLength": 100},
-            "title": {"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/title"}]},
-        },
-    }
 
 
 def test_what_is_reached_through_others_and_through_a_discriminator_stays() -> None:

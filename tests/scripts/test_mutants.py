@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mutants import drawn, mutants_of, outcome, outcome_with
+from scripts.mutants import drawn, mutants_of, outcome_with
 
 
 def changed(source: str) -> dict[str, list[str]]:
@@ -71,9 +71,3 @@ def test_a_mutant_dies_if_a_test_fails_or_does_not_end(tmp_path: Path, statement
     (mutant,) = [mutant for mutant in mutants_of("ages.py", source) if mutant.is_subtle]
     assert outcome_with(mutant, tmp_path, ["test_ages.py"], limit=5) == expected
     assert (tmp_path / "ages.py").read_bytes() == source
-
-
-@pytest.mark.usefixtures("processes")
-def test_a_folder_without_tests_kills_no_mutant(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="pytest ended with 4"):
-        outcome(tmp_path, ["test_missing.py"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.suites import TURNS, heavy_test_files, suites_for
+from scripts.suites import TURNS, suites_for
 
 FILES = ["tests/bench/test_season.py", "tests/judge/llm/test_faults.py", "tests/stats/test_oracles.py"]
 COMMITS = [f"{number:040x}" for number in range(200)]
@@ -34,11 +34,6 @@ def test_a_change_that_can_break_anything_runs_everything(changed: str) -> None:
     assert (list(suites.heavy), suites.browser, suites.container) == (FILES, True, True)
 
 
-def test_without_a_known_change_everything_runs() -> None:
-    suites = suites_for(None, COMMITS[0], FILES)
-    assert (list(suites.heavy), suites.browser, suites.container) == (FILES, True, True)
-
-
 def test_what_a_change_does_not_touch_runs_in_turns() -> None:
     runs = [suites_for(["CODE_OF_CONDUCT.md"], commit, FILES) for commit in COMMITS]
     for file in FILES:
@@ -50,7 +45,3 @@ def test_what_a_change_does_not_touch_runs_in_turns() -> None:
 def test_reports_run_the_browser_and_the_sandbox_runs_the_container() -> None:
     assert all(suites_for(["src/ragstone/report/html.py"], commit, FILES).browser for commit in COMMITS)
     assert all(suites_for(["src/ragstone/github/container/strays.py"], commit, FILES).container for commit in COMMITS)
-
-
-def test_every_file_with_heavy_tests_is_known() -> None:
-    assert "tests/stats/test_oracles.py" in heavy_test_files()

@@ -37,10 +37,6 @@ def test_the_system_gets_only_a_secret_of_the_user_by_name(name: str) -> None:
             child_environment([name], {name: "x"})
 
 
-def test_only_a_token_of_the_users_own_is_passed_by_name() -> None:
-    assert set(SECRETS) & set(BY_NAME) == {"GH_TOKEN"}
-
-
 def test_a_secret_that_is_not_declared_cannot_be_read() -> None:
     variables = Variables({"FORGE_TOKEN": "x", "FORGE_PASS": "x", "FORGE_URL": "https://x"}, ("FORGE_PASS",))
     assert variables.get("FORGE_URL") == "https://x"
