@@ -66,17 +66,6 @@ def test_what_decides_a_case_stands_in_the_documents_that_it_names() -> None:
                 assert quote in DOCUMENTS[name]["text"], case["id"]
 
 
-def test_the_negative_twin_of_a_case_holds_nothing_of_its_evidence() -> None:
-    for task in ("context_use", "answerability"):
-        useful = {case["question"]: case["evidence"] for case in CASES[task] if case["label"] == 1}
-        negative = [case for case in CASES[task] if case["label"] == 0]
-        assert len(useful) == len(negative)
-        for case in negative:
-            for name, quote in useful[case["question"]].items():
-                assert name not in case["documents"], case["id"]
-                assert not any(quote in DOCUMENTS[other]["text"] for other in case["documents"]), case["id"]
-
-
 # What the prompts say in the cases would be known to the judge already.
 
 

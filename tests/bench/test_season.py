@@ -61,10 +61,3 @@ def test_an_accepted_drop_is_spent(season: Season) -> None:
     assert [job.code for job in season.rerun] == [0]
     assert season.removable_at is not None
     assert season.removable_at - accepted <= 5
-
-
-def test_red_runs_of_a_healthy_system_are_rare(season: Season) -> None:
-    healthy = [job for job in season.jobs if job.healthy and not job.recovering]
-    red = [job for job in healthy if job.code != 0]
-    # At most 5 %, and two standard errors of that on so few runs.
-    assert len(red) <= len(healthy) * (0.05 + 2 * (0.05 * 0.95 / len(healthy)) ** 0.5)

@@ -38,13 +38,6 @@ def test_a_real_golden_set_is_read(name: str, samples: int, line: int, question:
     assert (first.reference or "").startswith(reference)
 
 
-def test_what_a_system_said_is_recorded_and_no_reference() -> None:
-    golden = load_golden_set("continuous-eval__correctness_sm.jsonl", root=DATA)
-    assert dict(golden.mappings[0].recorded) == {"answer": "answer"}
-    golden = load_golden_set("ragchecker__checking_inputs.json", root=DATA)
-    assert dict(golden.mappings[0].recorded) == {"answer": "results.response", "contexts": "results.retrieved_context"}
-
-
 @pytest.mark.parametrize(
     ("name", "column"),
     [
@@ -77,11 +70,3 @@ def test_a_file_is_read_with_the_columns_that_its_refusal_names(
     with pytest.raises(GoldenSetError, match=says):
         load_golden_set(name, root=DATA)
     assert len(load_golden_set(name, root=DATA, columns=columns)) == samples
-
-
-def test_a_file_without_a_known_question_is_refused_and_then_for_its_repetitions() -> None:
-    name = "ragas_docs__annotated_data.json"
-    with pytest.raises(GoldenSetError, match="no column for the question"):
-        load_golden_set(name, root=DATA)
-    with pytest.raises(GoldenSetError, match="duplicate question at"):
-        load_golden_set(name, root=DATA, columns={"question": "metric_input.user_input"})

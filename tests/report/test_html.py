@@ -14,7 +14,6 @@ import pytest
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.alignment import ContextsUsed, RankUse
-from ragstone.gate.verdict import Status
 from ragstone.printable import clean
 from ragstone.report.parts import Document
 from ragstone.report.render import render
@@ -252,21 +251,6 @@ def test_a_sample_is_opened_and_closed_by_keyboard(page: Page, tmp_path: Path) -
 
 
 @browser
-def test_large_answers_and_many_contexts_leave_the_page_alive(page: Page, tmp_path: Path) -> None:
-    report = helpdesk_report()
-    contexts = tuple(Context(f"Context {at}. " + "word " * 2000) for at in range(10_000))
-    now, then = (" ".join(str(at) for at in range(start, start + 300_000)) for start in (0, 7))
-    html = paged(report, answering(*contexts, answer=now), answering(*contexts, answer=then))
-    sample_opened(page, tmp_path, report, html)
-    said = page.run(f"{TEXTS}.textContent")
-    assert "9,970 contexts more" in said
-    assert "characters more; they are in samples.jsonl" in said
-    assert page.run(f"{TEXTS}.querySelectorAll('.contexts > li').length") == 30
-    assert (tmp_path / "report.html").stat().st_size < 1_000_000
-    assert page.complaints == []
-
-
-@browser
 @pytest.mark.parametrize("seed", range(3))
 def test_a_word_diff_holds_both_texts(page: Page, tmp_path: Path, seed: int) -> None:
     source = random.Random(seed)
@@ -295,18 +279,6 @@ def test_without_javascript_the_verdict_and_the_worst_samples_are_there(page: Pa
         assert not page.run("document.getElementById('note').hidden")
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("status", list(Status))
-def test_the_first_screen_has_the_verdict_what_changed_and_the_worst_example(
-    page: Page, tmp_path: Path, status: Status
-) -> None:
-    page.size(1440, 900)
-    opened(page, tmp_path, helpdesk_report(status))
-    assert page.run("document.querySelector('.first').getBoundingClientRect().bottom") < 900
-    assert page.run("!document.querySelector('.example') || !!document.querySelector('.example ins, .example p')")
-    page.size(1240, 1000)
 
 
 @pytest.mark.browser

@@ -13,7 +13,7 @@ import pytest
 
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, Place, SampleRow, StatementPart
+from ragstone.report.parts import Links, Place, SampleRow
 from ragstone.report.render import render
 from ragstone.report.texts import Json
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
@@ -132,16 +132,3 @@ def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:
     assert json.loads(render(report, "json"))["samples"]["worst_omitted"] == 5
     assert '<property name="samples_left_out" value="5"' in render(report, "junit")
     assert render(report, "junit").count('classname="ragstone.samples"') == 30 + 2
-
-
-def test_reports_say_how_much_of_a_long_answer_they_leave_out() -> None:
-    text = Text(answer="a" * 2_000_000)
-    report = helpdesk_report(details={text.id: record(text)})
-    bad = StatementPart("So it is.", "unsupported")
-    long = replace(report.samples.worst[0], unsupported=(bad,) * 50)
-    report = with_samples(report, worst=(long, *report.samples.worst[1:]))
-    for form in ("html", "json"):
-        text_of_report = render(report, form)
-        assert len(text_of_report) < 1_000_000
-        assert text_of_report.count("1,980,000 more characters") == 1
-    assert "30 more statements" in render(report, "html")

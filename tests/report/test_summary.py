@@ -115,10 +115,6 @@ def test_a_long_change_of_the_gate_hides_no_other(room: int) -> None:
         assert change in sentence
 
 
-def test_the_last_room_is_the_smallest() -> None:
-    assert summary_of(busy(), len(ROOMS) - 1).rows == []
-
-
 @pytest.mark.parametrize(
     ("text", "length", "shown"),
     [

@@ -244,9 +244,3 @@ def test_no_template_takes_the_place_of_the_verdict_or_writes_a_command(tmp_path
         assert (heading.type, shown.content) == ("heading_open", FAILED.removeprefix("## "))
         assert not [line for line in re.split("[\r\n]", markdown) if line.lstrip().startswith("::") or "##[" in line]
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
-
-
-def test_a_template_that_never_fits_gives_way_to_ours(tmp_path: Path) -> None:
-    own = with_template(tmp_path, "long " * 20_000)
-    markdown = render(helpdesk_report(), "md", templates=own)
-    assert markdown == render(helpdesk_report(), "md")

@@ -27,25 +27,21 @@ def trend(*values: float | None, changed: dict[int, tuple[str, ...]] | None = No
 
 
 @pytest.mark.parametrize(
-    ("values", "blocks"),
+    ("values", "changed", "blocks"),
     [
-        ((0.5, 0.6, 0.7, 0.8), "▁▃▆█"),
-        ((1.0, 1.0), "██"),
-        ((0.0, 0.0), "▁▁"),
+        ((0.5, 0.6, 0.7, 0.8), {}, "▁▃▆█"),
+        ((1.0, 1.0), {}, "██"),
+        ((0.0, 0.0), {}, "▁▁"),
+        ((0.800, 0.801, 0.799, 0.800), {}, "▅▅▄▅"),
+        ((0.5, None, 0.5), {}, "▄ ▄"),
+        ((0.5, 0.5, 0.5), {1: ("judge: now b",), 2: ("golden set changed",)}, "▄│▄┊▄"),
     ],
+    ids=["a rise", "at the top", "at the bottom", "hardly a move", "a gap", "another judge and golden set"],
 )
-def test_blocks_rise_and_fall_with_the_values_within_their_scale(values: tuple[float, ...], blocks: str) -> None:
-    assert sparkline(trend(*values)) == blocks
-
-
-def test_what_hardly_moves_is_drawn_as_hardly_moving_and_a_missing_value_as_a_gap() -> None:
-    assert set(sparkline(trend(0.800, 0.801, 0.799, 0.800))) <= {"▄", "▅"}
-    assert sparkline(trend(0.5, None, 0.5))[1] == " "
-
-
-def test_another_judge_and_another_golden_set_are_marked_before_the_run() -> None:
-    found = sparkline(trend(0.5, 0.5, 0.5, changed={1: ("judge: now b",), 2: ("golden set changed",)}))
-    assert (found[1], found[3]) == ("│", "┊")
+def test_blocks_rise_and_fall_with_the_values_within_their_scale(
+    values: tuple[float | None, ...], changed: dict[int, tuple[str, ...]], blocks: str
+) -> None:
+    assert sparkline(trend(*values, changed=changed)) == blocks
 
 
 @pytest.mark.parametrize("count", [2, 3, 60])
