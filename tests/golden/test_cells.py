@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from ragstone.golden import asserted, cells
-from ragstone.golden.cells import CellError, contexts, passages
-from ragstone.golden.profile import Kinds, kind_of
+from ragstone.golden.cells import MAX_CALLS, MAX_TEXT, MAX_TURNS, CellError, contexts, passages
+from ragstone.golden.profile import MISSING, Kinds, follow, kind_of
+from ragstone.golden.sample import ExpectedCall, Message
 
 
 def test_quotes_of_a_phrase_or_a_passage_stay() -> None:
@@ -23,9 +25,11 @@ def test_quotes_of_a_phrase_or_a_passage_stay() -> None:
         ('{"a.md": "One.", "b.md": "Two."}', [{"id": "a.md", "text": "One."}, {"id": "b.md", "text": "Two."}]),
         ('{"1": {"id": 30, "text": "One."}}', [{"id": 30, "text": "One."}]),
         ('{"text": "One."}', [{"text": "One."}]),
+        ('{"a": 1}', [{"a": 1}]),
+        ({}, [{}]),
     ],
 )
-def test_documents_by_their_ids_keep_them(cell: str, expected: list[object]) -> None:
+def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) -> None:
     assert passages(cell) == expected
 
 
@@ -50,6 +54,9 @@ def test_documents_by_their_ids_keep_them(cell: str, expected: list[object]) -> 
         ("One. | Two.|Three.", ("One.", "Two.", "Three.")),
         ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
         ("x || y", ("x || y",)),
+        ("a\n|\nb", ("a", "b")),
+        ("x |a\n|b", ("x", "a", "b")),
+        ("[{'a': 'One.'}, {'text': 'Two.', **x}]", ("[{'a': 'One.'}, {'text': 'Two.', **x}]",)),
         ("[]", ()),
     ],
 )
@@ -59,7 +66,16 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "cell",
-    ["['One", "['One', 'Two", "['One' ... 'Nine']", '["One" "Two]', "array([", "[Document(page_content=...", "['a | b"],
+    [
+        "['One",
+        "['One', 'Two",
+        "['One' ... 'Nine']",
+        '["One" "Two]',
+        "array([",
+        "[Document(page_content=...",
+        "['a | b",
+        "[Document('One.', id='a')]",
+    ],
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
     with pytest.raises(CellError, match="begins like a list") as caught:
@@ -85,12 +101,34 @@ NO_VALUE = CellError
 @pytest.mark.parametrize(
     ("read", "cell", "value"),
     [
+        (cells.text, [" ", None, "one", "two"], "one"),
+        (cells.text, float("nan"), None),
+        (cells.text, 0, "0"),
+        (cells.text, "a\0b", NO_VALUE),
+        (cells.text, "\ud800", NO_VALUE),
+        (cells.text, "x" * MAX_TEXT, "x" * MAX_TEXT),
+        (cells.text, "x" * (MAX_TEXT + 1), NO_VALUE),
+        (cells.shown, "x" * 58, f"'{'x' * 58}'"),
+        (cells.shown, "x" * 59, f"'{'x' * 56}..."),
+        (cells.question, [], None),
+        (cells.question, ["A?"], "A?"),
+        (cells.question, ["A?", "B?"], NO_VALUE),
+        (cells.question, [{"role": "assistant", "content": "A?"}], "A?"),
+        (cells.question, [{"role": "user", "content": "A?"}, {"role": "user"}], "A?"),
+        (cells.question, 3.0, NO_VALUE),
+        (cells.question, True, NO_VALUE),
+        (cells.is_answerless, {"text": [], "answer_start": []}, True),
+        (cells.is_answerless, {"text": []}, False),
+        (cells.is_answerless, {"answer_start": []}, False),
+        (cells.is_answerless, [], False),
         (cells.truth, None, None),
         (cells.truth, " ", None),
         (cells.truth, False, False),
         (cells.truth, 1, True),
         (cells.truth, 0.0, False),
         (cells.truth, " Yes ", True),
+        (cells.truth, 1.0, True),
+        (cells.truth, 2, NO_VALUE),
         (cells.truth, 0.5, NO_VALUE),
         (cells.truth, "maybe", NO_VALUE),
         (cells.status, "Draft ", "draft"),
@@ -99,7 +137,10 @@ NO_VALUE = CellError
         (cells.status, 1, None),
         (cells.identifier, 7.0, "7"),
         (cells.identifier, " 7 ", "7"),
+        (cells.identifier, 7, "7"),
         (cells.identifier, 7.5, NO_VALUE),
+        (cells.identifier, "a\nb", NO_VALUE),
+        (cells.identifier, {"a": 1}, NO_VALUE),
         (cells.identifier, True, NO_VALUE),
         (cells.identifier, " ", NO_VALUE),
         (cells.identifier, "x" * 512, "x" * 512),
@@ -110,11 +151,36 @@ NO_VALUE = CellError
         (cells.positive, 0, NO_VALUE),
         (cells.positive, 1.5, NO_VALUE),
         (cells.positive, True, NO_VALUE),
+        (cells.positive, 10_000_000, 10_000_000),
         (cells.positive, 10_000_001, NO_VALUE),
-        (cells.bounds, {"mrr": 1, "faithfulness": None}, {"mrr": 1.0}),
+        (cells.bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
         (cells.bounds, {"mrr": -0.1}, NO_VALUE),
+        (cells.bounds, {"mrr": 1.1}, NO_VALUE),
         (cells.turns, " ", ()),
+        (cells.turns, ["x"] * 3, tuple(Message(role, "x") for role in ("assistant", "user", "assistant"))),
+        (cells.turns, [["a", "b", "c"]], NO_VALUE),
+        (lambda value: len(cells.turns(value)), ["x"] * MAX_TURNS, MAX_TURNS),
+        (lambda value: len(cells.expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
+        (cells.expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
+        (cells.expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
+        (cells.expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
+        (cells.expected_calls, {"any_of": "a"}, NO_VALUE),
+        (cells.expected_calls, " ", ()),
+        (cells.expected_calls, [" "], NO_VALUE),
+        (cells.expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
+        (cells.expected_calls, "x" * 201, NO_VALUE),
+        (cells.hops, ["a hop", "b"], ()),
+        (cells.hops, "one hop", ()),
+        (cells.hops, '[{"text": "a", "hop": 2}]', (2,)),
+        (cells.hops, [{"text": "", "hop": 1}, {"text": "a"}], ()),
+        (cells.hops, [{"text": "a"}, {"text": "b", "hop": 1}], (0, 1)),
         (cells.texts, ["", "one", None], ("one",)),
+        (cells.texts, '["one", "two"]', ("one", "two")),
+        (cells.texts, "[1, 2]", ("[1, 2]",)),
+        (cells.texts, "[]", ("[]",)),
+        (partial(cells.texts, plural=False), '["one", "two"]', ('["one", "two"]',)),
+        (partial(cells.texts, plural=False), '[{"text": "one"}]', ("one",)),
+        (partial(cells.texts, plural=False), ["one", "two"], ("one", "two")),
         (cells.texts, {"text": None, "value": "one"}, ("one",)),
         (cells.contexts, [" ", [], "One."], ("One.",)),
         (cells.contexts, [{"text": None, "page_content": "One."}], ("One.",)),
@@ -124,6 +190,14 @@ NO_VALUE = CellError
         (cells.grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
         (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
         (cells.grades, [" ", "d1"], {"d1": 1.0}),
+        (cells.grades, {"id": 3, "d2": 1}, {"id": 3.0, "d2": 1.0}),
+        (cells.grades, {"d1": "x"}, NO_VALUE),
+        (cells.grades, {"d1": -1}, NO_VALUE),
+        (cells.grades, {"d1": 1e999}, NO_VALUE),
+        (cells.grades, "{d1", NO_VALUE),
+        (cells.grades, True, NO_VALUE),
+        (cells.grades, [None], NO_VALUE),
+        (cells.grades, [[]], NO_VALUE),
         (cells.grades, [{"grade": 1}], NO_VALUE),
         (cells.tags, "a|b; c,a", ("a", "b", "c")),
         (cells.tags, ["a,b"], ("a,b",)),
@@ -200,3 +274,24 @@ def test_only_a_list_in_a_text_is_taken_apart() -> None:
 )
 def test_the_kind_of_a_value(value: object, kind: Kinds) -> None:
     assert Kinds(kind_of(value)) is kind
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "found"),
+    [
+        ({"a": {"b": 1}}, "a.b", 1),
+        ({"a.b": 2, "a": {"b": 1}}, "a.b", 2),
+        ({"a.b": {"c": 3}}, "a.b.c", 3),
+        ({"a": 1}, "b", MISSING),
+        ({"a": 1}, "a.b", MISSING),
+        ([{"a": 1}, {}, {"a": 2}], "a", [1, 2]),
+        ([{}], "a", MISSING),
+        ([{"a": 1}], "0.a", 1),
+        ([{"a": 1}], "1.a", MISSING),
+        ([{"1234567890": 1}], "1234567890", [1]),
+        ([{"٣": 1}], "٣", [1]),
+        ([{"x1": 1}], "x1", [1]),
+    ],
+)
+def test_a_path_leads_into_objects_and_lists(value: object, path: str, found: object) -> None:
+    assert follow(value, path) == found

@@ -87,6 +87,8 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
     assert "'answer' is read as a recorded answer" in golden.mappings[0].notes[0]
     (published,) = load(tmp_path, row, reference="answer", reference_contexts="contexts")
     assert (published.reference, published.reference_contexts) == ("said", ("c",))
+    assert load(tmp_path, row, reference="answer")[0].reference == "said"
+    assert load(tmp_path, row, reference_contexts="contexts")[0].reference == "said"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
             ({"question": "A?", column: "x"}, (column,))
             for column in (
                 *("preference", "groups", "reference2", "references_2", "reference_id", "reference_contextual"),
-                *("stage", "tips", "mustcontain_all_of_it"),
+                *("stage", "tips", "referen"),
             )
         ),
     ],
@@ -136,6 +138,12 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"answer": 35}, "reference", "35"),
         ({"answer": True}, "reference", "true"),
         ({"answer": 0.5}, "reference", "0.5"),
+        ({"answer": "t", "keyword_score": 0.5}, "reference", "t"),
+        ({"answer": "t", "actual_sources": ["a"]}, "reference", "t"),
+        ({"faithfulness": 1.0}, "reference", None),
+        ({"output": {"answer": "t"}}, "reference", None),
+        ({"outputs": {"answer": "t"}}, "reference", "t"),
+        ({"outputs": "said"}, "reference", None),
         ({"expected": 0.5}, "reference", None),
         ({"expected": 1.5}, "reference", "1.5"),
     ],
@@ -186,6 +194,14 @@ def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
     assert sample.tags == ("d1",)
 
 
+@pytest.mark.parametrize(("more", "rows"), [([], "its only row"), ([{"question": None}], "all 2 rows")])
+def test_a_question_without_a_text_in_any_row_is_said_to_be_empty(
+    tmp_path: Path, more: list[object], rows: str
+) -> None:
+    with pytest.raises(GoldenSetError, match=f"the column 'question' has no text in {rows}"):
+        load(tmp_path, {"question": " ", "reference": "t"}, *more)
+
+
 def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError, match="there is no column 'anser'") as caught:
         load(tmp_path, {"question": "A?", "answer": "a"}, reference="anser")
@@ -197,8 +213,9 @@ def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path:
 def test_a_native_file_needs_none_of_the_named_columns(tmp_path: Path) -> None:
     wanted = {"id": "Nr", "question": "Frage", "reference": "Antwort"}
     assert load(tmp_path, {"id": "a", "question": "A?", "tags": ["x"]}, **wanted)[0].id == "a"
-    with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
-        load(tmp_path, {"id": "a", "question": "A?", "Nummer": "7"}, **wanted)
+    for other in ({"Nummer": "7"}, {"response": "said"}):
+        with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
+            load(tmp_path, {"id": "a", "question": "A?", **other}, **wanted)
     (tmp_path / "b.csv").write_text("question\nB?\n", encoding="utf-8")
     with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
         load_golden_set(["golden.jsonl", "b.csv"], root=tmp_path, columns=wanted)
@@ -244,16 +261,19 @@ def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path
     assert golden.mappings[0].recorded == {"answer": "predicted_answers", "contexts": "contexts"}
 
 
-def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path) -> None:
-    rows = [
-        {"query": "A?", "expected_response": "right", "expected_score": 1},
-        {"query": "A?", "expected_response": "wrong", "expected_score": 0},
-    ]
-    with pytest.raises(GoldenSetError, match=r"golden\.jsonl:2: column 'expected_score' is 0") as caught:
-        load(tmp_path, *rows)
+@pytest.mark.parametrize("label", [0, 0.99, False, "0", "0.5", "[0]", " No ", "Incorrect"])
+def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_path: Path, label: object) -> None:
+    right = {"query": "A?", "expected_response": "right", "expected_score": 1}
+    wrong = {"query": "B?", "expected_response": "wrong", "expected_score": label}
+    with pytest.raises(GoldenSetError, match=r"golden\.jsonl:2: column 'expected_score' is") as caught:
+        load(tmp_path, right, wrong)
     assert '[golden.columns]\n  question = "query"\n  reference = ""' in str(caught.value)
-    assert len(load(tmp_path, rows[0])) == 1
-    assert len(load(tmp_path, *rows, reference="expected_response")) == 2
+    assert len(load(tmp_path, right, wrong, reference="expected_response")) == 2
+
+
+@pytest.mark.parametrize("label", [1, 1.0, True, "1", "yes", "", None, [0]])
+def test_what_does_not_label_a_reference_wrong_is_read(tmp_path: Path, label: object) -> None:
+    assert load(tmp_path, {"query": "A?", "expected_response": "r", "expected_score": label})[0].reference == "r"
 
 
 @pytest.mark.parametrize(
@@ -268,6 +288,7 @@ def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_p
         {"answer": {"value": "one", "aliases": ["two", "one"]}},
         {"answer": "one", "answer_aliases": ["two"]},
         {"answer": "one", "possible_answers": '["one", "two"]'},
+        {"answer": ["one", "two"], "possible_answers": "one"},
         {"best_answer": "one", "correct_answers": ["two", "one"]},
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import zipfile
@@ -53,6 +54,7 @@ SHEET = "Golden set of the town;;\n;;\nNo.;Question;Expected answer\n1;How long?
         ("a.json", indented({"data": {"dev": [A], "deep": {"more": [B]}}}), [("A?", None, 4)]),
         ("a.json", indented({"train": [{"x": 1}], "test": [A]}), [("A?", None, 8)]),
         ("a.json", indented({"samples": [A], "other": [B]}), [("A?", None, 3)]),
+        ("a.json", indented({"a": {"b": {"c": {"d": [A]}}}}), [("A?", None, None)]),
         ("a.json", indented({"question": {"0": "A?"}, "truth": {"0": "a"}}), [("A?", "a", 3)]),
         ("a.json", indented({"first": A, "second": B}), [("A?", None, 2), ("B?", None, 5)]),
         ("a.json", indented(ROWS_OF_A_VIEWER), [("A?", None, 3), ("B?", None, 9)]),
@@ -64,6 +66,7 @@ SHEET = "Golden set of the town;;\n;;\nNo.;Question;Expected answer\n1;How long?
         ),
         ("a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;;\nA, or B?;a;\nC?;c\n", [("A, or B?", "a", 2), ("C?", "c", 3)]),
         ("a.csv", SHEET, [("How long?", "24 months", 4)]),
+        ("a.csv", "Question\nQuestion,Answer\nHow long?,24 months,,\n,\n", [("How long?", "24 months", 3)]),
         ("a.csv", "Our questions\nQuestion,Answer\nHow long?,24 months\n", [("How long?", "24 months", 3)]),
         ("a.csv", "Questions\nQuestion\tAnswer\nHow long?\t24 months\n", [("How long?", "24 months", 3)]),
         ("a.tsv", 'question\tanswer\n"Red" is what?\t"a" colour\n', [('"Red" is what?', '"a" colour', 2)]),
@@ -201,10 +204,18 @@ def save(path: Path, *sheets: Sheet) -> None:
 def test_a_workbook_with_the_rows_of_its_sheet(tmp_path: Path) -> None:
     header: list[object] = ["Nr", "Question", "Ground Truth", "tags", None]
     second: list[object] = ["b", "Wann?", 2024.0, None, "a remark beside the table"]
-    save(tmp_path / "a.xlsx", [[], header, ["a", "Wo?", "Dort für 5 €.", "x;y"], [], second], [])
+    third: list[object] = ["c", "Wann genau?", datetime.date(2026, 11, 29), " "]
+    fourth: list[object] = ["d", "Wie lange?", datetime.timedelta(hours=2), 0.5]
+    save(tmp_path / "a.xlsx", [[], header, ["a", "Wo?", "Für 5 €.", "x;y"], [], second, third, fourth, [" "]], [])
     golden = load_golden_set("a.xlsx", root=tmp_path, columns={"id": "Nr"})
-    assert places(golden) == [("Wo?", "Dort für 5 €.", 3), ("Wann?", "2024", 5)]
-    assert [(sample.id, sample.tags) for sample in golden] == [("a", ("x", "y")), ("b", ())]
+    assert [(sample.id, sample.question, sample.tags) for sample in golden] == [
+        ("a", "Wo?", ("x", "y")),
+        ("b", "Wann?", ()),
+        ("c", "Wann genau?", ()),
+        ("d", "Wie lange?", ("0.5",)),
+    ]
+    found = [(reference, line) for _, reference, line in places(golden)]
+    assert found == [("Für 5 €.", 3), ("2024", 5), ("2026-11-29T00:00:00", 6), ("2:00:00", 7)]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +236,10 @@ def test_titles_above_the_table_are_passed_over(tmp_path: Path, title: Sheet, he
 def test_a_title_above_an_unknown_header_is_said_to_be_one(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError, match="If the first lines are a title, delete them"):
         load_text(tmp_path, "a.csv", "Unsere Fragen;;\nNr;Frage;Antwort\n1;Wie?;So\n")
+    for header in ("Nr;Frage;;Antwort", "Nr;Frage"):
+        with pytest.raises(GoldenSetError, match="no column for the question") as caught:
+            load_text(tmp_path, "a.csv", f"{header}\n1;Wie?\n")
+        assert "title" not in str(caught.value)
 
 
 def test_a_workbook_with_two_tables_is_refused(tmp_path: Path) -> None:

@@ -140,6 +140,15 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         assert "duplicate id" in refusal(tmp_path, "a.jsonl", lines(*rows))
 
 
+@pytest.mark.parametrize(("length", "told_apart"), [(99, True), (100, False)])
+def test_only_a_column_of_short_texts_is_proposed_for_ids(tmp_path: Path, length: int, told_apart: bool) -> None:
+    rows = [{"question": "A?", "name": sign * length} for sign in "xy"]
+    assert ('id = "name"' in refusal(tmp_path, "a.jsonl", lines(*rows))) is told_apart
+    with pytest.raises(GoldenSetError, match="duplicate question") as caught:
+        load_golden_set(write_two(tmp_path, lines(rows[0]), lines(rows[1])), root=tmp_path)
+    assert "id = " not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
@@ -172,6 +181,11 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.csv", 'question,reference\n"A?,a\n', "not valid CSV"),
         ("a.csv", "question,reference\nA?,a,b\n", "a.csv:2: 3 cells, but the header has 2 columns"),
         ("a.csv", "question,question\nA?,a\n", "duplicate column 'question'"),
+        ("a.json", '{"question": {"0": "A?"}, "truth": {"1": "t"}}', "number their rows differently"),
+        ("a.json", "[] x", "a.json:1: more text after the end of the document"),
+        ("a.json", '{"a": {"b": {"c": {"d": {"e": [{"question": "A?"}]}}}}}', "found no list of samples"),
+        ("a.yaml", "- <<: x\n  question: A?\n", "a.yaml:1: '<<' must name a mapping"),
+        ("a.yaml", "- ? [a]\n  : b\n", "a.yaml:1: a key must be plain text"),
         ("a.parquet", "not parquet", "a.parquet: not valid Parquet"),
         ("a.xlsx", "x", "a.xlsx: not a workbook that can be read"),
         ("golden", "x", "has no extension"),

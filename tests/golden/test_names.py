@@ -19,7 +19,7 @@ from tests.golden.loading import load_rows
     [
         *("file.md", "docs/guide/setup.md", "./notes", "Annual report 2023.pdf", "規則.pdf", "setup.md#install"),
         *("https://example.org/a?page=2#top", "https://example.org/2024-01-15", "sample_2.txt", "chunk:4", "policy#2"),
-        *("doc-7", "42", "3f2a-bc90", "2024-report"),
+        *("doc-7", "42", "3f2a-bc90", "2024-report", "x1" * 256, "Of a b c d e f g h i j README.md"),
     ],
 )
 def test_a_path_an_address_and_an_id_are_names(name: str) -> None:
@@ -29,7 +29,7 @@ def test_a_path_an_address_and_an_id_are_names(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "Paris", "Paris.", "e.g.", "The limit is 42", "One line\nand another.md", "x1" * 300),
+        *("", "Paris", "Paris.", "e.g.", "The limit is 42", "One line\nand another.md", "x1" * 256 + "x"),
         *("2024-01-15", "12:30", "4.50", "1,250", "99.9%", "3/4"),
         *("東京は日本の首都です", "これは説明です。詳細は規則.pdf", "2の10乗は1024です"),
         *("Is it? See README.md", "See README.md. It also names setup.md"),

@@ -120,6 +120,19 @@ def test_a_list_of_other_things_than_texts_is_one_case(tmp_path: Path) -> None:
 def test_lists_that_make_too_many_cases_are_refused(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError, match="more than 10,000 cases"):
         load(tmp_path, {"prompts": ["{{q}}"], "tests": [{"vars": {name: ["x"] * 22 for name in "abc"}}]})
+    table = read_promptfoo([{"vars": {name: ["x"] * 100 for name in "ab"}}])
+    assert table is not None
+    assert len(table.rows) == 10_000
+
+
+@pytest.mark.parametrize("document", [[], [{"vars": 1}], [1], {"tests": []}, {"tests": [{"question": "A?"}]}, {}])
+def test_a_document_without_variables_is_none_of_promptfoo(document: object) -> None:
+    assert read_promptfoo(document) is None
+
+
+def test_variables_with_the_names_of_other_fields_are_no_fields(tmp_path: Path) -> None:
+    named = {"min": "a", "max": "b", "assert": "c"}
+    assert asserted(tmp_path, {"type": "contains", "value": "{{min}}{{max}}"}, **named) == ["contains: ab"]
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -204,9 +204,14 @@ def test_what_is_no_conversation_is_refused_with_its_place(tmp_path: Path, row: 
     assert str(error.value.where).endswith("golden.jsonl:2")
 
 
-def test_a_column_of_numbers_is_no_list_of_turns(tmp_path: Path) -> None:
-    (sample,) = load_rows(tmp_path, {"question": "a?", "turns": 3})
+@pytest.mark.parametrize("turns", [3, "", "two", {"first": "b?"}, None])
+def test_beside_a_question_only_a_list_is_one_of_turns(tmp_path: Path, turns: object) -> None:
+    (sample,) = load_rows(tmp_path, {"question": "a?", "turns": turns})
     assert sample.turn is None
+
+
+def test_a_conversation_may_have_as_many_turns_as_the_limit(tmp_path: Path) -> None:
+    assert len(load_rows(tmp_path, {"turns": ["a?"] * MAX_CONVERSATION_TURNS, "history": " "})) == 100
 
 
 def spoken(speaker: str, text: str, **more: Any) -> dict[str, Any]:
