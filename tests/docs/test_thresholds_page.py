@@ -10,17 +10,13 @@ import pytest
 from ragstone.gate.policy import default_policy
 from ragstone.gate.policy_table import PolicyTable
 
-PAGE = (Path(__file__).parents[2] / "docs" / "thresholds.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "thresholds.md").read_text(encoding="utf-8")
+MONITORING = (DOCS / "monitoring.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("block", blocks("python"))
-def test_every_python_block_on_the_page_runs(block: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(block, "thresholds.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("pass")
 
 
 def test_the_table_of_defaults_is_that_of_the_policy() -> None:
@@ -34,4 +30,4 @@ def test_every_key_is_explained() -> None:
     keys = set(schema["properties"])
     for table in schema["$defs"].values():
         keys |= set(table.get("properties", {}))
-    assert [key for key in sorted(keys) if key not in PAGE] == []
+    assert [key for key in sorted(keys) if key not in PAGE + MONITORING] == []
