@@ -1,0 +1,42 @@
+"""docs/python-api.md: its blocks run, one after the other, and a run and a verdict have what it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ragstone.api import Run, Verdict
+
+PAGE = (Path(__file__).parents[2] / "docs" / "python-api.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+def attributes_named_after(introduction: str) -> list[str]:
+    """The attributes in the list that follows `introduction`, such as ``path`` for ``.path``."""
+    listed = PAGE.partition(introduction)[2].partition("\n## ")[0]
+    return re.findall(r"`\.(\w+)", listed)
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec("import ragstone", names)
+    for block in BLOCKS[1:]:  # the first one names files of the reader's
+        exec(block, names)
+    run = names["run"]
+    verdict = names["verdict"]
+    assert isinstance(run, Run)
+    assert isinstance(verdict, Verdict)
+    scores = run.scores["context_recall"]
+    assert scores.values.keys() == {"warranty", "returns"}
+    assert verdict.status == "pass"
+    of_a_run = attributes_named_after("The run has")
+    assert of_a_run
+    assert [name for name in of_a_run if not hasattr(run, name) and not hasattr(scores, name)] == []
+    of_a_verdict = attributes_named_after("The verdict has")
+    assert of_a_verdict
+    assert [
+        name for name in of_a_verdict if not hasattr(verdict, name) and not hasattr(verdict.explanation, name)
+    ] == []
