@@ -1,6 +1,6 @@
 """What the four headline metrics score on good and on bad systems, as evidence for the default floors.
 
-``python bench/default_floors.py [--data FOLDER] [--judge NAME]`` prints the figures of docs/thresholds.md: the mean of a
+``python bench/default_floors.py [--data FOLDER] [--judge NAME]`` prints figures of docs/thresholds.md: the mean of a
 system that gives good answers (or retrieves well), that of a bad one, and the quantiles of single samples. Floors apply
 to means, so a floor belongs between the two means. Takes half a minute with the offline judge.
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from ragstone.gate.policy import default_policy
 from ragstone.gate.policy_table import PolicyTable
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "thresholds.md").read_text(encoding="utf-8")
 MONITORING = (DOCS / "monitoring.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_the_table_of_defaults_is_that_of_the_policy() -> None:
