@@ -60,12 +60,10 @@ def inputs_table() -> str:
 
 
 def outputs_table() -> str:
-    """The outputs as a Markdown table, those of metrics in one row."""
+    """The outputs as a Markdown table, without those of metrics."""
     metrics = [metric_output(name) for name in METRICS if "@" not in name]
-    names = ", ".join(f"`{name}`" for name in metrics)
     rows = ["| Output | What it holds |", "|:--|:--|"]
     rows += [f"| `{output.name}` | {_cell(output.description)} |" for output in OUTPUTS if output.name not in metrics]
-    rows.append(f"| {names} | Mean of the metric in [0, 1], empty if nothing was scored |")
     return "\n".join(rows)
 
 

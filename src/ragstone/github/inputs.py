@@ -95,7 +95,7 @@ class Input:
         if self.key is None:
             return self.text
         option, default = option_of(self.key), option_of(self.key).default
-        default = default and f"Default: from the config, else {default}."
+        default = default and f"Default: the config's, else {default}."
         return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
 
     def value_of(self, text: str) -> object:
