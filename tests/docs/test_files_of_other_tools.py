@@ -19,14 +19,6 @@ COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PA
 
 QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."
 PASSAGES, CONTEXTS = ["The mill was built in 1901."], ["The mill was built in 1901.", "The inn is red."]
-GOLDEN = {
-    "input": QUESTION,
-    "actual_output": ANSWER,
-    "expected_output": REFERENCE,
-    "retrieval_context": CONTEXTS,
-    "context": PASSAGES,
-    "comments": None,
-}
 DEEPEVAL_RUN = {
     "testCases": [
         {
@@ -68,23 +60,8 @@ FILES: dict[str, tuple[str, str]] = {
         "user_input,retrieved_contexts,reference_contexts,response,reference,faithfulness\n"
         f'{QUESTION},"{CONTEXTS}","{PASSAGES}",{ANSWER},{REFERENCE},0.9\n',
     ),
-    "ragas before 0.2": (
-        "results.csv",
-        f'question,answer,contexts,ground_truth,faithfulness\n{QUESTION},{ANSWER},"{CONTEXTS}",{REFERENCE},0.9\n',
-    ),
-    "DeepEval: goldens": (
-        "goldens.json",
-        json.dumps([GOLDEN]),
-    ),
-    "DeepEval: goldens in a table": (
-        "goldens.csv",
-        "input,actual_output,expected_output,retrieval_context,context\n"
-        f"{QUESTION},{ANSWER},{REFERENCE},{'|'.join(CONTEXTS)},{'|'.join(PASSAGES)}\n",
-    ),
     "DeepEval: run": (".deepeval/.latest_test_run.json", json.dumps(DEEPEVAL_RUN)),
-    "DeepEval: run with its link": (".deepeval/.latest_test_run.json", json.dumps({"testRunData": DEEPEVAL_RUN})),
     "promptfoo": ("results.json", json.dumps(PROMPTFOO_RESULTS, indent=2)),
-    "promptfoo before version 3": ("results.json", json.dumps(PROMPTFOO_RESULTS["results"])),
 }
 
 

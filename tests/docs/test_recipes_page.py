@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, create_autospec
 
 import pandas
 import pytest
@@ -90,63 +90,54 @@ def run_recipe(heading: str, package: str, stub: object, monkeypatch: pytest.Mon
     exec(compile(recipe(heading), heading, "exec"), names)
 
 
+class MlFlow:
+    """The functions that the recipe calls, with the parameters of the real ones."""
+
+    def start_run(self, *, run_name: str | None = None) -> Any: ...
+    def set_tags(self, tags: dict[str, str]) -> None: ...
+    def log_metrics(self, metrics: dict[str, float]) -> None: ...
+    def log_table(self, data: pandas.DataFrame, artifact_file: str) -> None: ...
+
+
+class WandB:
+    def init(self, *, project: str, name: str | None = None, config: dict[str, Any] | None = None) -> Any: ...
+    def Table(self, *, dataframe: pandas.DataFrame) -> Any: ...
+
+
+class Langfuse:
+    def create_score(self, *, name: str, value: float, trace_id: str, data_type: str, score_id: str) -> None: ...
+    def flush(self) -> None: ...
+
+
 def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
     report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arrived: dict[str, Any] = {}
-
-    @contextmanager
-    def start_run(*, run_name: str | None = None) -> Any:
-        arrived["run"] = run_name
-        yield
-
-    def set_tags(tags: dict[str, str]) -> None:
-        arrived["tags"] = tags
-
-    def log_metrics(metrics: dict[str, float]) -> None:
-        allowed = re.compile(r"[/\w.\- :]+")
-        assert all(allowed.fullmatch(name) for name in metrics), "MLflow refuses other names"
-        assert all(math.isfinite(mean) for mean in metrics.values())
-        arrived["metrics"] = metrics
-
-    def log_table(data: pandas.DataFrame, artifact_file: str) -> None:
-        arrived[artifact_file] = data
-
-    stub = SimpleNamespace(start_run=start_run, set_tags=set_tags, log_metrics=log_metrics, log_table=log_table)
-    run_recipe("MLflow", "mlflow", stub, monkeypatch)
-    assert arrived["run"] == report["run"]["commit"]
-    assert arrived["tags"] == {"verdict": report["verdict"]["status"], "judge": "offline judge 10"}
-    assert arrived["metrics"] == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
-    assert list(arrived["samples.json"].columns) == ["id", *means_of(report)]
-    assert len(arrived["samples.json"]) == report["run"]["samples"]
+    mlflow = create_autospec(MlFlow, instance=True)
+    mlflow.start_run.return_value = MagicMock()
+    run_recipe("MLflow", "mlflow", mlflow, monkeypatch)
+    mlflow.start_run.assert_called_once_with(run_name=report["run"]["commit"])
+    mlflow.set_tags.assert_called_once_with({"verdict": report["verdict"]["status"], "judge": "offline judge 10"})
+    (metrics,) = mlflow.log_metrics.call_args.args
+    assert metrics == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
+    assert all(re.fullmatch(r"[/\w.\- :]+", name) for name in metrics), "MLflow refuses other names"
+    assert all(map(math.isfinite, metrics.values()))
+    table, name = mlflow.log_table.call_args.args
+    assert (name, list(table.columns)) == ("samples.json", ["id", *means_of(report)])
+    assert len(table) == report["run"]["samples"]
 
 
 def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    arrived: dict[str, Any] = {}
-
-    class Run:
-        summary: dict[str, Any] = {}  # noqa: RUF012
-
-        def log(self, data: dict[str, Any]) -> None:
-            arrived["log"] = data
-
-    @contextmanager
-    def init(*, project: str | None = None, name: str | None = None, config: dict[str, Any] | None = None) -> Any:
-        arrived.update(project=project, name=name, config=config)
-        yield Run()
-
-    class Table:
-        def __init__(self, *, dataframe: pandas.DataFrame) -> None:
-            self.dataframe = dataframe
-
-    run_recipe("Weights & Biases", "wandb", SimpleNamespace(init=init, Table=Table), monkeypatch)
-    assert arrived["name"] == report["run"]["commit"]
-    assert arrived["config"] == {"judge": "offline judge 10"}
-    table = arrived["log"].pop("samples").dataframe
-    assert arrived["log"] == means_of(report)
-    assert Run.summary == {"verdict": report["verdict"]["status"]}
-    assert list(table.columns) == ["id", *means_of(report)]
-    assert len(table) == report["run"]["samples"]
+    wandb = create_autospec(WandB, instance=True)
+    run = MagicMock(summary={})
+    wandb.init.return_value = MagicMock(__enter__=lambda _: run)
+    run_recipe("Weights & Biases", "wandb", wandb, monkeypatch)
+    given = wandb.init.call_args.kwargs
+    assert (given["name"], given["config"]) == (report["run"]["commit"], {"judge": "offline judge 10"})
+    (logged,) = run.log.call_args.args
+    assert {name: mean for name, mean in logged.items() if name != "samples"} == means_of(report)
+    assert run.summary == {"verdict": report["verdict"]["status"]}
+    table = wandb.Table.call_args.kwargs["dataframe"]
+    assert (list(table.columns), len(table)) == (["id", *means_of(report)], report["run"]["samples"])
 
 
 def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
@@ -154,19 +145,9 @@ def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
 ) -> None:
     import ragstone as package
 
-    arrived: dict[str, tuple[str, str, float]] = {}
-    flushed: list[bool] = []
-
-    class Client:
-        def create_score(self, *, name: str, value: float, trace_id: str, data_type: str, score_id: str) -> None:
-            assert data_type == "NUMERIC"
-            assert score_id not in arrived
-            arrived[score_id] = (trace_id, name, value)
-
-        def flush(self) -> None:
-            flushed.append(True)
-
-    run_recipe("Langfuse", "langfuse", SimpleNamespace(get_client=Client), monkeypatch)
+    client = create_autospec(Langfuse, instance=True)
+    run_recipe("Langfuse", "langfuse", SimpleNamespace(get_client=lambda: client), monkeypatch)
+    calls = [call.kwargs for call in client.create_score.call_args_list]
     expected = {
         (sample_id.rpartition("-")[2].zfill(32), metric, value)
         for metric, scores in package.Run.open("ragstone-run").scores.metrics.items()
@@ -174,8 +155,10 @@ def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
         if sample_id.startswith("house-")
     }
     assert len(expected) >= 6 * 2
-    assert set(arrived.values()) == expected
-    assert flushed == [True]
+    assert {(one["trace_id"], one["name"], one["value"]) for one in calls} == expected
+    assert {one["data_type"] for one in calls} == {"NUMERIC"}
+    assert len({one["score_id"] for one in calls}) == len(calls)
+    client.flush.assert_called_once_with()
 
 
 @pytest.mark.parametrize(("part", "code"), [("de", 0), ("en", 1)])

@@ -59,10 +59,7 @@ def test_a_table_of_typed_columns_has_no_bound_where_it_has_none(tmp_path: Path)
     ("bounds", "said"),
     [
         (0.8, "expected scores by metric"),
-        ("faithfulness: 0.8", "expected scores by metric"),
-        (["faithfulness"], "expected scores by metric"),
         ({"faithfulness": 80}, "contains 80 for faithfulness, expected a score from 0 to 1"),
-        ({"faithfulness": True}, "expected a score from 0 to 1"),
     ],
 )
 def test_what_is_no_floor_is_refused_with_its_line(tmp_path: Path, bounds: object, said: str) -> None:

@@ -94,6 +94,7 @@ def test_a_cell_of_megabytes_takes_linear_time(cell: str) -> None:
         contexts(cell)
 
 
+CHAT = (Message("user", "q"), Message("assistant", "a"))
 NO_VALUE = CellError
 """Stands for a value that is refused."""
 
@@ -156,15 +157,32 @@ NO_VALUE = CellError
         (cells.bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
         (cells.bounds, {"mrr": -0.1}, NO_VALUE),
         (cells.bounds, {"mrr": 1.1}, NO_VALUE),
+        (cells.bounds, {"mrr": True}, NO_VALUE),
+        (cells.bounds, ["mrr"], NO_VALUE),
         (cells.turns, " ", ()),
         (cells.turns, ["x"] * 3, tuple(Message(role, "x") for role in ("assistant", "user", "assistant"))),
+        (cells.turns, [["q", "a"]], CHAT),
+        (cells.turns, ["q", "a"], CHAT),
+        (cells.turns, '["q", "a"]', CHAT),
+        (cells.turns, [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], CHAT),
+        (cells.turns, [{"type": "human", "content": "q"}, {"type": "ai", "text": "a"}], CHAT),
+        (cells.turns, [{"role": "tool", "content": "{}"}, {"role": "user", "content": " "}, ["q", "a"]], CHAT),
         (cells.turns, [["a", "b", "c"]], NO_VALUE),
+        (cells.turns, "He asked before", NO_VALUE),
+        (cells.turns, [7], NO_VALUE),
+        (cells.turns, ["x"] * (MAX_TURNS + 1), NO_VALUE),
+        (cells.earlier_turns, [["q", "a"], {"role": "user", "content": "?"}], CHAT),
+        (cells.earlier_turns, [{"role": "user", "content": "?"}, {"role": "user"}], ()),
+        (cells.earlier_turns, "q", ()),
         (lambda value: len(cells.turns(value)), ["x"] * MAX_TURNS, MAX_TURNS),
         (lambda value: len(cells.expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
         (cells.expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
         (cells.expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
         (cells.expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
         (cells.expected_calls, {"any_of": "a"}, NO_VALUE),
+        (cells.expected_calls, {"any_of": []}, NO_VALUE),
+        (cells.expected_calls, {"name": "a", "tolerance": True}, NO_VALUE),
+        (cells.expected_calls, [5], NO_VALUE),
         (cells.expected_calls, " ", ()),
         (cells.expected_calls, [" "], NO_VALUE),
         (cells.expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
@@ -187,6 +205,10 @@ NO_VALUE = CellError
         (cells.patterns, ["a|b", None, ""], ("a|b",)),
         (cells.patterns, [7], NO_VALUE),
         (cells.patterns, "(", NO_VALUE),
+        (cells.grades, "d1|d2", {"d1": 1.0, "d2": 1.0}),
+        (cells.grades, "d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
+        (cells.grades, '{"d1": 2, "d2": 0}', {"d1": 2.0, "d2": 0.0}),
+        (cells.grades, "['d1', 'd2']", {"d1": 1.0, "d2": 1.0}),
         (cells.grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
         (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
         (cells.grades, [" ", "d1"], {"d1": 1.0}),

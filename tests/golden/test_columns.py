@@ -10,7 +10,7 @@ import pytest
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Review
 from tests.golden.loading import load_rows
 
 
@@ -131,6 +131,14 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
             "relevant_ids",
             {"d1": 2.0, "d2": 1.0, "7": 1.0},
         ),
+        ({}, "generated", False),
+        ({"provenance": "ragstone generate 1.0, openai gpt-x; a1"}, "generated", True),
+        ({"provenance": "ragstone generate 1.0; a1", "status": "draft"}, "generated", True),
+        ({"provenance": "ragstone generate 1.0; a1", "status": "reviewed"}, "generated", False),
+        ({"synthesizer_name": "multi_hop_abstract_query_synthesizer"}, "generated", True),
+        ({"synthesizer_name": "reasoning"}, "generated", False),
+        ({"status": "Draft ", "reviewer": "Ada", "reviewed_on": "1 May"}, "review", Review("draft", "Ada", "1 May")),
+        ({"status": "ACTIVE", "reviewer": "Ada"}, "review", None),
         ({"query_type": "factual", "difficulty": "hard"}, "tags", ("factual", "hard")),
         ({"reference": "['a', 'b']"}, "references", ("['a', 'b']",)),
         ({"references": "['a', 'b']"}, "references", ("a", "b")),

@@ -155,22 +155,6 @@ samples:
     assert [sample.origin.line for sample in (first, second, third) if sample.origin] == [2, 5, 12]
 
 
-@pytest.mark.parametrize(
-    ("cell", "grades"),
-    [
-        ("d1", {"d1": 1.0}),
-        ("d1|d2", {"d1": 1.0, "d2": 1.0}),
-        ("d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
-        ('{"d1": 2, "d2": 0}', {"d1": 2.0, "d2": 0.0}),
-        ("['d1', 'd2']", {"d1": 1.0, "d2": 1.0}),
-    ],
-)
-def test_relevant_ids_in_one_csv_cell_are_taken_apart(tmp_path: Path, cell: str, grades: dict[str, float]) -> None:
-    quoted = cell.replace('"', '""')
-    (sample,) = load_text(tmp_path, "a.csv", f'question,relevant_ids\nA?,"{quoted}"\n')
-    assert sample.relevant_ids == grades
-
-
 def test_a_long_cell_is_read_and_a_long_list_of_numbers_in_one_never_parsed(tmp_path: Path) -> None:
     numbers = "1," * 250_000 + "]"
     (sample,) = load_text(tmp_path, "a.csv", f'question,contexts\nA?,"[{numbers}"\n')

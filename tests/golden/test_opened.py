@@ -86,21 +86,6 @@ def test_references_and_passages_in_cells(
 
 
 @pytest.mark.parametrize(
-    ("cell", "references"),
-    [
-        ({"answer": "24 months."}, ("24 months.",)),
-        ([{"text": "24 months."}, {"text": "Two years."}], ("24 months.", "Two years.")),
-        ({"total": 5}, ('{"total": 5}',)),
-    ],
-)
-def test_a_reference_in_one_text_is_opened_unless_it_is_the_answer(
-    tmp_path: Path, cell: Any, references: tuple[str, ...]
-) -> None:
-    (sample,) = load_table(tmp_path, {"question": "Q?", "reference": cell})
-    assert sample.references == references
-
-
-@pytest.mark.parametrize(
     "values",
     [
         {"question": '{"a": 1}', "reference": '"Carpe diem"'},
