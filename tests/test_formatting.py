@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone import formatting
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import default_policy
-from ragstone.metrics.score import Failed
-from ragstone.report.document import document_of
-from ragstone.report.filters import other_checks
-from ragstone.report.render import render
 
 
 @pytest.mark.parametrize(
@@ -43,33 +34,26 @@ def test_figures_show_on_which_side_of_a_threshold_they_are(
         (formatting.interval_words(0.714, 0.841, 0.95), "95 % interval 0.71 to 0.84"),
         (formatting.interval_words(0.1, 0.2, 0.9, formatting.percent), "90 % interval 10 % to 20 %"),
         (formatting.usual_reason(["time-out.", "refused.", "time-out."]), "time-out"),
-        (formatting.score(0.5), "0.50"),
         (formatting.score(-0.0), "0.00"),
         (formatting.score(None), "–"),
         (formatting.change(-0.061), "−0.06"),
         (formatting.change(0.061), "+0.06"),
         (formatting.change(0.0), "0"),
-        (formatting.bound(0.85), "0.85"),
         (formatting.bound(0.9), "0.9"),
         (formatting.bound(1.0), "1"),
         (formatting.percent(1.0), "100 %"),
         (formatting.percent(0.0), "0 %"),
         (formatting.percent(0.9999), "99.99 %"),
         (formatting.percent(0.0001), "0.01 %"),
-        (formatting.percent(None), "–"),
         (formatting.seconds(0.34), "340 ms"),
         (formatting.seconds(1.239), "1.24 s"),
         (formatting.seconds(200), "3 min 20 s"),
         (formatting.dollars(None), "cost unknown (no price configured)"),
         (formatting.dollars(0), "$0"),
         (formatting.dollars(0.004), "under $0.01"),
-        (formatting.dollars(1234.5), "$1,234.50"),
         (formatting.counted(1, "sample"), "1 sample"),
-        (formatting.counted(1200, "sample"), "1,200 samples"),
-        (formatting.score(-0.061), "−0.06"),
         (formatting.score(-0.001), "0.00"),
         (formatting.change(-0.001), "0.00"),
-        (formatting.change(0.001), "0.00"),
         (formatting.change(None), "–"),
         (formatting.figure(0.849, 0.85), "0.849"),
         (formatting.figure(-0.0204, -0.02), "−0.0204"),
@@ -96,21 +80,6 @@ def test_a_share_is_all_or_nothing_only_where_it_is(share: float) -> None:
 def test_two_scores_that_differ_visibly_are_shown_apart(one: float, other: float) -> None:
     if abs(one - other) > 1e-4:
         assert formatting.figure(one, other) != formatting.score(other, formatting.digits_for(one, [other]))
-
-
-def test_a_share_reads_the_same_in_reasons_and_in_every_report() -> None:
-    values = {f"q{number}": 0.9 for number in range(49)}
-    scores = {"faithfulness": MetricScores(values, failed={"q49": Failed("judge", "no verdict")})}
-    current = RunScores("run", scores, {name: SampleFacts() for name in (*values, "q49")})
-    report = document_of(decide_gate(current, None, default_policy()), current)
-    coverage = [check for check in other_checks(report.checks) if check.title.startswith("Coverage")]
-    assert [check.shown for check in coverage] == ["98 %"]
-    assert "98 %" in coverage[0].reason
-    for format in ("text", "md", "html", "json"):
-        text = render(report, format)
-        assert "98 %" in text.replace("\\u00a0", " "), format
-        body = re.sub(r"(?s)<(style|script).*?</\1>", "", text)
-        assert not re.findall(r"\d%(?![0-9A-Fa-f]{2})|\d\.0 %", re.sub(r"(?s)<[^>]*>", "", body)), format
 
 
 @pytest.mark.parametrize(

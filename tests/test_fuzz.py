@@ -55,16 +55,7 @@ replies = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=10,
 )
-STREAM_TOKENS = (
-    b"data:",
-    b"\r",
-    b"\n",
-    b"\r\n",
-    b"event: error\n",
-    b"[DONE]",
-    b'{"answer": "x"}',
-    b"\xff",
-)
+STREAM_TOKENS = (b"data:", b"\r", b"\n", b"\r\n", b"event: error\n", b"[DONE]", b'{"answer": "x"}', b"\xff")
 
 
 def _read(body: bytes, kind: str, size: int) -> Reply:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
-from pathlib import Path
 
 import judge_opinions as measures
 import numpy as np
 import pytest
-from labelled_sets import EvalTask, load_items
 from scipy import stats
-
-PAGE = "The lighthouse was built in 1871."
 
 
 def test_measures_are_those_of_scipy_and_by_their_formulas() -> None:
@@ -29,34 +23,3 @@ def test_measures_are_those_of_scipy_and_by_their_formulas() -> None:
     assert measures.calibration_error(np.full(100, 0.5), labels) == pytest.approx(0.0)
     assert measures.calibration_error(np.ones(100), labels) == pytest.approx(0.5)
     assert measures.brier(np.full(100, 0.5), labels) == pytest.approx(0.25)
-
-
-def test_published_files_are_known_by_their_fields(tmp_path: Path) -> None:
-    rows = {
-        "wikieval": {
-            "id": "w1", "question": "Q?", "context_v1": PAGE, "context_v2": "More.", "answer": "A.",
-            "ungrounded_answer": "B.", "poor_answer": "C.",
-        },
-        "begin": {
-            "id": "b1", "split": "test", "source": "wow", "message": "Hi", "context": PAGE, "answer": "A.",
-            "label_faithful": 1,
-        },
-        "wice": {
-            "id": "c1", "split": "test", "claim": "A.", "evidence_sentences": [PAGE], "label_faithful": 0,
-        },
-        "halueval": {"id": "h1", "question": "Q?", "context": PAGE, "right_answer": "A", "hallucinated_answer": "B"},
-        "clapnq": {"id": "n1", "question": "Q?", "title": "T", "context": PAGE, "answerable": 1},
-        "ragchecker": {
-            "id": "r1", "question": "Q?", "reference": "R.", "response1": "A.", "response2": "B.", "dataset": "d",
-            "query_id": "1", "human": {"correctness": [1, 2], "completeness": [0, 0], "overall": [-1, 0]},
-        },
-    }  # fmt: skip
-    tasks = {}
-    for name, row in rows.items():
-        path = tmp_path / f"{name}.jsonl.gz"
-        path.write_bytes(gzip.compress(json.dumps(row).encode()))
-        tasks[name] = [item.task for item in load_items(path)]
-    assert tasks["wikieval"] == [EvalTask.FAITHFULNESS, EvalTask.ANSWER_RELEVANCY, EvalTask.CONTEXT_RELEVANCE]
-    assert tasks["begin"] == tasks["wice"] == tasks["halueval"] == [EvalTask.FAITHFULNESS]
-    assert tasks["clapnq"] == [EvalTask.ANSWERABILITY]
-    assert tasks["ragchecker"] == [EvalTask.CORRECTNESS, EvalTask.COMPLETENESS, EvalTask.OVERALL]

@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "site"
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "docs_site.py"))
 PARTS = {"h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "pre", "img", "a"}
-PICTURES = ("comment.webp", "report.webp")
 
 
 def complaints(folder: Path, pages: dict[str, str]) -> list[str]:
@@ -64,12 +63,6 @@ def test_links_between_pages_stay_and_links_to_other_files_go_to_github() -> Non
         f"[a](metrics.md#x) [b]({main}/blob/main/LICENSE) [c]({main}/tree/main/src) "
         "[d](../examples/docs-qa/README.md) [e](gone.md) [f](#x)\n```\n[g](../LICENSE)\n```\n"
     )
-
-
-def webp_size(path: Path) -> tuple[int, int]:
-    data = path.read_bytes()
-    assert data[:4] + data[8:16] == b"RIFFWEBPVP8X", path.name
-    return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
 
 
 # From here on: the site that `make docs` built, and a real browser.
@@ -145,12 +138,3 @@ def test_no_page_asks_another_host_for_anything(site: Path, address: str) -> Non
         assert len(asked) > 20
         assert {url for url in asked if not url.startswith(address)} == set()
         assert page.complaints == []
-
-
-@pytest.mark.browser
-def test_the_pictures_are_drawn_from_the_regressed_example(tmp_path: Path) -> None:
-    if not (ROOT / "examples" / "docs-qa" / ".venv" / "bin" / "python").exists():
-        pytest.fail("the example has no environment: make demo")
-    runpy.run_path(str(ROOT / "scripts" / "pictures.py"))["draw"](tmp_path)
-    for name in PICTURES:
-        assert webp_size(tmp_path / name) == webp_size(ROOT / "docs" / "images" / name)

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from scripts.github_description import (
-    EXAMPLES,
-    OPERATIONS,
     TARGET,
     as_text,
     pruned_document,
@@ -17,7 +15,6 @@ from scripts.github_description import (
 )
 
 DESCRIPTION = TARGET / "api.github.com.json"
-METHODS = ("get", "post", "patch", "delete")
 
 
 @pytest.fixture(scope="module")
@@ -38,37 +35,3 @@ def test_all_that_is_referred_to_is_there_and_nothing_else(document: dict[str, A
         if kind != "examples"
     }
     assert set(references(document)) == components
-
-
-def test_what_is_reached_through_others_and_through_a_discriminator_stays() -> None:
-    name = "#/components/schemas/{}".format
-    reply = {
-        "description": "Response",
-        "content": {
-            "application/json": {"schema": {"$ref": name("first")}, "example": {}},
-            "text/html": {"schema": {"$ref": name("page")}},
-        },
-    }
-    operation = {"operationId": "x", "summary": "X", "responses": {"200": reply}}
-    schemas = {
-        "first": {"type": "array", "items": {"$ref": name("second")}},
-        "second": {"oneOf": [], "discriminator": {"propertyName": "type", "mapping": {"a": name("third")}}},
-        "third": {"type": "object", "properties": {"again": {"$ref": name("first")}}},
-        "page": {"type": "string"},
-    }
-    document = {
-        "openapi": "3.0.3",
-        "info": {"title": "X", "version": "1", "license": {"name": "MIT"}, "description": "Long."},
-        "paths": {path: dict.fromkeys(METHODS, operation) for _, path in OPERATIONS},
-        "components": {"schemas": schemas, "examples": {name: {"value": {"summary": 1}} for name in EXAMPLES}},
-    }
-    pruned = pruned_document(document)
-    assert set(pruned["components"]["schemas"]) == {"first", "second", "third"}
-    assert pruned["components"]["examples"]["issue"] == {"value": {"summary": 1}}
-    assert pruned["paths"]["/user"]["get"] == {
-        "operationId": "x",
-        "parameters": [],
-        "responses": {
-            "200": {"description": "Response", "content": {"application/json": {"schema": {"$ref": name("first")}}}}
-        },
-    }
