@@ -24,9 +24,7 @@ Place = tuple[str, str | None, int | None]
 
 def places(golden: GoldenSet) -> list[Place]:
     """Question, reference and line of each sample."""
-    origins = [sample.origin for sample in golden]
-    lines = [origin.line if origin is not None else None for origin in origins]
-    return [(sample.question, sample.reference, line) for sample, line in zip(golden, lines, strict=True)]
+    return [(sample.question, sample.reference, sample.origin.line if sample.origin else None) for sample in golden]
 
 
 def indented(document: object) -> str:

@@ -1,4 +1,4 @@
-"""Golden rows with the turns of a conversation."""
+"""Golden rows with the turns of a conversation, or with those before a question."""
 
 from __future__ import annotations
 
@@ -257,3 +257,32 @@ def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:
     assert (sample.id, sample.group, sample.question, sample.reference) == ("c<::>2", "c", "b?", "B.")
     assert sample.history == (Message("user", "a?"), Message("assistant", "A."))
     assert (sample.relevant_ids, sample.tags, sample.expects_clarification) == ({"p1": 1.0}, ("Opinion",), True)
+
+
+TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
+
+
+def test_a_chat_is_its_last_question_and_what_came_before(tmp_path: Path) -> None:
+    chat = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": TURNS[0].text},
+        {"role": "tool", "content": "{}"},
+        {"role": "assistant", "content": "30 days."},
+        {"role": "user", "content": "And without the receipt?"},
+        {"role": "assistant", "content": "Then not."},
+    ]
+    golden = load_rows(
+        tmp_path, {"messages": chat, "reference": "Not."}, {"messages": chat[1:2], "reference": "30 days."}
+    )
+    assert [sample.history for sample in golden] == [(Message("system", "Be brief."), *TURNS), ()]
+    assert "earlier turns of conversations are read (samples with a history: 1)" in golden.mappings[0].notes
+
+
+def test_a_history_is_part_of_what_is_asked(tmp_path: Path) -> None:
+    plain, one, other = (
+        load_rows(tmp_path, {"question": "And then?", **row}).samples[0]
+        for row in ({}, {"history": ["a", "b"]}, {"history": ["a", "c"]})
+    )
+    assert len({plain.content_hash(), one.content_hash(), other.content_hash()}) == 3
+    assert len({plain.id, one.id, other.id}) == 3
+    assert plain.id == load_rows(tmp_path, {"question": "And then?", "history": []}).samples[0].id

@@ -1,4 +1,4 @@
-"""What a report has of a verdict and its runs."""
+"""What a report has of a verdict and its runs: metrics and their states, samples, titles and places."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.gate.verdict import Comparability, Status
-from ragstone.golden.sample import Origin
-from ragstone.report.document import MAX_ROWS, document_of
-from ragstone.report.parts import Links
-from tests.report.conftest import Text, helpdesk_report, run_scores, verdict
-from tests.report.runs import passed, scores
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import default_policy
+from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regression, Status
+from ragstone.golden.sample import Message, Origin
+from ragstone.metrics.score import Failed
+from ragstone.report.document import MAX_ROWS, check_part, document_of
+from ragstone.report.filters import PHRASES, other_checks
+from ragstone.report.metrics import metric_parts, state_of
+from ragstone.report.parts import Limit, Links
+from ragstone.report.render import render
+from ragstone.report.samples import RunSamples
+from ragstone.report.summary import summary_of
+from tests.gate.verdicts import verdict_of
+from tests.report.checks import metric_check
+from tests.report.conftest import Text, helpdesk_report, record, run_scores, verdict
+from tests.report.runs import compared, passed, scores
 
 
 def test_without_a_comparable_baseline_there_are_no_changes_and_no_differences() -> None:
@@ -55,3 +66,166 @@ def test_commands_that_repeat_the_run_are_quoted() -> None:
 )
 def test_places_become_addresses_inside_the_repository(origin: Origin, url: str | None) -> None:
     assert Links.from_pattern("https://h/{file}#L{line}").origin(origin) == url
+
+
+def test_a_row_has_its_floor_and_its_drop_together_and_slices_come_after_the_whole_run() -> None:
+    rows = helpdesk_report().metrics
+    first = rows[0]
+    assert (first.metric, first.score) == ("faithfulness", 0.91)
+    assert (first.change, first.status, first.state) == (-0.09, Status.FAIL, "dropped")
+    assert first.limits == (Limit("floor", 0.85, warns=False), Limit("drop", 0.02, warns=False))
+    assert [row.slice for row in rows] == [None] * 5 + ["lang:de"]
+    assert (rows[4].metric, rows[4].state) == ("tone", "not gated")
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (metric_check(), "pass"),
+        (metric_check(Status.FAIL), "below floor"),
+        (metric_check(Status.FAIL, kind=CheckKind.DROP), "dropped"),
+        (metric_check(Status.FAIL, action=Action.WARN), "below floor (warns)"),
+        (metric_check(Status.INCONCLUSIVE), "floor unclear"),
+        (metric_check(Status.INCONCLUSIVE, kind=CheckKind.DROP), "drop unclear"),
+        (metric_check(Status.INCONCLUSIVE, action=Action.WARN), "floor unclear (warns)"),
+        (metric_check(Status.INCONCLUSIVE, kind=CheckKind.APPLICABILITY), "applies to few answers"),
+        (metric_check(Status.ERROR), "error"),
+        (None, "not gated"),
+    ],
+)
+def test_states_in_a_few_words(found: Check | None, state: str) -> None:
+    assert state_of(found) == state
+
+
+def test_a_drop_that_was_accepted_is_not_said_to_be_no_drop() -> None:
+    drop = metric_check(kind=CheckKind.DROP, estimate=-0.173, threshold=-0.1729, accepted="mzxw6ytb")
+    assert state_of(drop, drop) == "pass: accepted drop"
+
+
+def test_a_blocking_failure_decides_over_a_warning() -> None:
+    drop = metric_check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02)
+    found = verdict_of(Status.FAIL, "", (metric_check(Status.FAIL, action=Action.WARN), drop))
+    row = document_of(found, scores({"faithfulness": {"a": 0.9}})).metrics[0]
+    assert (row.action, row.state) == (Action.BLOCK, "dropped")
+
+
+def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
+    values = {"a": 0.2, "b": 0.4, "c": 0.9}
+    facts = {name: SampleFacts(tags=("de",) if name != "c" else ()) for name in values}
+    run = RunScores("run", {"tone": MetricScores(values), "one": MetricScores({"a": 0.5})}, facts)
+    sliced = Check(
+        "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
+    )
+    rows = {(row.metric, row.slice): row for row in metric_parts(verdict_of(Status.PASS, "", [sliced]), run, None)}
+    whole, part = rows["tone", None], rows["tone", "de"]
+    assert (whole.min, whole.max) == (0.2, 0.9)
+    assert whole.sd == pytest.approx(0.3605551)
+    assert (part.min, part.max) == (0.2, 0.4)
+    assert part.sd == pytest.approx(0.1414214)
+    one = rows["one", None]
+    assert (one.min, one.max, one.sd) == (0.5, 0.5, None)
+
+
+def test_the_worst_sample_says_what_was_wrong_with_it() -> None:
+    sample = helpdesk_report().samples.worst[0]
+    assert sample.id == "port-default"
+    assert [(bad.text, bad.verdict) for bad in sample.unsupported] == [
+        ("The gateway listens on port 8080.", "contradicted")
+    ]
+    assert sample.missing == ("The gateway listens on port 8443.",)
+    assert (sample.contexts, sample.useful_contexts) == (2, 1)
+    assert sample.baseline_answer == "The gateway listens on port 8443."
+    assert sample.place is not None
+    assert sample.place.url == "https://github.com/acme/helpdesk/blob/3f2c1e9/golden/helpdesk.jsonl?plain=1#L1"
+
+
+def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
+    lost = (Regression("a", "faithfulness", 0.2, 0.9),)
+    found = passed(comparability=compared("faithfulness", "tone"), regressions=lost)
+    now = scores({"faithfulness": {"a": 0.2}, "tone": {"a": 0.5}, "other": {"a": 0.0}})
+    then = scores({"faithfulness": {"a": 0.9}, "tone": {"a": 0.8}, "other": {"a": 1.0}})
+    changes = document_of(found, now, then).samples.worst[0].changes
+    assert [(change.metric, change.current, change.baseline) for change in changes] == [
+        ("faithfulness", 0.2, 0.9),
+        ("tone", 0.5, 0.8),
+    ]
+
+
+def test_failures_are_grouped_by_reason_and_named_the_systems_first() -> None:
+    groups = helpdesk_report().samples.failures
+    assert [(group.by, [sample.id for sample in group.samples]) for group in groups] == [
+        ("system", ["q-059"]),
+        ("judge", ["q-058"]),
+    ]
+    assert groups[0].metrics == ()
+    assert len(groups[1].metrics) == 5
+
+
+def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
+    ids = [f"q-{number:03}" for number in range(25)]
+    reasons = {sample_id: f"raised: ValueError: line {7 * at % 11}" for at, sample_id in enumerate(ids)}
+    run = RunScores("now", {}, {name: SampleFacts() for name in ids}, SystemFacts(failures=reasons))
+    (group,) = RunSamples(passed(), run, None, Links()).failures({})
+    assert group.reason == "raised: ValueError: line 0"
+    assert [sample.id for sample in group.samples] == ids
+
+
+def test_differences_count_what_got_worse_and_better() -> None:
+    now = scores({"m": {"a": 0.0, "b": 0.5, "c": 0.5, "d": 1.0}})
+    then = scores({"m": {"a": 1.0, "b": 0.5, "c": 0.25, "d": 0.0}})
+    (differences,) = document_of(passed(comparability=compared("m", samples=4)), now, then).samples.differences
+    assert (differences.worse, differences.same, differences.better) == (1, 1, 2)
+    assert sum(differences.counts) == 3
+    assert differences.counts[0] == differences.counts[-1] == 1
+
+
+def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
+    text = Text()
+    one = record(text)
+    talk = replace(one.sample, history=(Message("user", "Is there a gateway?"), Message("assistant", "Yes.")))
+    asked = replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
+    shown = replace(one, sample=talk, answers=(replace(one.answers[0], judgements=(asked,)),))
+    sample = helpdesk_report(details={text.id: shown}).samples.worst[0]
+    assert sample.question == (
+        f"{text.question} (after 2 earlier messages; judged as: Which port does the gateway use?)"
+    )
+    unjudged = replace(shown, answers=(replace(shown.answers[0], judgements=()),))
+    assert (
+        helpdesk_report(details={text.id: unjudged}).samples.worst[0].question
+        == f"{text.question} (after 2 earlier messages)"
+    )
+
+
+@pytest.mark.parametrize(("n", "left_out", "named"), [(1, 9, True), (4, 6, True), (6, 4, False), (10, 0, False)])
+def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: bool) -> None:
+    report = helpdesk_report()
+    rows = tuple(
+        replace(row, n=n, not_applicable=left_out, status=None, score=1.0, change=None, current=None)
+        for row in report.metrics
+    )
+    report = replace(report, metrics=rows, checks=())
+    for form in ("text", "md", "html"):
+        text = render(replace(report, metrics=tuple(replace(row, check=None) for row in rows)), form)
+        assert (f"1.00 (n = {n})" in text.replace("&nbsp;", " ").replace("\u00a0", " ")) is named
+    assert (f"1.00 (n = {n})" in summary_of(report).other_metrics.replace("\u00a0", " ")) is named
+
+
+def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
+    values = {f"q{number}": 0.9 for number in range(5)}
+    lost = {f"x{number}": Failed("judge", "timeout") for number in range(4)}
+    names = ("faithfulness", "context_recall", "context_precision")
+    metrics = {name: MetricScores(values, failed=lost) for name in names}
+    metrics["answer_relevancy"] = MetricScores(values, failed={**lost, "y": Failed("judge", "refused")})
+    samples = dict.fromkeys([*values, *lost, "y"], SampleFacts())
+    checks = map(check_part, decide_gate(RunScores("run", metrics, samples), None, default_policy()).checks)
+    assert [(row.title, row.n) for row in other_checks(checks) if row.kind == CheckKind.COVERAGE] == [
+        ("Coverage: Faithfulness, Context recall, Context precision", 9),
+        ("Coverage: Answer relevancy", 10),
+    ]
+
+
+def test_without_a_baseline_nothing_got_worse() -> None:
+    worst = helpdesk_report().samples.worst
+    assert PHRASES["worst_heading"](worst) == "What got worse"
+    alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
+    assert PHRASES["worst_heading"](alone) == "What falls short"

@@ -1,15 +1,26 @@
-"""The facts of a whole report, in the order in which a reader meets them."""
+"""The facts of a whole report, in the order in which a reader meets them, and how its figures and names are written."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
+from xml.etree import ElementTree
 
 import pytest
 
-from ragstone.gate.verdict import Status
-from ragstone.report.render import Format, render
+import ragstone
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import Action, Status
+from ragstone.report.document import document_of
+from ragstone.report.parts import Document
+from ragstone.report.render import FORMATS, Format, render
+from ragstone.report.summary import summary_of
+from tests.gate.conftest import build_run, make_manifest
 from tests.report.conftest import helpdesk_report
+from tests.report.runs import one_check
 
 CASES: dict[str, dict[str, Any]] = {
     "fail": {"status": Status.FAIL},
@@ -70,3 +81,201 @@ def test_a_report_has_its_facts_in_their_order(case: str, form: Format, monkeypa
         place = text.find(fact, at)
         assert place >= 0, f"{fact!r} is not after {text[max(0, at - 60) : at]!r}"
         at = place + len(fact)
+
+
+USAGE = "1,340 tokens per answer (p95 2,210), $0.00025 (p95 $0.00041)"
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"</?(b|span)>|\\", "", text).split())
+
+
+REPORT = helpdesk_report(status=Status.PASS)
+SILENT = replace(REPORT, run=replace(REPORT.run, usage=None))
+
+
+@pytest.mark.parametrize("format", ["text", "md", "html"])
+def test_what_an_answer_takes_is_in_every_report_or_that_it_is_not_reported(format: Format) -> None:
+    assert USAGE in plain(render(REPORT, format))
+    assert "tokens not reported" in plain(render(SILENT, format))
+
+
+def test_what_only_some_answers_report_is_said() -> None:
+    assert REPORT.run.usage is not None
+    some = REPORT.run.usage.model_copy(update={"reported": 40, "cost_mean_usd": None, "cost_p95_usd": None})
+    text = plain(render(replace(REPORT, run=replace(REPORT.run, usage=some)), "text"))
+    assert "reported by 40 of 59 answers" in text
+
+
+MARKS: dict[Format, str] = {
+    "md": "(warns)",
+    "json": '"action": "warn"',
+    "junit": "warning",
+    "html": "(warns)",
+    "text": "(warns)",
+}
+
+
+@pytest.mark.parametrize("form", MARKS)
+def test_a_check_that_only_warns_is_marked_so(form: Format) -> None:
+    """JUnit has no word for a test case that passes and would not have mattered."""
+    mark = MARKS[form]
+    for status in Status:
+        if (form, status) != ("junit", Status.PASS):
+            assert mark in render(one_check(status, Action.WARN), form), status
+            assert mark not in render(one_check(status, Action.BLOCK), form), status
+
+
+def must_pass_report(values: dict[str, float], must: list[str]) -> Document:
+    run = RunScores("run", {"faithfulness": MetricScores(values)}, {key: SampleFacts(question=key) for key in values})
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}, "must_pass": must})
+    return document_of(decide_gate(run, None, policy), run)
+
+
+VALUES = {f"q{number}": 1.0 for number in range(40)}
+
+
+FAILED_SAMPLES = must_pass_report({**VALUES, "refunds": 0.2, "returns": 0.1}, ["refunds", "returns", "q1", "q2"])
+
+
+@pytest.mark.parametrize(
+    ("form", "row"), [("text", "refunds: Faithfulness"), ("md", "refunds | fail | 1 | Faithfulness"), ("html", "")]
+)
+def test_a_failed_sample_is_named_in_the_title_and_the_rest_counted(form: Format, row: str) -> None:
+    text = render(FAILED_SAMPLES, form).replace("**", "")
+    assert "2 must-pass samples failed: refunds, returns" in text
+    assert "Must pass: refunds" in text
+    assert "Must pass: returns" in text
+    assert "2 of 4 samples" in text
+    assert "Must pass: – " not in text
+    if row:
+        assert text.count(f"{row} is 0.20, required 0.50") == 1
+        assert "()" not in text
+    else:
+        facts = text.partition('<ul class="facts">')[2].partition("</ul>")[0]
+        assert facts.count("Must pass: refunds") == 1
+    assert [sample.id for sample in FAILED_SAMPLES.samples.worst] == ["returns", "refunds"]
+
+
+def test_all_that_pass_are_one_row() -> None:
+    text = render(must_pass_report(VALUES, ["q1", "q2"]), "text")
+    assert "✔ Must pass: 2 of 2 samples\n" in text
+    assert "✔ Must pass: 1 of 1 sample\n" in render(must_pass_report(VALUES, ["q1"]), "text")
+
+
+def test_junit_has_no_two_cases_of_one_name() -> None:
+    long = "x" * 400
+    values = {**VALUES, "refunds": 0.2, f"{long}1": 0.1, f"{long}2": 0.1}
+    root = ElementTree.fromstring(render(must_pass_report(values, ["refunds", f"{long}1", f"{long}2", "q1"]), "junit"))
+    for suite in root.iter("testsuite"):
+        names = [case.get("name") for case in suite.iter("testcase")]
+        assert len(names) == len(set(names))
+    names = [case.get("name") for case in root.iter("testcase")]
+    assert "Must pass: refunds" in names
+    assert "Must pass" in names
+
+
+NEVER = {
+    "a plural of one": r"(?<![\d.,–])1 (?:more )?(?:samples|answers|checks|calls|warnings|metrics|scores|labels)\b",
+    "two full stops": r"(?<=[a-z)%])\.\.(?![./])",
+    "a unit without a space": r"\d(?:ms|%)(?![\w;])",
+    "a percentage with two signs": r"% %",
+    "markdown in plain text": r"`[a-z ]*",
+    "more decimals than are needed": r"(?<![\d.])[01]\.\d{3,}(?!\d)",
+}
+N = 12
+
+
+def scored(value: float, lost: int = 0) -> dict[str, dict[str, float]]:
+    return {"faithfulness": {f"q{n}": 0.0 if n < lost else value for n in range(N)}}
+
+
+VERDICTS = {
+    "pass": (scored(0.9), scored(0.9), {"min": 0.5, "max_drop": 0.05}),
+    "one lost": (scored(0.9, 1), scored(0.9), {"min": 0.875, "max_drop": 0.005}),
+    "one sample": ({"faithfulness": {"q0": 0.1}}, {"faithfulness": {"q0": 0.9}}, {"min": 0.999, "max_drop": 0.1}),
+    "fail": (scored(0.3), scored(0.9), {"min": 0.999, "max_drop": 0.005}),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_reports_are_written_with_care(name: str) -> None:
+    now, then, rule = VERDICTS[name]
+    verdict = ragstone.compare(now, then, {"gate": {"min_coverage": 0.5}, "metrics": {"faithfulness": rule}})
+    for form in FORMATS:
+        text = readable(verdict.report(form), form)
+        for what, pattern in NEVER.items():
+            found = re.search(f".*{pattern}.*", text)
+            assert not found, (form, what, found)
+
+
+def readable(text: str, form: str) -> str:
+    """A report as it is read: without what is code, or is for programs."""
+    if form == "html":
+        text = re.sub(r"<(style|script)\b.*?</\1>|<pre>.*?</pre>|<[^>]*>", " ", text, flags=re.DOTALL)
+    if form == "md":
+        text = re.sub(r"^```.*?^```$|`[^`\n]+`|<[^>]*>", " ", text, flags=re.DOTALL | re.MULTILINE)
+    if form == "json":
+        numbers = r"(?m)^.*\": -?[\d.e-]+,?$|^.*ragstone .*$"
+        text = re.sub(numbers, "", text)
+    return text.replace("0.999", "").replace("0.875", "").replace("0.005", "")  # thresholds, as they were written
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_score_below_its_floor_is_not_rounded_onto_it(form: Literal["text", "md"]) -> None:
+    verdict = ragstone.compare(scored(0.848), policy={"metrics": {"faithfulness": {"min": 0.85}}})
+    text = verdict.report(form)
+    assert "0.848" in text.splitlines()[0] + text.splitlines()[1]
+    assert not re.search(r"Faithfulness\W+0\.85 ", text)
+
+
+SAMPLES = 30
+
+
+def run_with(**means: float) -> RunScores:
+    return build_run({metric: [mean] * SAMPLES for metric, mean in means.items()}, manifest=make_manifest())
+
+
+BEFORE = run_with(faithfulness=0.9, answer_relevancy=1.0, context_recall=0.8, tone=0.7)
+LESS_RELEVANT = run_with(faithfulness=0.9, answer_relevancy=0.4, context_recall=0.8, tone=0.69)
+UNFAITHFUL = run_with(faithfulness=0.5, answer_relevancy=1.0, context_recall=0.8, tone=0.6)
+SCORES = "Faithfulness 0.90 and Context recall 0.80. 2 more are not checked (Answer relevancy 1.00, tone 0.70)."
+ALL = "faithfulness answer_relevancy context_recall tone"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "checked", "said"),
+    [
+        (
+            LESS_RELEVANT,
+            BEFORE,
+            "faithfulness",
+            "Faithfulness 0.90. 3 more are not checked (Answer relevancy 1.00 → 0.40).",
+        ),
+        (
+            UNFAITHFUL,
+            BEFORE,
+            "faithfulness context_recall",
+            "1 more metric held. 2 more are not checked (tone 0.70 → 0.60).",
+        ),
+        (BEFORE, None, "faithfulness context_recall", SCORES),
+        (BEFORE, BEFORE, "faithfulness context_recall", SCORES),
+        (BEFORE, BEFORE, ALL, "Faithfulness 0.90, Answer relevancy 1.00, Context recall 0.80 and tone 0.70."),
+        (
+            run_with(faithfulness=0.9, hallucination=0.6),
+            run_with(faithfulness=0.9, hallucination=0.1),
+            "faithfulness",
+            "Faithfulness 0.90. 1 more is not checked (Hallucination 0.10 → 0.60).",
+        ),
+    ],
+    ids=["unchecked fell", "beside a loss", "no baseline", "no loss", "all are checked", "less is better"],
+)
+def test_what_is_said_of_the_metrics_without_a_row(
+    now: RunScores, before: RunScores | None, checked: str, said: str
+) -> None:
+    rules = {metric: {"max_drop": 0.02, "min": 0.1} for metric in checked.split()}
+    policy = policy_from_mapping({"gate": {"only_named": True}, "metrics": rules})
+    report = document_of(decide_gate(now, before, policy), now, before)
+    assert summary_of(report).other_metrics == said
+    for form in ("md", "html"):
+        assert said.split(" (")[0] in " ".join(render(report, form).split())

@@ -1,13 +1,20 @@
-"""Scales and plots of characters."""
+"""Scales, plots and trends of characters and of SVG."""
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ragstone.gate.verdict import CHANGES, Check, CheckKind, Interval
+from ragstone.history.trend import Point, Trend
 from ragstone.report.plots import axis_for
-from ragstone.report.trend import draw, half_of
+from ragstone.report.render import render
+from ragstone.report.trend import draw, half_of, sparkline
 from tests.report.checks import metric_check
+from tests.report.conftest import helpdesk_report
 
 
 def test_an_axis_fits_differences_that_are_all_zero_where_no_drop_is_allowed() -> None:
@@ -56,3 +63,58 @@ def test_nothing_is_drawn_without_a_threshold_or_an_estimate() -> None:
 )
 def test_a_scale_fits_all_its_checks_within_bounds(checks: list[Check], half: float) -> None:
     assert half_of(checks) == pytest.approx(half)
+
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def trend(*values: float | None, changed: dict[int, tuple[str, ...]] | None = None) -> Trend:
+    return Trend(
+        "faithfulness",
+        tuple(
+            Point(START + timedelta(days=index), value, "pass", "abcdef1234", (changed or {}).get(index, ()))
+            for index, value in enumerate(values)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "changed", "blocks"),
+    [
+        ((0.5, 0.6, 0.7, 0.8), {}, "▁▃▆█"),
+        ((1.0, 1.0), {}, "██"),
+        ((0.0, 0.0), {}, "▁▁"),
+        ((0.800, 0.801, 0.799, 0.800), {}, "▅▅▄▅"),
+        ((0.5, None, 0.5), {}, "▄ ▄"),
+        ((0.5, 0.5, 0.5), {1: ("judge: now b",), 2: ("golden set changed",)}, "▄│▄┊▄"),
+    ],
+    ids=["a rise", "at the top", "at the bottom", "hardly a move", "a gap", "another judge and golden set"],
+)
+def test_blocks_rise_and_fall_with_the_values_within_their_scale(
+    values: tuple[float | None, ...], changed: dict[int, tuple[str, ...]], blocks: str
+) -> None:
+    assert sparkline(trend(*values, changed=changed)) == blocks
+
+
+@pytest.mark.parametrize("count", [2, 3, 60])
+def test_the_picture_stays_within_its_frame(count: int) -> None:
+    values = [index / count for index in range(count)]
+    page = render(replace(helpdesk_report(), trends=(trend(*values),)), "html")
+    picture = page.partition('aria-label="Trend of ')[2].partition("</svg>")[0]
+    dots = [(float(x), float(y)) for x, y in re.findall(r'<circle [^>]*cx="([^"]*)" cy="([^"]*)"', picture)]
+    assert len(dots) == count
+    assert all(0 < x < 300 and 0 < y < 56 for x, y in dots)
+    assert dots[0][1] > dots[-1][1]
+
+
+def test_both_reports_show_the_trend_and_escape_what_is_foreign() -> None:
+    hostile = trend(0.5, 0.6, changed={1: ("judge: now <script>alert(1)</script>",)})
+    report = replace(helpdesk_report(), trends=(hostile, replace(hostile, metric="x|y <b>`z`")))
+    page = render(report, "html")
+    assert "<h2>Trend</h2>" in page
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+    text = render(report, "md")
+    assert "Trend over 2 runs" in text
+    assert "`▁│█`" in text
+    assert "<b>" not in text

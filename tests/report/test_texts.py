@@ -1,4 +1,4 @@
-"""The texts of a sample, as the page gets them."""
+"""The texts of a sample, as the page gets them: contexts, steps, tracebacks and word diffs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,31 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.redact import Redactor
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
+from ragstone.report.sample_text import sample_lines
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
-from ragstone.system.response import Context, ConversationSoFar, Response, SystemFailure, SystemFailureKind
+from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_line
+from ragstone.report.traces import last_frames
+from ragstone.report.word_diff import Piece, word_diff
+from ragstone.system.response import (
+    Context,
+    ConversationSoFar,
+    ModelCall,
+    Response,
+    Retrieval,
+    Step,
+    SystemFailure,
+    SystemFailureKind,
+    TokenUsage,
+    ToolCall,
+)
 from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
 
@@ -197,3 +214,128 @@ def test_nothing_invisible_gets_to_the_page() -> None:
     sample = replace(SAMPLE, question=every_fragment, reference=every_fragment, reference_contexts=(every_fragment,))
     found = repr(texts(record(Context(every_fragment, every_fragment), answer=every_fragment, sample=sample)))
     assert not any(sign in found for sign in ("\u202e", "\u2066", "\x1b", "\ud800", "\u200b", "\\x1b", "\\ud800"))
+
+
+SEARCH = Retrieval("returns", (Context("a"), Context("b")), "docs")
+LOOKUP = ToolCall("lookup_order", {"order_id": 7, "to": {"city": "Köln"}}, "Shipped.")
+
+
+def record_with(*steps: Step) -> SampleRecord:
+    response = Response("a", "30 days.", steps=steps)
+    return one_answer(Sample("a", "How long?"), response, (Judgements(),), {})
+
+
+def shown(now: SampleRecord, then: SampleRecord | None = None, redact: Any = str) -> dict[str, Any]:
+    (pair,) = sample_texts(now, then, redact)["pairs"]
+    return dict(pair)
+
+
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        (SEARCH, ('docs "returns"', "2 contexts")),
+        (Retrieval("x"), ('search "x"', "0 contexts")),
+        (LOOKUP, ('lookup_order(order_id=7, to={"city": "Köln"})', "Shipped.")),
+        (ToolCall("now"), ("now()", "no result")),
+        (ToolCall("refund", error="no permission"), ("refund()", "failed: no permission")),
+        (ModelCall("gpt-5", TokenUsage(800, 12), 1.2), ("model gpt-5", "812 tokens, 1.20 s")),
+        (ModelCall(""), ("model", "")),
+    ],
+)
+def test_a_step_is_what_was_done_and_what_came_of_it(step: Step, line: tuple[str, str]) -> None:
+    assert step_line(step) == line
+
+
+def test_the_text_of_a_sample_has_its_steps() -> None:
+    lines = list(sample_lines(record_with(SEARCH, ModelCall("gpt-5"))))
+    assert lines[lines.index("Answer: 30 days.") + 1 :][:2] == [
+        'Step 1: docs "returns" → 2 contexts',
+        "Step 2: model gpt-5",
+    ]
+
+
+def test_steps_on_the_page_are_few_short_and_without_secrets() -> None:
+    secret = "sk-live-1234567890"
+    leaks = ToolCall("call", {"key": secret}, "x" * 250 + secret * 1_000)
+    pair = shown(record_with(*[leaks] * (MAX_STEPS + 5)), redact=Redactor([secret]))
+    assert (len(pair["now"]["steps"]), pair["now"]["moreSteps"]) == (MAX_STEPS, 5)
+    assert secret[:8] not in repr(pair)
+    assert max(map(len, pair["now"]["steps"])) <= 2 * MAX_STEP_CHARACTERS + 3
+
+
+def test_hostile_texts_in_steps_are_made_visible() -> None:
+    hostile = ToolCall("a\x1b[2J", {"b": every_fragment}, every_fragment)
+    assert "\x1b" not in repr(shown(record_with(hostile)))
+    assert all("\n" not in line for line in sample_lines(record_with(ToolCall("a", {}, "one\ntwo"))) if "Step" in line)
+
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/srv/app.py", line 20, in answer
+    documents = find(question)
+                ^^^^^^^^^^^^^^
+  File "/srv/rag/search.py", line 7, in find
+    return index.query(
+        question,
+    )
+  File "/srv/.venv/lib/python3.13/site-packages/index/client.py", line 900, in query
+    raise ConnectionError(url)
+ConnectionError: http://localhost:6333
+"""
+
+
+def test_the_last_frames_are_those_of_the_users_code_and_the_error() -> None:
+    assert last_frames(TRACEBACK) == (
+        'File "/srv/app.py", line 20, in answer',
+        "  documents = find(question)",
+        'File "/srv/rag/search.py", line 7, in find',
+        "  return index.query(",
+        "      question,",
+        "  )",
+        "ConnectionError: http://localhost:6333",
+    )
+
+
+def test_many_frames_are_cut_to_the_last() -> None:
+    frames = "".join(f'  File "/srv/app.py", line {n}, in answer\n    answer()\n' for n in range(1, 30))
+    lines = last_frames(f"Traceback (most recent call last):\n{frames}RecursionError: too deep\n")
+    assert [line for line in lines if line.startswith("File")] == [
+        f'File "/srv/app.py", line {n}, in answer' for n in (27, 28, 29)
+    ]
+
+
+def test_what_is_no_traceback_is_its_last_lines() -> None:
+    assert last_frames("\n".join(map(str, range(20)))) == ("14", "15", "16", "17", "18", "19")
+    assert last_frames(None) == ()
+
+
+words = st.lists(st.sampled_from(["a", "bc", "d.", "e"]), max_size=30).map(" ".join)
+
+
+def test_what_was_lost_and_what_was_gained_stand_beside_what_stayed() -> None:
+    assert word_diff("The port is 8443.", "The port is 8080, or 80.", 500) == (
+        Piece("same", "The port is"),
+        Piece("gone", "8443."),
+        Piece("new", "8080, or 80."),
+    )
+
+
+def test_long_unchanged_parts_are_left_out_between_changes() -> None:
+    same = " ".join(f"w{i}" for i in range(40))
+    found = word_diff(f"old {same} end", f"new {same} END", 500)
+    assert [piece.text for piece in found] == ["old", "new", "w0 w1 w2 w3 … w36 w37 w38 w39", "end", "END"]
+
+
+@given(words, words, st.integers(min_value=1, max_value=60))
+def test_it_never_exceeds_its_limit_by_more_than_its_marks(before: str, now: str, limit: int) -> None:
+    found = word_diff(before, now, limit)
+    assert len(" ".join(piece.text for piece in found)) <= limit + 3
+
+
+@given(words, words)
+def test_nothing_that_changed_is_left_out_where_there_is_room(before: str, now: str) -> None:
+    found = word_diff(before, now, 10_000)
+    kept = [piece for piece in found if "…" not in piece.text]
+    if len(kept) == len(found):
+        assert " ".join(piece.text for piece in found if piece.kind != "new") == before
+        assert " ".join(piece.text for piece in found if piece.kind != "gone") == now
