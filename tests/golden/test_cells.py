@@ -75,6 +75,8 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
         "[Document(page_content=...",
         "['a | b",
         "[Document('One.', id='a')]",
+        "[Document()]",
+        "['One', x]",
     ],
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
@@ -118,6 +120,11 @@ NO_VALUE = CellError
         (cells.question, [{"role": "user", "content": "A?"}, {"role": "user"}], "A?"),
         (cells.question, 3.0, NO_VALUE),
         (cells.question, True, NO_VALUE),
+        (cells.is_clarification, None, False),
+        (cells.is_clarification, "", False),
+        (cells.is_clarification, "clarification", True),
+        (cells.is_clarification, "answer", NO_VALUE),
+        (lambda value: list(cells.listed(value, split_bars=False)), "a|b", ["a|b"]),
         (cells.is_answerless, {"text": [], "answer_start": []}, True),
         (cells.is_answerless, {"text": []}, False),
         (cells.is_answerless, {"answer_start": []}, False),
@@ -155,6 +162,7 @@ NO_VALUE = CellError
         (cells.positive, 10_000_000, 10_000_000),
         (cells.positive, 10_000_001, NO_VALUE),
         (cells.bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
+        (cells.bounds, "", {}),
         (cells.bounds, {"mrr": -0.1}, NO_VALUE),
         (cells.bounds, {"mrr": 1.1}, NO_VALUE),
         (cells.bounds, {"mrr": True}, NO_VALUE),
@@ -203,6 +211,8 @@ NO_VALUE = CellError
         (cells.contexts, [" ", [], "One."], ("One.",)),
         (cells.contexts, [{"text": None, "page_content": "One."}], ("One.",)),
         (cells.patterns, ["a|b", None, ""], ("a|b",)),
+        (cells.patterns, "x" * 1000, ("x" * 1000,)),
+        (cells.patterns, "x" * 1001, NO_VALUE),
         (cells.patterns, [7], NO_VALUE),
         (cells.patterns, "(", NO_VALUE),
         (cells.grades, "d1|d2", {"d1": 1.0, "d2": 1.0}),
@@ -269,10 +279,19 @@ def test_an_assertion_is_one_that_can_be_checked(assertion: object, is_read: boo
             asserted.assertions([assertion])
 
 
-def test_only_a_list_in_a_text_is_taken_apart() -> None:
-    (one,) = asserted.assertions([{"type": "contains", "value": "a, b"}])
-    (several,) = asserted.assertions([{"type": "contains-any", "value": "a, b"}])
-    assert (one.values, several.values) == (("a, b",), ("a", "b"))
+@pytest.mark.parametrize(
+    ("kind", "value", "values"),
+    [
+        ("contains", "a, b", ("a, b",)),
+        ("contains-any", 'a, "b, c"', ("a", "b, c")),
+        ("contains", 24.0, ("24",)),
+        ("contains", 1.5, ("1.5",)),
+        ("equals", True, ("true",)),
+    ],
+)
+def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: tuple[str, ...]) -> None:
+    (assertion,) = asserted.assertions([{"type": kind, "value": value}])
+    assert assertion.values == values
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
         ({"question": "A?", "inputs": {"question": "not this"}}, ("inputs",)),
         ({"question": "A?", "inputs": {"answer": "t", "cost": 3}}, ("inputs.cost",)),
         ({"question": "A?", "cost": 3, "author": {"name": "x"}}, ("cost", "author")),
+        ({"question": "A?", "meta": {"refrence": "x"}}, ("meta",)),
         *(
             ({"question": "A?", column: "x"}, (column,))
             for column in (
@@ -131,6 +132,9 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
             "relevant_ids",
             {"d1": 2.0, "d2": 1.0, "7": 1.0},
         ),
+        ({"status": "draft"}, "draft", True),
+        ({"status": "reviewed"}, "draft", False),
+        ({}, "draft", False),
         ({}, "generated", False),
         ({"provenance": "ragstone generate 1.0, openai gpt-x; a1"}, "generated", True),
         ({"provenance": "ragstone generate 1.0; a1", "status": "draft"}, "generated", True),
@@ -229,6 +233,25 @@ def test_a_native_file_needs_none_of_the_named_columns(tmp_path: Path) -> None:
         load_golden_set(["golden.jsonl", "b.csv"], root=tmp_path, columns=wanted)
 
 
+def test_assertions_of_promptfoo_are_read_from_a_column_of_their_own_only_and_are_not_dropped_in_silence(
+    tmp_path: Path,
+) -> None:
+    asserted = {"assert": [{"type": "contains", "value": "t"}]}
+    note = "'assert' has promptfoo's assertions, which are read from JSON and YAML only"
+    golden = load(tmp_path, {"vars": {"question": "A?"}, **asserted})
+    assert (golden[0].assertions, golden.mappings[0].notes) == (None, (note,))
+    for golden in (
+        load(tmp_path, {"question": "A?", **asserted}),
+        load(tmp_path, {"vars": {"question": "A?"}, **asserted}, **{"assert": "assert"}),
+    ):
+        assert golden[0].assertions is not None
+        assert golden.mappings[0].notes == ()
+
+
+def test_a_field_that_is_left_out_is_not_read_by_its_opposite(tmp_path: Path) -> None:
+    assert load(tmp_path, {"question": "A?", "is_impossible": True}, answerable="")[0].answerable
+
+
 def test_an_unknown_field_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown field 'questoin'") as caught:
         load(tmp_path, {"question": "A?"}, questoin="question")
@@ -306,11 +329,18 @@ def test_layouts_of_several_references(tmp_path: Path, row: dict[str, object]) -
     assert golden.mappings[0].notes == ("of several references, the best counts (samples with several: 1)",)
 
 
+MANY = [f"answer {n}" for n in range(1001)]
+
+
+def test_a_sample_may_have_as_many_references_as_the_limit(tmp_path: Path) -> None:
+    assert len(load(tmp_path, {"question": "A?", "references": MANY[1:]})[0].references) == 1000
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
         ({"best_answer": "three", "correct_answers": ["two", "one"]}, "could both be the reference, but differ"),
-        ({"references": [f"answer {n}" for n in range(1001)]}, "1,001 references; at most 1,000"),
+        ({"references": MANY}, "1,001 references; at most 1,000"),
         ({"reference": {"x": 1}}, r"golden\.jsonl:1: column 'reference' \(reference\) contains an object"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.cells import CellError, text
 from ragstone.golden.in_memory import read_rows, source_of
-from ragstone.golden.load import load_golden_set
+from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.rows import MAX_DEPTH
 
 
@@ -45,6 +45,28 @@ def nested(depth: int) -> object:
 )
 def test_a_value_is_one_of_json_and_a_missing_one_is_none(value: object, expected: object) -> None:
     assert plain(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("How far?", "can't be read from str"),
+        (b"How far?", "can't be read from bytes"),
+        (3, "can't be read from int"),
+        (["How far?"], "list:1: a row must be a mapping, found str"),
+        (pd.DataFrame([["How far?", "x"]], columns=["question", "question"]), "duplicate column 'question'"),
+    ],
+)
+def test_what_is_no_table_is_refused(data: object, says: str) -> None:
+    with pytest.raises(GoldenSetError, match=says):
+        golden_set_of(data)
+
+
+def test_a_frame_is_read_with_a_named_index_and_without_another() -> None:
+    frame = pd.DataFrame({"id": ["a"], "question": ["How far?"], "reference": [None]})
+    for data in (frame, frame.set_index("id")):
+        (sample,) = golden_set_of(data)
+        assert (sample.id, sample.reference, str(sample.origin)) == ("a", None, "data frame:1")
 
 
 def test_a_value_may_be_as_deep_as_the_limit() -> None:

@@ -129,6 +129,11 @@ def test_a_wrong_label_names_its_line(tmp_path: Path, row: dict[str, Any], messa
     assert str(caught.value.where).endswith("golden.jsonl:1")
 
 
+def test_what_is_not_said_is_not_written(tmp_path: Path) -> None:
+    (line,) = native_lines([load(tmp_path, id="a", tools=["search"])])
+    assert json.loads(line) == {"id": "a", "question": "Where is order 7?", "tools": [{"name": "search"}]}
+
+
 def test_a_converted_row_is_read_back_as_it_was(tmp_path: Path) -> None:
     sample = load(
         tmp_path,

@@ -91,11 +91,32 @@ def test_references_and_passages_in_cells(
         {"question": '{"a": 1}', "reference": '"Carpe diem"'},
         {"input": "{not json", "output": "[1, 2]"},
         {"other.question": "How long?"},
+        {"inputs.": "How long?", "input": "[]", "output": '[{"a": 1}, 2]'},
         {"inputs": "How long?", "inputs.question": "Which?"},
     ],
 )
 def test_a_text_that_is_no_container_is_kept(values: dict[str, object]) -> None:
     assert open_cells(values) == values
+
+
+@pytest.mark.parametrize(
+    ("cell", "reference", "types"),
+    [
+        ("contains: 24", None, ["contains"]),
+        ("not-contains:24", None, ["not-contains"]),
+        ("contains", "contains", ["equals"]),
+        ("note: 24", "note: 24", ["equals"]),
+        ("is-json", None, ["is-json"]),
+        ("similar(0.8): 24", "24", []),
+        ("llm-rubric: polite", None, []),
+    ],
+)
+def test_an_expectation_in_a_cell_is_an_assertion_or_the_answer(
+    tmp_path: Path, cell: str, reference: str | None, types: list[str]
+) -> None:
+    (sample,) = load_table(tmp_path, {"question": "How long?", "__expected": cell})
+    assert sample.reference == reference
+    assert [one.type for one in (sample.assertions.typed if sample.assertions else ())] == types
 
 
 def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
@@ -128,6 +149,7 @@ def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
         ),
         ([{"番号": "A1", "質問": "保証期間は何年ですか？", "回答": "購入日から二年間です。"}], ("質問", "回答")),
         ([{"code": "x7", "fact": "The pump has a guarantee."}], ("fact", None)),
+        ([{"code": "x7?", "fact": "It has one."}, {"code": "x8", "fact": "It has two."}], ("fact", None)),
         ([{"code": "x7", "city": "Bonn"}], ("NAME OF THE COLUMN", None)),
         ([{"code": "x7", "answer_preview": "It lasts.", "top_source": "a b.md"}], ("NAME OF THE COLUMN", None)),
     ],
@@ -142,5 +164,5 @@ def test_an_unknown_file_is_refused_with_the_columns_that_it_has(
     assert str(caught.value).endswith(written)
     if question != "NAME OF THE COLUMN":
         mapped = {"question": question, **({"reference": reference} if reference else {})}
-        (sample,) = load_table(tmp_path, *rows, **mapped)
+        sample = load_table(tmp_path, *rows, **mapped)[0]
         assert sample.reference == (rows[0][reference] if reference else None)

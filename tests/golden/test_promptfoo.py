@@ -125,7 +125,19 @@ def test_lists_that_make_too_many_cases_are_refused(tmp_path: Path) -> None:
     assert len(table.rows) == 10_000
 
 
-@pytest.mark.parametrize("document", [[], [{"vars": 1}], [1], {"tests": []}, {"tests": [{"question": "A?"}]}, {}])
+OTHERS: list[object] = [
+    [],
+    [{"vars": 1}],
+    [1],
+    {"tests": []},
+    {"tests": [{"question": "A?"}]},
+    {},
+    "x",
+    [{"success": 1}],
+]
+
+
+@pytest.mark.parametrize("document", [*OTHERS, *({"results": inner} for inner in OTHERS)])
 def test_a_document_without_variables_is_none_of_promptfoo(document: object) -> None:
     assert read_promptfoo(document) is None
 
@@ -140,6 +152,8 @@ def test_results_are_a_golden_set_with_the_references_of_their_tests(tmp_path: P
     golden = load(tmp_path, results(result("How old is it?"), result("How old?"), version=version))
     assert [sample.question for sample in golden] == ["How old is it?", "How old?"]
     assert {sample.reference for sample in golden} == {"Built in 1901."}
+    assert all(sample.id.startswith("q-") for sample in golden)
+    assert golden.mappings[0].notes == ()
     assert golden.mappings[0].recorded["answer"].endswith("results.actual_output")
 
 
@@ -165,6 +179,21 @@ def test_a_result_has_the_contexts_that_the_provider_returned(
     ((row, _),) = table.rows
     assert row.get("retrieval_context") == contexts
     assert ("contexts" in load(tmp_path, document).mappings[0].recorded) is (contexts is not None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"response": {}}, "no output"),
+        ({"response": {}, "error": "down"}, "down"),
+        ({"response": {"error": "refused"}, "error": "down"}, "refused"),
+        ({}, None),
+    ],
+)
+def test_a_result_without_an_output_has_the_reason(fields: dict[str, object], error: str | None) -> None:
+    table = read_promptfoo(results(result("Why?", **fields)))
+    assert table is not None
+    assert table.rows[0][0].get("error") == error
 
 
 @pytest.mark.parametrize(("latency_ms", "latency_s"), [(1500, 1.5), (True, None), ("1500", None)])
@@ -204,7 +233,14 @@ def test_tests_with_fields_of_strange_types_are_read(tmp_path: Path, field: str)
 
 @pytest.mark.parametrize(
     ("value", "references"),
-    [("In 1901.", ("In 1901.",)), (["In 1901.", "1901"], ("In 1901.", "1901")), ("file://answer.txt", ()), (1901, ())],
+    [
+        ("In 1901.", ("In 1901.",)),
+        (["In 1901.", "1901"], ("In 1901.", "1901")),
+        ("file://answer.txt", ()),
+        (1901, ()),
+        (["In 1901.", 1901], ()),
+        ("{% x %}", ()),
+    ],
 )
 def test_a_reference_is_a_text_of_the_test_itself(tmp_path: Path, value: object, references: tuple[str, ...]) -> None:
     tests = [{"vars": {"question": "When?"}, "assert": [{"type": "factuality", "value": value}]}]

@@ -12,6 +12,7 @@ from ragstone.errors import GoldenSetError
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.mtrag import read_mtrag
 from ragstone.golden.sample import ConversationTurn, Message
 from tests.golden.loading import load_rows
 
@@ -88,6 +89,7 @@ def test_messages_as_turns_have_the_answers_of_the_assistant_as_references(tmp_p
         {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "tool", "content": "{}"},
         {"role": "assistant", "content": "A."},
+        {"role": "tool", "content": "{}"},
         {"role": "user", "content": "b?"},
     ]
     first, second = load_rows(tmp_path, {"turns": chat})
@@ -208,6 +210,47 @@ def test_what_is_no_conversation_is_refused_with_its_place(tmp_path: Path, row: 
 def test_beside_a_question_only_a_list_is_one_of_turns(tmp_path: Path, turns: object) -> None:
     (sample,) = load_rows(tmp_path, {"question": "a?", "turns": turns})
     assert sample.turn is None
+
+
+@pytest.mark.parametrize("turn", [{"question": "a?", "content": "x"}, {"question": "a?", "role": "user"}])
+def test_a_turn_that_is_no_message_is_read_by_its_columns(tmp_path: Path, turn: object) -> None:
+    (sample,) = load_rows(tmp_path, {"turns": [turn], "question": "", "reference": None})
+    assert (sample.question, sample.turn is not None) == ("a?", True)
+
+
+SPOKEN = {"speaker": "user", "text": "a?"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"messages": []},
+        {"messages": "a?"},
+        {"messages": [SPOKEN, {"speaker": "user"}]},
+        {"messages": [SPOKEN, "b?"]},
+        {"input": [SPOKEN]},
+        {"input": [SPOKEN], "targets": []},
+        {"input": "a?", "targets": [SPOKEN]},
+    ],
+)
+def test_rows_that_are_none_of_mtrag_stay_as_they_are(values: dict[str, object]) -> None:
+    assert read_mtrag(values) is values
+
+
+@pytest.mark.parametrize(
+    ("context", "is_relevant"),
+    [
+        ({"text": "A."}, True),
+        ({"text": "A.", "feedback": {"relevant": {}}}, True),
+        ({"text": "A.", "feedback": {"relevant": "no"}}, True),
+        ({"text": "A.", "feedback": {"relevant": {"ann": "no"}}}, False),
+        ({"text": "A.", "feedback": {"relevant": {"ann": {"value": "yes"}, "bob": {"value": "no"}}}}, False),
+        ("A.", False),
+    ],
+)
+def test_a_passage_of_mtrag_is_relevant_if_the_last_annotator_found_it_so(context: object, is_relevant: bool) -> None:
+    row = read_mtrag({"input": [SPOKEN], "targets": [SPOKEN], "contexts": [context]})
+    assert ("reference_contexts" in row) is is_relevant
 
 
 def test_a_conversation_may_have_as_many_turns_as_the_limit(tmp_path: Path) -> None:
