@@ -12,7 +12,7 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.opened import open_cells
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import Assertion, Assertions, GoldenSet
 
 ASKED = {"question": "How long?"}
 RIGHT = {"answer": "24 months."}
@@ -128,14 +128,10 @@ def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
             "__expected2": "llm-rubric: polite",
             "__description": "d",
         },
-        {"question": "Where?", "__expected1": "In Bonn: by the river", "__expected2": "", "__description": "d"},
+        {"question": "Where?", "__expected1": "In Bonn", "__expected2": "", "__description": "d"},
     )
-    assertions = golden[0].assertions
-    assert assertions is not None
-    assert [(assertion.type, assertion.values) for assertion in assertions.typed] == [("contains", ("24",))]
-    assert golden[1].reference == "In Bonn: by the river"
-    assert golden[1].origin is not None
-    assert golden[1].origin.line == 3
+    assert golden[0].assertions == Assertions(typed=(Assertion("contains", ("24",)),))
+    assert (golden[1].reference, str(golden[1].origin)) == ("In Bonn", "table.csv:3")
     assert any("llm-rubric is left out" in note for note in golden.mappings[0].notes)
 
 

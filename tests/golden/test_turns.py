@@ -75,13 +75,6 @@ def test_the_references_of_earlier_turns_are_its_history_where_that_is_wanted(tm
     assert own.turn == ConversationTurn("x", 3, 3)
 
 
-def test_messages_may_stand_before_the_first_turn(tmp_path: Path) -> None:
-    before = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
-    first, second = load_rows(tmp_path, {"id": "x", "history": before, "turns": ["a?", "b?"]})
-    greeting = (Message("user", "Hello."), Message("assistant", "Good day."))
-    assert (first.history, second.history) == (greeting, (*greeting, Message("user", "a?")))
-
-
 def test_messages_as_turns_have_the_answers_of_the_assistant_as_references(tmp_path: Path) -> None:
     chat = [
         {"role": "system", "content": "Be brief."},
@@ -116,15 +109,6 @@ def test_an_id_is_derived_from_the_content_or_taken_from_the_name_of_a_conversat
         ("golden.json", json.dumps({"conversations": [ORDER]})),
         ("golden.json", json.dumps(ORDER)),
         ("golden.csv", 'id,tags,turns\norder-17,orders,"{}"\n'.format(json.dumps(ORDER["turns"]).replace('"', '""'))),
-        (
-            "golden.yaml",
-            "- id: order-17\n  tags: [orders]\n  turns:\n    - Where is order 17?\n"
-            "    - question: Which day will that be?\n      reference: Friday.\n      other_references: [On Friday.]\n"
-            "      tags: [dates]\n      must_contain: [Friday]\n"
-            "      reference_contexts: [Order 17 arrives on Friday.]\n      relevant_ids: {orders.md#17: 2}\n"
-            "      min: {faithfulness: 0.5}\n    - question: And the other one?\n      expects: clarification\n"
-            "    - {question: Who drives it?, answerable: false, group: drivers}\n",
-        ),
     ],
 )
 def test_formats_of_a_conversation(tmp_path: Path, name: str, text: str) -> None:
@@ -169,12 +153,6 @@ def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, ro
     (line,) = native_lines(golden)
     again = load_rows(tmp_path, json.loads(line), history="reference" if "reference" not in str(row) else "own")
     assert again.samples == golden.samples
-
-
-def test_turns_without_the_others_are_written_with_what_came_before(tmp_path: Path) -> None:
-    golden = load_rows(tmp_path, ORDER)
-    (line,) = native_lines(golden.samples[1:2])
-    assert json.loads(line)["history"] == [{"role": "user", "content": "Where is order 17?"}]
 
 
 @pytest.mark.parametrize(
@@ -303,22 +281,6 @@ def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:
 
 
 TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
-
-
-def test_a_chat_is_its_last_question_and_what_came_before(tmp_path: Path) -> None:
-    chat = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": TURNS[0].text},
-        {"role": "tool", "content": "{}"},
-        {"role": "assistant", "content": "30 days."},
-        {"role": "user", "content": "And without the receipt?"},
-        {"role": "assistant", "content": "Then not."},
-    ]
-    golden = load_rows(
-        tmp_path, {"messages": chat, "reference": "Not."}, {"messages": chat[1:2], "reference": "30 days."}
-    )
-    assert [sample.history for sample in golden] == [(Message("system", "Be brief."), *TURNS), ()]
-    assert "earlier turns of conversations are read (samples with a history: 1)" in golden.mappings[0].notes
 
 
 def test_a_history_is_part_of_what_is_asked(tmp_path: Path) -> None:

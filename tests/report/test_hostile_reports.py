@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it.token import Token
 
 from ragstone.gate.verdict import Status
-from ragstone.report.render import Format, render
+from ragstone.report.render import render
 from ragstone.report.report_json import schema
 from ragstone.report.terminal import render_text
 from tests.report.conftest import Text, helpdesk_report
@@ -140,9 +140,3 @@ def test_a_terminal_is_told_nothing_but_text_and_our_colours(
     if colour:
         shown = re.sub("\x1b\\[[0-9;]*m", "", shown)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
-
-
-@pytest.mark.parametrize("format", ["text", "md", "json", "junit", "html"])
-def test_no_format_evaluates_text_as_a_template(format: Format) -> None:
-    text = Text(question="{{ 40 + 2 }} {% for x in y %}", gate_reason="{{ report.title }}")
-    assert "{{ 40 + 2 }}" in render(helpdesk_report(text=text), format).replace("\\", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -94,17 +93,6 @@ def test_blocks_rise_and_fall_with_the_values_within_their_scale(
     values: tuple[float | None, ...], changed: dict[int, tuple[str, ...]], blocks: str
 ) -> None:
     assert sparkline(trend(*values, changed=changed)) == blocks
-
-
-@pytest.mark.parametrize("count", [2, 3, 60])
-def test_the_picture_stays_within_its_frame(count: int) -> None:
-    values = [index / count for index in range(count)]
-    page = render(replace(helpdesk_report(), trends=(trend(*values),)), "html")
-    picture = page.partition('aria-label="Trend of ')[2].partition("</svg>")[0]
-    dots = [(float(x), float(y)) for x, y in re.findall(r'<circle [^>]*cx="([^"]*)" cy="([^"]*)"', picture)]
-    assert len(dots) == count
-    assert all(0 < x < 300 and 0 < y < 56 for x, y in dots)
-    assert dots[0][1] > dots[-1][1]
 
 
 def test_both_reports_show_the_trend_and_escape_what_is_foreign() -> None:

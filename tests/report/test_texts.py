@@ -180,16 +180,6 @@ def test_what_is_cut_is_counted() -> None:
     assert (len(pair["now"]["statements"]), pair["now"]["moreStatements"]) == (STATEMENTS, 7)
 
 
-def test_several_answers_are_compared_in_their_order() -> None:
-    def several(*answers: str) -> SampleRecord:
-        return SampleRecord(SAMPLE, tuple(Answer(Response("port", answer)) for answer in answers), {})
-
-    found = texts(several("one", "two", "three", "4", "5", "6"), several("one", "zwei"))
-    assert [pair.get("same", False) for pair in found["pairs"]] == [True, False, False, False, False]
-    assert ["then" in pair for pair in found["pairs"]] == [True, True, False, False, False]
-    assert found["moreAnswers"] == 1
-
-
 SECRET = "sk-live-0123456789abcdef"
 
 
