@@ -10,6 +10,7 @@ import pytest
 from ragstone.golden import asserted, cells
 from ragstone.golden.cells import MAX_CALLS, MAX_TEXT, MAX_TURNS, CellError, contexts, passages
 from ragstone.golden.profile import MISSING, Kinds, follow, kind_of
+from ragstone.golden.rows import MAX_DEPTH
 from ragstone.golden.sample import ExpectedCall, Message
 
 
@@ -55,6 +56,8 @@ def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) 
         ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
         ("x || y", ("x || y",)),
         ("a\n|\nb", ("a", "b")),
+        ("One. |\nTwo.", ("One.", "Two.")),
+        ("See:\n| a | b |\nend", ("See:\n| a | b |\nend",)),
         ("x |a\n|b", ("x", "a", "b")),
         ("[{'a': 'One.'}, {'text': 'Two.', **x}]", ("[{'a': 'One.'}, {'text': 'Two.', **x}]",)),
         ("[]", ()),
@@ -200,6 +203,7 @@ NO_VALUE = CellError
         (cells.hops, '[{"text": "a", "hop": 2}]', (2,)),
         (cells.hops, [{"text": "", "hop": 1}, {"text": "a"}], ()),
         (cells.hops, [{"text": "a"}, {"text": "b", "hop": 1}], (0, 1)),
+        (cells.hops, [[], {"text": "a", "hop": 1}], (1,)),
         (cells.texts, ["", "one", None], ("one",)),
         (cells.texts, '["one", "two"]', ("one", "two")),
         (cells.texts, "[1, 2]", ("[1, 2]",)),
@@ -241,6 +245,15 @@ def test_a_cell_is_read_as_its_kind_or_refused(read: Callable[[object], object],
             read(cell)
     else:
         assert read(cell) == value
+
+
+def test_texts_may_be_as_deep_as_the_limit() -> None:
+    nested: object = "one"
+    for _ in range(MAX_DEPTH):
+        nested = [nested]
+    assert cells.texts(nested) == ("one",)
+    with pytest.raises(CellError, match="nested too deeply"):
+        cells.texts([nested])
 
 
 @pytest.mark.parametrize("nest", [lambda inner: [inner], lambda inner: {"text": "one", "aliases": inner}])

@@ -99,6 +99,7 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
         ({"question": "A?", "inputs": {"answer": "t", "cost": 3}}, ("inputs.cost",)),
         ({"question": "A?", "cost": 3, "author": {"name": "x"}}, ("cost", "author")),
         ({"question": "A?", "meta": {"refrence": "x"}}, ("meta",)),
+        ({"instruction": ["a"], "prompt": "A?"}, ("instruction",)),
         *(
             ({"question": "A?", column: "x"}, (column,))
             for column in (
@@ -153,6 +154,11 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"answer": "t", "keyword_score": 0.5}, "reference", "t"),
         ({"answer": "t", "actual_sources": ["a"]}, "reference", "t"),
         ({"faithfulness": 1.0}, "reference", None),
+        ({"reference": None, "answer": "t"}, "reference", "t"),
+        ({"answer": "said", "retrieved_contexts": ["r"]}, "reference", None),
+        ({"answer": "a", "actual_output": "s", "contexts": ["c"]}, "reference_contexts", ("c",)),
+        ({"answer": "t", "context": "c"}, "reference_contexts", ("c",)),
+        ({"response": "s", "retrieved_contexts": ["r"], "contexts": ["c"]}, "reference_contexts", ("c",)),
         ({"output": {"answer": "t"}}, "reference", None),
         ({"outputs": {"answer": "t"}}, "reference", "t"),
         ({"outputs": "said"}, "reference", None),
@@ -248,6 +254,11 @@ def test_assertions_of_promptfoo_are_read_from_a_column_of_their_own_only_and_ar
         assert golden.mappings[0].notes == ()
 
 
+def test_a_part_of_a_column_that_is_read_is_not_recorded_too(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"question": "A?", "contexts": [{"text": "c"}]}, reference_contexts="contexts.text")
+    assert (golden[0].reference_contexts, dict(golden.mappings[0].recorded)) == (("c",), {})
+
+
 def test_a_field_that_is_left_out_is_not_read_by_its_opposite(tmp_path: Path) -> None:
     assert load(tmp_path, {"question": "A?", "is_impossible": True}, answerable="")[0].answerable
 
@@ -300,6 +311,13 @@ def test_a_file_that_labels_its_references_is_refused_at_the_first_bad_one(tmp_p
         load(tmp_path, right, wrong)
     assert '[golden.columns]\n  question = "query"\n  reference = ""' in str(caught.value)
     assert len(load(tmp_path, right, wrong, reference="expected_response")) == 2
+
+
+def test_a_label_inside_of_an_object_of_inputs_counts_too(tmp_path: Path) -> None:
+    fields = {"query": "A?", "expected_response": "r", "expected_score": 0}
+    with pytest.raises(GoldenSetError, match=r"column 'inputs\.expected_score' is 0"):
+        load(tmp_path, {"inputs": fields})
+    assert load(tmp_path, {"query": "A?", "expected_response": "r", "notes": fields})[0].reference == "r"
 
 
 @pytest.mark.parametrize("label", [1, 1.0, True, "1", "yes", "", None, [0]])
