@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import shlex
 from pathlib import Path
 
 from ragstone.judge.judgements import Statement
@@ -13,7 +11,6 @@ from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 from ragstone.tools.judging.pairs import measure_judge, read_pairs
-from tests.cli.project import ragstone
 from tests.needs import need_data
 
 ROOT = Path(__file__).parents[2]
@@ -50,21 +47,6 @@ def test_the_judge_decides_the_examples_as_the_page_says() -> None:
             OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=Call("example"))
         )
         assert found.supports[0].verdict == verdict, statement
-
-
-def test_a_file_with_labels_is_judged_and_compared_as_the_page_says(tmp_path: Path) -> None:
-    line = next(block for block in re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL) if '"label"' in block)
-    (tmp_path / "labelled.jsonl").write_text(line, "utf-8")
-    commands = re.search(
-        r"^\$ ragstone (rescore labelled.*)\n\$ ragstone (calibrate .*)$",
-        PAGE.partition("## Measuring a judge")[2],
-        re.MULTILINE,
-    )
-    assert commands is not None
-    for command in commands.groups():
-        done = ragstone(shlex.split(command), tmp_path)
-        assert done.returncode == 0, done.stderr
-    assert "faithfulness: 1 labelled sample" in done.stdout
 
 
 def test_the_offline_judges_figures_on_wikieval_are_those_of_the_command() -> None:
