@@ -234,6 +234,7 @@ def test_a_native_file_needs_none_of_the_named_columns(tmp_path: Path) -> None:
     for other in ({"Nummer": "7"}, {"response": "said"}):
         with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
             load(tmp_path, {"id": "a", "question": "A?", **other}, **wanted)
+    load(tmp_path, {"id": "a", "question": "A?"}, **wanted)
     (tmp_path / "b.csv").write_text("question\nB?\n", encoding="utf-8")
     with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
         load_golden_set(["golden.jsonl", "b.csv"], root=tmp_path, columns=wanted)
@@ -395,6 +396,7 @@ def test_a_column_that_is_almost_a_field_is_refused_in_any_row_with_the_name_tha
 
 
 def test_who_means_what_is_written_says_so(tmp_path: Path) -> None:
+    assert load(tmp_path, {"question": "A?", "refrence": "g"}, group="refrence")[0].group == "g"
     golden = load(tmp_path, {"question": "A?", "refrence": "a"}, reference="refrence")
     assert golden.samples[0].reference == "a"
     assert load(tmp_path, {"question": "A?", "refrence": "a"}, reference="").samples[0].reference is None

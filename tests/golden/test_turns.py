@@ -118,6 +118,7 @@ def test_formats_of_a_conversation(tmp_path: Path, name: str, text: str) -> None
     assert [(one.id, one.content_hash(), one.tags) for one in samples] == [
         (one.id, one.content_hash(), one.tags) for one in expected
     ]
+    assert all(one.origin is not None and one.origin.line for one in samples)
 
 
 def test_conversations_and_questions_may_stand_in_one_file(tmp_path: Path) -> None:

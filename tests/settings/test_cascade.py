@@ -9,7 +9,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.judge.names import provider_of
 from ragstone.settings.load import OPTIONS, load_settings
-from ragstone.settings.settings import Settings
+from ragstone.settings.settings import _MAX_METRICS, Settings
 
 
 def write(path: Path, text: str) -> Path:
@@ -119,6 +119,18 @@ def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_f
         ('[run]\n\ndask = "tcp:x"\n', r"toml:3: 'run\.dask' must be the address of a scheduler"),
         ('[metrics.tone]\nrubric = " "\n', r"toml:1: 'metrics\.tone': the rubric is empty, found"),
         ("[metrics]\ntone = 3\n", r"toml:2: 'metrics\.tone' must be a table, found 3"),
+        ("[metrics.tone]\nsees = ['answer']\n", "needs either 'rubric' or 'python'"),
+        ("[metrics.tone]\nrubric = 'x'\npython = 'a:b'\n", "needs either 'rubric' or 'python'"),
+        ("[metrics.tone]\npython = 'a:b'\nlevels = ['a', 'b']\n", "'levels' and 'sees' are for rubrics"),
+        ("[metrics.tone]\nrubric = 'x'\ntimeout_s = 3\n", "'timeout_s' is for functions"),
+        ("[metrics.tone]\nrubric = 'x'\nlevels = ['a']\n", "'levels' needs 2 to 10 descriptions"),
+        ("[metrics.tone]\nrubric = 'x'\nlevels = ['a', ' ']\n", "'levels' needs 2 to 10 descriptions"),
+        ("[metrics.tone]\nrubric = 'x'\nlevels = ['a', 'a']\n", "lists a value twice"),
+        ("[metrics.tone]\nrubric = 'x'\nsees = ['answer', 'answer']\n", "lists a value twice"),
+        ("[metrics.tone-x]\nrubric = 'x'\n", "'tone-x' is not a metric's name"),
+        ("[system]\nprice = 3\n", r"toml:2: 'system\.price'.*found 3"),
+        (f"[system]\nprice = '{'x' * 78}'\n", f'found "{"x" * 78}"'),
+        (f"[system]\nprice = '{'x' * 79}'\n", f'found "{"x" * 76}\\.\\.\\.'),
         ("[metrics.tone]\nmin = 0.5\n", r"toml:1: 'metrics\.tone' sets thresholds, which belong in the policy"),
         ('[metrics.tone]\nrubric = "x"\nmin = 0.5\n', r"toml:3: unknown key 'metrics\.tone\.min'"),
         ("x = [\n1]\n[[golden]]\n[golden.y]\n", "toml:1: unknown table 'x'"),
@@ -145,6 +157,8 @@ def test_what_is_wrong_in_the_file_is_said_with_its_place_and_no_secret(
         ("command:./rag --json", "command:./rag --json"),
         ("file:answers.jsonl", "file:answers.jsonl"),
         ("file:here.jsonl", "file:../here.jsonl"),
+        ("file:./answers.jsonl", "file:../answers.jsonl"),
+        ("file:", "file:"),
         ("file:runs/answers.jsonl", "file:../runs/answers.jsonl"),
         ("file:/abs/answers.jsonl", "file:/abs/answers.jsonl"),
     ],
@@ -218,3 +232,40 @@ def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(
     with pytest.raises(ConfigError) as flag:
         load_settings(directory=tmp_path, environ={}, overrides={key: value})
     assert str(flag.value).startswith(says)
+
+
+@pytest.mark.parametrize("text", ["[golden]\nlimit = [", "[golden]\nlimit = " + "9" * 5000])
+def test_an_error_in_toml_without_a_line_has_no_hint(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "ragstone.toml", text)
+    with pytest.raises(ConfigError, match="not valid TOML") as caught:
+        load_settings(directory=tmp_path, environ={})
+    assert caught.value.hint is None
+
+
+@pytest.mark.parametrize("key", ["judge.api_key", "judge.headers"])
+def test_a_secret_that_is_not_valid_is_not_shown(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"option for {key}") as caught:
+        load_settings(directory=tmp_path, environ={}, overrides={key: ["sk-very-secret"]})
+    assert "secret" not in str(caught.value)
+
+
+def test_the_paths_of_a_judge_start_from_the_file_or_from_here(tmp_path: Path) -> None:
+    text = '[judge]\nname = "fitted:judge.json"\nca_bundle = "ca.pem"\n[run]\ndask = " tcp://host:8786 "\n'
+    config = write(tmp_path / "eval" / "ragstone.toml", text)
+    settings = load_settings(directory=tmp_path, environ={}, config=config)
+    assert settings.judge.name == f"fitted:{tmp_path / 'eval' / 'judge.json'}"
+    assert settings.judge.ca_bundle == str(tmp_path / "eval" / "ca.pem")
+    assert settings.run.dask == "tcp://host:8786"
+    overrides = {"judge.name": "fitted:judge.json", "judge.ca_bundle": "", "run.dask": " "}
+    settings = load_settings(directory=tmp_path, environ={}, config=config, overrides=overrides)
+    assert settings.judge.name == f"fitted:{tmp_path / 'judge.json'}"
+    assert (settings.judge.ca_bundle, settings.run.dask) == (None, None)
+
+
+def test_as_many_metrics_as_the_limit_may_be_defined(tmp_path: Path) -> None:
+    tables = [f"[metrics.m{number}]\nrubric = 'x'\n" for number in range(_MAX_METRICS + 1)]
+    write(tmp_path / "ragstone.toml", "".join(tables[1:]))
+    assert len(load_settings(directory=tmp_path, environ={}).metrics) == _MAX_METRICS
+    write(tmp_path / "ragstone.toml", "".join(tables))
+    with pytest.raises(ConfigError, match=f"defines {_MAX_METRICS + 1} metrics; at most {_MAX_METRICS}"):
+        load_settings(directory=tmp_path, environ={})
