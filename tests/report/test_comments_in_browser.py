@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstone.report.summary import CHARACTERS, LINES
+from ragstone.gate.findings import Level
+from ragstone.gate.verdict import Status
+from ragstone.report.parts import Document, StatementPart
+from ragstone.report.render import render
+from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
 from tests.report.browser import Page
 from tests.report.comments import comments, framed
+from tests.report.conftest import helpdesk_report, with_findings, with_samples
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +49,42 @@ def above(page: Page, folder: Path, markdown: str, width: int = 900) -> Any:
     page.size(width, 900)
     page.open(file)
     return page.run(_ABOVE)
+
+
+def stuffed(report: Document, size: int) -> Document:
+    """`report` with everything at once: warnings, changes of the gate, findings, failing rows and a long answer."""
+    long = "The index lacks most of the documents that this question needs; " * size
+    changes = [f"{SUBJECTS[0]}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)]
+    worst = [
+        replace(
+            one,
+            question=long,
+            answer=f"{long} {one.answer}",
+            baseline_answer=f"{one.answer} {long[::-1]}",
+            missing=(long,),
+            unsupported=(StatementPart(long, "unsupported"),) * 3,
+        )
+        for one in report.samples.worst
+    ]
+    warnings = (*(f"{number}: {long}" for number in range(3 * size)), *changes, *report.warnings)
+    return replace(
+        with_findings(with_samples(report, worst=tuple(worst)), Level.WARNING, *warnings),
+        metrics=tuple(replace(row, slice=f"team:{number} {long}") for number in range(size) for row in report.metrics),
+        checks=report.checks * size,
+    )
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
+def test_whatever_happens_twenty_lines_stand_above_the_fold(
+    page: Page, tmp_path: Path, status: Status, size: int
+) -> None:
+    report = stuffed(helpdesk_report(status), size)
+    found = above(page, tmp_path, render(report, "md"))
+    assert found["lines"] <= LINES, found["text"]
+    assert len(found["text"]) <= CHARACTERS
+    assert "lowers metrics.metric_0.min" in found["text"].replace("\u200b", "")
+    assert not above(page, tmp_path, render(report, "md"), width=390)["wide"]
 
 
 def test_eleven_comments_say_first_whether_they_block_and_what_is_worse(page: Page, tmp_path: Path) -> None:
