@@ -24,14 +24,13 @@ def run_pytest(folder: Path, sources: Mapping[str, str], *options: str) -> subpr
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_skip_fails_the_run_and_is_named(workers: str, tmp_path: Path) -> None:
+def test_a_skip_fails_the_run_and_is_named(tmp_path: Path) -> None:
     sources = {
         "marked": "@pytest.mark.skipif(True, reason='there is no npm')\ndef test_skipped(): pass",
         "called": "def test_skipped(): pytest.skip('there is no npm')",
         "module": "pytest.skip('there is no npm', allow_module_level=True)",
     }
-    done = run_pytest(tmp_path, sources, "--no-skips", "-n", workers)
+    done = run_pytest(tmp_path, sources, "--no-skips", "-n", "2")
     assert done.returncode == 1, done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("ERROR --no-skips")]
     assert len(lines) == len(sources)

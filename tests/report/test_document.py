@@ -13,7 +13,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regre
 from ragstone.golden.sample import Message, Origin
 from ragstone.metrics.score import Failed
 from ragstone.report.document import MAX_ROWS, check_part, document_of
-from ragstone.report.filters import other_checks
+from ragstone.report.filters import other_checks, sentence, status_word
 from ragstone.report.metrics import metric_parts, state_of
 from ragstone.report.parts import Links
 from ragstone.report.render import render
@@ -87,9 +87,54 @@ def test_states_in_a_few_words(found: Check | None, state: str) -> None:
     assert state_of(found) == state
 
 
-def test_a_drop_that_was_accepted_is_not_said_to_be_no_drop() -> None:
-    drop = metric_check(kind=CheckKind.DROP, estimate=-0.173, threshold=-0.1729, accepted="mzxw6ytb")
-    assert state_of(drop, drop) == "pass: accepted drop"
+@pytest.mark.parametrize(
+    ("kind", "estimate", "threshold", "accepted", "state"),
+    [
+        (CheckKind.DROP, -0.173, -0.1729, "mzxw6ytb", "pass: accepted drop"),
+        (CheckKind.DROP, 0.0, -0.02, "mzxw6ytb", "pass"),
+        (CheckKind.DROP, 0.1, -0.02, "mzxw6ytb", "pass"),
+        (CheckKind.RISE, 0.1, 0.05, "mzxw6ytb", "pass: accepted rise"),
+        (CheckKind.RISE, -0.1, 0.05, "mzxw6ytb", "pass"),
+        (CheckKind.DROP, -0.03, -0.02, None, "pass: no drop shown"),
+        (CheckKind.DROP, -0.02, -0.02, None, "pass"),
+        (CheckKind.RISE, 0.03, 0.02, None, "pass: no rise shown"),
+        (CheckKind.RISE, 0.02, 0.02, None, "pass"),
+    ],
+)
+def test_a_change_that_passes_says_why_if_it_looks_like_a_loss(
+    kind: CheckKind, estimate: float, threshold: float, accepted: str | None, state: str
+) -> None:
+    found = metric_check(kind=kind, estimate=estimate, threshold=threshold, accepted=accepted)
+    assert state_of(found, found) == state
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "word"),
+    [
+        (Status.FAIL, Action.WARN, "warn"),
+        (Status.ERROR, Action.WARN, "warn"),
+        (Status.FAIL, Action.BLOCK, "fail"),
+        (Status.ERROR, Action.BLOCK, "error"),
+        (Status.PASS, Action.WARN, "pass"),
+        (Status.INCONCLUSIVE, Action.WARN, "inconclusive"),
+    ],
+)
+def test_a_status_is_one_word(status: Status, action: Action, word: str) -> None:
+    assert status_word(metric_check(status, action=action)) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("all pass", "All pass"),
+        ("pass.", "Pass."),
+        ("context_recall fell", "Context recall fell"),
+        ("scores.csv does not say", "scores.csv does not say"),
+        ("see docs/context_recall", "See docs/context_recall"),
+    ],
+)
+def test_a_sentence_has_titles_and_a_capital(text: str, shown: str) -> None:
+    assert sentence(text) == shown
 
 
 def test_a_blocking_failure_decides_over_a_warning() -> None:
@@ -173,7 +218,9 @@ def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
     )
 
 
-@pytest.mark.parametrize(("n", "left_out", "named"), [(1, 9, True), (4, 6, True), (6, 4, False), (10, 0, False)])
+@pytest.mark.parametrize(
+    ("n", "left_out", "named"), [(1, 9, True), (4, 6, True), (5, 5, False), (6, 4, False), (10, 0, False)]
+)
 def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: bool) -> None:
     report = helpdesk_report()
     rows = tuple(

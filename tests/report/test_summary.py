@@ -119,6 +119,9 @@ def test_a_long_change_of_the_gate_hides_no_other(room: int) -> None:
     ("text", "length", "shown"),
     [
         ("short", 10, "short"),
+        ("short", 5, "short"),
+        ("Abc. defghij", 9, "Abc."),
+        ("Ab. cdefghij", 9, "Ab.…"),
         ("One sentence. Another one.", 20, "One sentence."),
         ("one two three four", 12, "one two…"),
         ("unbreakable", 6, "unbre…"),

@@ -173,6 +173,8 @@ def test_what_is_cut_is_counted() -> None:
     )
     long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
     found = texts(long, record(answer="b" * 2_000_000))
+    (pair,) = texts(record(answer="a" * ANSWER_CHARS))["pairs"]
+    assert pair["now"]["text"] == "a" * ANSWER_CHARS
     (pair,) = found["pairs"]
     assert pair["now"]["text"] == {"text": "a" * ANSWER_CHARS, "cut": 2_000_000 - ANSWER_CHARS}
     assert (len(pair["contexts"]), pair["more"]) == (CONTEXTS, 10_000 - CONTEXTS)
@@ -284,6 +286,8 @@ def test_the_last_frames_are_those_of_the_users_code_and_the_error() -> None:
         "  )",
         "ConnectionError: http://localhost:6333",
     )
+    only_library = "\n".join(["Traceback (most recent call last):", *TRACEBACK.splitlines()[8:]])
+    assert last_frames(only_library)[0].endswith("line 900, in query")
 
 
 def test_many_frames_are_cut_to_the_last() -> None:

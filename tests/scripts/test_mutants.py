@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mutants import drawn, mutants_of, outcome_with
+from scripts.mutants import mutants_of, outcome_with
 
 
 def changed(source: str) -> dict[str, list[str]]:
@@ -45,13 +45,6 @@ def test_a_mutant_changes_one_decision(source: str, kind: str, results: list[str
 )
 def test_what_decides_nothing_is_left_as_it_is(source: str) -> None:
     assert changed(source) == {}
-
-
-def test_the_same_seed_draws_the_same_mutants() -> None:
-    first = drawn("metrics", 20, seed=1)
-    assert first == drawn("metrics", 20, seed=1)
-    assert first != drawn("metrics", 20, seed=2)
-    assert [mutant.is_subtle for mutant in first] == [False] * 10 + [True] * 10
 
 
 @pytest.mark.usefixtures("processes")
