@@ -54,7 +54,7 @@ def test_a_value_is_one_of_json_and_a_missing_one_is_none(value: object, expecte
         (b"How far?", "can't be read from bytes"),
         (3, "can't be read from int"),
         (["How far?"], "list:1: a row must be a mapping, found str"),
-        (pd.DataFrame([["How far?", "x"]], columns=["question", "question"]), "duplicate column 'question'"),
+        (pd.DataFrame([["a", "A?", "x"]], columns=["id", "question", "question"]), "duplicate column 'question'"),
     ],
 )
 def test_what_is_no_table_is_refused(data: object, says: str) -> None:

@@ -132,6 +132,7 @@ def test_a_document_without_variables_is_none_of_promptfoo(document: object) -> 
 def test_variables_with_the_names_of_other_fields_are_no_fields(tmp_path: Path) -> None:
     named = {"min": "a", "max": "b", "assert": "c"}
     assert asserted(tmp_path, {"type": "contains", "value": "{{min}}{{max}}"}, **named) == ["contains: ab"]
+    assert load_golden_set("tests.json", root=tmp_path).mappings[0].notes == ()
 
 
 @pytest.mark.parametrize("version", [2, 3])
