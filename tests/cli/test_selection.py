@@ -110,3 +110,15 @@ def test_one_sample_is_shown_in_full(project: Path) -> None:
     assert failed.count("KeyError: ") == 2
     missing = ragstone(["report", "ragstone-run", "--sample", "q33"], project, exit_code=2)
     assert "Did you mean 'q3'?" in missing.stderr
+
+
+def test_a_metric_that_applies_to_none_of_the_chosen_samples_is_no_error(project: Path) -> None:
+    rows = [json.loads(line) for line in (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows[2]["relevant_ids"] = {"page": 1}
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (project / "thresholds.toml").write_text("[metrics.mrr]\nmin = 0.5\n", encoding="utf-8")
+    command = ["gate", "--metrics", "mrr,exact_match"]
+    assert "mrr" not in ragstone([*command, "--only", "q3"], project).stdout.lower()
+    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[3:]), encoding="utf-8")
+    unchosen = ragstone([*command, "--out", "all"], project)
+    assert "the policy names it, but no sample has a score" in " ".join(unchosen.stdout.split())

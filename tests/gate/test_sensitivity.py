@@ -11,6 +11,7 @@ from ragstone.gate.comparability import pair_runs
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import known_scores, loss_rule
+from ragstone.golden.sample import GoldenSize
 from tests.gate.conftest import build_run, make_manifest
 
 POLICY = policy_from_mapping({"metrics": {"mrr": {"max_drop": 0.02}}})
@@ -47,9 +48,9 @@ def test_what_the_model_is_learnt_from(now: Sequence[Any], then: Sequence[Any] |
 def test_without_a_run_typical_scores_are_assumed_and_one_score_says_nothing() -> None:
     run = build_run({"mrr": [1.0]})
     rule = rule_of(run)
-    assumed = known_scores(rule, None, None, samples=7)
+    assumed = known_scores(rule, None, None, size=GoldenSize(samples=7, groups=4))
     assert assumed is not None
-    assert (assumed.n, len(assumed.model.weights)) == (7, 7)
+    assert (assumed.n, len(assumed.model.weights)) == (7, 4)
     assert known_scores(rule, run, None) is None
 
 

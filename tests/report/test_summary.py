@@ -10,14 +10,14 @@ from html import unescape
 import pytest
 
 from ragstone.gate.findings import Level
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Changed, Check, CheckKind, Status
 from ragstone.report.document import check_part
 from ragstone.report.html import render_html
 from ragstone.report.markdown import render_markdown
 from ragstone.report.notebook import verdict_html
 from ragstone.report.parts import Document, FindingPart
 from ragstone.report.render import FORMATS, Format, render
-from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECTS, cut, summary_of
+from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECTS, cut, cut_summary, summary_of
 from ragstone.report.terminal import render_summary
 from tests.report.conftest import helpdesk_report, with_findings
 
@@ -129,3 +129,14 @@ def test_a_long_change_of_the_gate_hides_no_other(room: int) -> None:
 )
 def test_sentences_are_cut_where_they_can_be(text: str, length: int, shown: str) -> None:
     assert cut(text, length) == shown
+
+
+def test_that_the_code_changed_is_no_news_and_no_label_stands_alone() -> None:
+    lost = Changed("corpus", f"31 documents no longer returned; {'x' * 200}", lost=31, samples=40)
+    report = helpdesk_report()
+    changes = (lost, Changed("code", "1f3c9aa → 7d2e0b1"))
+    report = replace(report, explanation=replace(report.explanation, changes=changes))
+    for room in ROOMS:
+        since = cut_summary(report, room).since
+        assert "1f3c9aa" not in since
+        assert not since.endswith("baseline.")

@@ -58,8 +58,7 @@ def _visible_losses(settings: Settings, golden: GoldenSet) -> tuple[PlannedMetri
     policy_file = settings.gate.thresholds
     policy = read_compare_policy(None if policy_file is None else settings.path(policy_file), calibration=False)
     is_offline = split_name(settings.judge.name)[0] == "offline"
-    size = sum(not sample.draft for sample in golden)
     try:
-        return plan(policy, drops=(), offline=is_offline, samples=size).metrics
+        return plan(policy, drops=(), offline=is_offline, size=golden.size()).metrics
     except ConfigError:
         return ()

@@ -58,7 +58,7 @@ def command(
         run=None if run is None else read_side(run).scores,
         baseline=None if baseline is None else read_side(baseline).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
-        samples=golden_size(settings) if run is None else 0,
+        size=golden_size(settings) if run is None else None,
     )
     show(form, lambda: {**asdict(sample_plan), "needed": sample_plan.needed}, lambda: plan_text(sample_plan))
     return 0

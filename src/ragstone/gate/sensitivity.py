@@ -21,6 +21,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import is_recorded, least_that_fails
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
+from ragstone.golden.sample import GoldenSize
 from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE, Floats, Ints, row_means, scores_by_row
 from ragstone.stats.score_model import ScoreModel, learn
 from ragstone.stats.sensitivity import (
@@ -73,12 +74,12 @@ def sights(
     run: RunScores | None,
     *,
     checks: Sequence[Check] = (),
-    samples: int = 0,
+    size: GoldenSize | None = None,
 ) -> list[Sight]:
     """What the blocking drop rules over all samples can detect; if none blocks, those that warn.
 
     For a checked drop (`checks`), it is known from its pairs. Without a baseline, it is learnt from the scores of
-    `run`; without a run, typical scores of so many `samples` are assumed.
+    `run`; without a run, typical scores of a golden set of this `size` are assumed.
     """
     drops = watched_drops(rules)
     checked = {check.metric: check for check in checks if check.kind in CHANGES and check.slice is None}
@@ -88,7 +89,7 @@ def sights(
             check = checked[rule.metric]
             watched.append(Sight(rule.metric, check.detectable_drop, check.n))
             continue
-        scores = known_scores(rule, run, None, samples=samples)
+        scores = known_scores(rule, run, None, size=size)
         if scores is not None:
             loss = visible_loss(scores.model, loss_rule(rule, policy, run, metrics=len(drops)))
             watched.append(Sight(rule.metric, loss, scores.n))
@@ -217,15 +218,18 @@ def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> t
     return tuple(rule for rule in rules if rule.metric in measured.metrics)
 
 
-def known_scores(rule: Rule, run: RunScores | None, pairing: Pairing | None, *, samples: int = 0) -> KnownScores | None:
+def known_scores(
+    rule: Rule, run: RunScores | None, pairing: Pairing | None, *, size: GoldenSize | None = None
+) -> KnownScores | None:
     """What is known of the scores of a metric; None if `run` has too few.
 
     It is learnt from the differences between two runs, from several answers to each question, or from one answer each,
-    of which a share TYPICAL_CHANGED is presumed to change. Without a run, `samples` questions with typical scores are
-    assumed.
+    of which a share TYPICAL_CHANGED is presumed to change. Without a run, questions with typical scores are assumed,
+    as many as a golden set of this `size` has; those of one group count as one.
     """
     if run is None:
-        return KnownScores(rule.metric, _typical(samples), "typical scores assumed", samples)
+        size = size or GoldenSize(0, 0)
+        return KnownScores(rule.metric, _typical(size.groups), "typical scores assumed", size.samples)
     if pairing is not None:
         paired = _from_pairs(rule, run, pairing)
         if paired is not None:
@@ -259,11 +263,12 @@ def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | N
     return KnownScores(rule.metric, _model_of_pairs(then, now), source, questions_compared)
 
 
-def _typical(samples: int) -> ScoreModel:
+def _typical(count: int) -> ScoreModel:
+    """The model of typical scores of `count` questions; if that is 0, of as many as it was learnt from."""
     model = _model(np.tile(TYPICAL_SCORES, 5)[:, None])
-    if not samples:
+    if not count:
         return model
-    return with_questions(model, samples)
+    return with_questions(model, count)
 
 
 def _model_of_pairs(then: Floats, now: Floats) -> ScoreModel:

@@ -246,6 +246,14 @@ class ColumnMapping:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GoldenSize:
+    """How many samples of a golden set count in checks. Those of one group count as one of `groups`."""
+
+    samples: int
+    groups: int
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GoldenSet:
     """The samples of one evaluation, with unique ids, in file order.
@@ -261,6 +269,11 @@ class GoldenSet:
     def counting(self) -> Iterator[Sample]:
         """The samples that count in checks."""
         return (sample for sample in self.samples if not sample.draft)
+
+    def size(self) -> GoldenSize:
+        """How many samples count in checks, and how many groups: one without a group is a group of its own."""
+        counting = list(self.counting())
+        return GoldenSize(len(counting), len({sample.group or sample.id for sample in counting}))
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -316,12 +316,12 @@ async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) ->
 def _resolution(inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity) -> str | None:
     """The drop that this number of samples detects, using the baseline's scores or else typical variances."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
-    samples = sum(1 for _ in inputs.request.run.golden.counting())
-    if policy.gate.decision != "evidence" or not samples:
+    size = inputs.request.run.golden.size()
+    if policy.gate.decision != "evidence" or not size.samples:
         return None
     before = None if baseline is None else baseline.scores
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     judged_rules = as_judged(rules, policy, offline=judge.offline)
     measured = tuple(rule for rule in judged_rules if rule.metric in metrics)
-    sentences = (resolution(sights(measured, policy, before, samples=samples)), needed_questions(samples))
+    sentences = (resolution(sights(measured, policy, before, size=size)), needed_questions(size.samples))
     return " ".join(sentence for sentence in sentences if sentence) or None

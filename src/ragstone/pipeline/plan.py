@@ -14,6 +14,7 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import KnownScores, expected_rules, known_scores, loss_rule, watched_drops
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
+from ragstone.golden.sample import GoldenSize
 from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import visible_loss
 
@@ -73,13 +74,13 @@ def plan(
     run: RunScores | None = None,
     baseline: RunScores | None = None,
     offline: bool = False,
-    samples: int = 0,
+    size: GoldenSize | None = None,
 ) -> SamplePlan:
     """Plan the size of a golden set, by simulating the test for drops on questions like those of `run`.
 
     With `baseline`, how their scores vary comes from the differences between both runs. Without a run, typical scores
-    are assumed, `offline` says that the offline judge will score it, and `samples` is the size of the golden set, if
-    known. Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
+    are assumed, `offline` says that the offline judge will score it, and `size` is that of the golden set, if known.
+    Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
     """
     for drop in drops:
         if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
@@ -98,7 +99,7 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        scores = known_scores(rule, run, pairing, samples=samples)
+        scores = known_scores(rule, run, pairing, size=size)
         if scores is not None:
             rows.append(_row(rule, policy, run, scores, metrics, drops, power))
     if not rows:

@@ -12,7 +12,7 @@ from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet, GoldenSize, Sample
 from ragstone.pipeline.invocation import invocation_of, system_commit
 from ragstone.settings.settings import Settings
 
@@ -63,12 +63,12 @@ def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> Gol
     return replace(chosen, limited=True, selected=True)
 
 
-def golden_size(settings: Settings) -> int:
-    """Number of samples that count in the golden set of `settings`; 0 if none can be read yet."""
+def golden_size(settings: Settings) -> GoldenSize | None:
+    """The size of the golden set of `settings`; None if none can be read yet."""
     try:
-        return sum(1 for _ in read_golden_set(settings).counting())
+        return read_golden_set(settings).size()
     except (ConfigError, GoldenSetError):
-        return 0
+        return None
 
 
 def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:

@@ -189,6 +189,12 @@ def changes(report: Document) -> str:
     return changes_line(report.explanation.changes, worse=report.verdict.status is Status.FAIL)
 
 
+def changes_besides_code(report: Document) -> str:
+    """What changed since the baseline, apart from the code: who reads a report knows that the code changed."""
+    others = [change for change in report.explanation.changes if change.what != "code"]
+    return changes_line(others, worse=report.verdict.status is Status.FAIL)
+
+
 def usage_changes(report: Document) -> str:
     """What an answer took and cost before, and now: a line, empty if nothing is known."""
     return usage_line(report.explanation.usage_changes)

@@ -14,7 +14,7 @@ from ragstone.report.escape import clip
 from ragstone.report.filters import (
     PHRASES,
     before_now,
-    changes,
+    changes_besides_code,
     check_reason,
     importance,
     other_checks,
@@ -155,9 +155,8 @@ def cut_summary(report: Document, room: Room) -> Summary:
     not_passing = [row for row in report.metrics if row.status is not None and row.status is not Status.PASS]
     rows = sorted(not_passing, key=importance)
     since = ""
-    # That the code changed, who reads this knows.
-    if report.verdict.status is not Status.PASS and _has_changes_besides_code(report):
-        since = cut(changes(report), room.text)
+    if report.verdict.status is not Status.PASS:
+        since = cut(changes_besides_code(report), room.text)
     example = None
     if report.samples.worst and room.example:
         example = _example(report.samples.worst[0], room)
@@ -206,10 +205,6 @@ def _warnings(report: Document, room: Room) -> _Warnings:
     return _Warnings(shown, omitted, folded)
 
 
-def _has_changes_besides_code(report: Document) -> bool:
-    return any(change.what != "code" for change in report.explanation.changes)
-
-
 def _where(report: Document) -> tuple[str, str]:
     """The turn, hop, tool or half to look at, and the one thing to do; or else the first sample without a score."""
     status = report.verdict.status
@@ -239,7 +234,7 @@ def cut(text: str, length: int) -> str:
     """At most `length` characters of `text`: whole parts of it if they say enough, or else whole words."""
     if len(text) <= length:
         return text
-    ends = [match.start() for match in re.finditer(r"[.;:] ", text[:length])]
+    ends = [match.start() for match in re.finditer(r"[.;] ", text[:length])]
     if ends and ends[-1] >= length / 3:
         return f"{text[: ends[-1]]}."
     words = text[: length - 1]
@@ -275,7 +270,7 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
         if points_at_retrieval and check.name.startswith(("system.fruitless", "system.misranked")):
             continue
         text = check_reason(check)
-        if check.sample is not None:
+        if check.sample is not None or (check.kind == CheckKind.COVERAGE and check.metric is not None):
             text = f"{PHRASES['check_title'](check)}: {text}"
         if check.kind == CheckKind.DRIFT:
             below_level.append(text)

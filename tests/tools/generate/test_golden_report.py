@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.golden.sample import GoldenSet, Review, Sample
+from ragstone.golden.sample import ConversationTurn, GoldenSet, Review, Sample
 from ragstone.history.codes import compact
 from ragstone.history.file import History, write_history
 from ragstone.tools.generate.golden_report import check_references, golden_report, records_of
@@ -93,6 +93,23 @@ def test_repeats_are_named_and_samples_counted_by_tag() -> None:
     assert (exact.first, exact.second, exact.similarity) == ("a", "b", 1.0)
     assert (near.first, near.second) == ("a", "c")
     assert 0.7 <= near.similarity < 1.0
+
+
+@pytest.mark.parametrize(
+    ("group", "turns", "question", "is_repeat"),
+    [
+        pytest.param("g", False, "How long may the shoes be returned?", False, id="nearly the same in a group"),
+        pytest.param("g", False, "How long may shoes be returned?", True, id="the same in a group"),
+        pytest.param("h", False, "How long may the shoes be returned?", True, id="nearly the same in another group"),
+        pytest.param("g", True, "How long may shoes be returned?", False, id="the same in a later turn"),
+    ],
+)
+def test_what_counts_as_one_already_is_no_repeat(group: str, turns: bool, question: str, is_repeat: bool) -> None:
+    first = Sample(
+        "a", "How long may shoes be returned?", group="g", turn=ConversationTurn("g", 1, 2) if turns else None
+    )
+    second = Sample("b", question, group=group, turn=ConversationTurn("g", 2, 2) if turns else None)
+    assert bool(golden_report(GoldenSet((first, second)), ()).repeats) is is_repeat
 
 
 def corpus(folder: Path) -> Path:

@@ -147,15 +147,22 @@ def _causes(failed: Sequence[Failed]) -> str:
 
 
 def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
-    """An error for a rule that the policy has for a metric without scores."""
+    """An error for a rule that the policy has for a metric without scores.
+
+    Samples that were chosen by id or tag need not be samples that each metric applies to.
+    """
     is_measured = rule.metric in run.metrics
-    if not rule.written or (is_relative(rule.metric) and is_measured):
+    if not rule.written or (is_measured and (is_relative(rule.metric) or _is_selection(run))):
         return
     excuses = run.scores_of(rule.metric).not_applicable
     excused = [excuses[sample_id] for sample_id in _within(excuses, rule)]
     why = f", most often because {usual_reason(excused)}" if excused else ""
     what = "no sample has a score" if is_measured else "this run did not measure it"
     yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, f"the policy names it, but {what}{why}.")
+
+
+def _is_selection(run: RunScores) -> bool:
+    return run.manifest is not None and run.manifest.golden.selected
 
 
 def _unscorable(evidence: Evidence) -> dict[str, str]:

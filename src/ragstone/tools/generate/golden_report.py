@@ -103,6 +103,11 @@ def golden_report(
     tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
     ids = [sample.id for sample in golden]
     pairs = similar_pairs([_wording(sample) for sample in golden])
+    repeats = [
+        Repeat(ids[pair.first], ids[pair.second], pair.similarity)
+        for pair in pairs
+        if not _counts_as_one(golden[pair.first], golden[pair.second], pair.similarity)
+    ]
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
@@ -110,11 +115,21 @@ def golden_report(
         without_reference=sum(sample.answerable and not sample.reference for sample in golden),
         groups=len({sample.group for sample in golden if sample.group is not None}),
         tags=dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
-        repeats=[Repeat(ids[pair.first], ids[pair.second], pair.similarity) for pair in pairs],
+        repeats=repeats,
         references=None if corpus is None else check_references(golden.samples, corpus),
         records=None if history is None else records_of(history, golden),
         shows=tuple(shows),
     )
+
+
+def _counts_as_one(first: Sample, second: Sample, similarity: float) -> bool:
+    """Whether a golden set already says that two samples are related: the gate counts them as one.
+
+    The same question twice in a group is repeated all the same, unless a conversation comes back to it.
+    """
+    if first.group is None or first.group != second.group:
+        return False
+    return similarity < 1.0 or (first.turn is not None and second.turn is not None)
 
 
 def _wording(sample: Sample) -> str:
