@@ -70,6 +70,28 @@ def recorded(name: str) -> Put:
     return put
 
 
+def step(name: str) -> Put:
+    """A step of each answer with the text in one of its fields."""
+
+    def put(checkout: Checkout, text: str) -> None:
+        found = {"type": "retrieval", "query": "Which?", "contexts": ["So."]}
+        called = {"type": "tool", "name": "lookup", "arguments": {"id": 1}, "result": "So."}
+        values: dict[str, Any] = {
+            "query": found | {"query": f"x{text}"},
+            "name": called | {"name": f"x{text}"},
+            "arguments": called | {"arguments": {f"x{text}": f"x{text}"}},
+            "result": called | {"result": f"x{text}"},
+            "error": called | {"error": f"x{text}"},
+        }
+        rows = [
+            {"id": key, "answer": "Bananas are purple.", "contexts": [fact], "steps": [values[name]]}
+            for key, _, fact in FACTS
+        ]
+        checkout.write("outputs.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+
+    return put
+
+
 def program(body: str) -> Put:
     def put(checkout: Checkout, text: str) -> None:
         checkout.write("ragstone.toml", COMMAND)
@@ -111,6 +133,7 @@ ANSWERS = 'while read -r line; do echo \'{"answer": "Bananas.", "contexts": ["So
 SOURCES: dict[str, Put] = {
     **{f"golden {name}": golden_field(name) for name in ("id", "question", "reference", "tags", "group")},
     **{f"recorded {name}": recorded(name) for name in ("answer", "text", "id", "error", "model")},
+    **{f"step {name}": step(name) for name in ("query", "name", "arguments", "result", "error")},
     "standard error": program(f"cat said >&2\n{ANSWERS}"),
     "last words": program("cat said >&2\nexit 3"),
     "a reply that is none": program("while read -r line; do cat said; echo; done"),
@@ -213,7 +236,7 @@ LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="text",
-    tries="mentions, links, images, fences, markers, control characters, workflow commands, from 24 sources",
+    tries="mentions, links, images, fences, markers, control characters, workflow commands, from 29 sources",
     stopped_by="escaped for each format, in all that whole jobs leave behind",
 )
 @pytest.mark.parametrize("source", SOURCES)
