@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -219,8 +222,37 @@ def test_a_sample_over_which_a_worker_is_lost_once_is_judged(tmp_path: Path) -> 
     assert not (tmp_path / "once").exists()
 
 
+@dataclass(frozen=True, slots=True)
+class EndingInMidReply(PortableJudge):
+    """The offline judge, which ends its process when half of its first reply is sent."""
+
+    marker: str = ""
+
+    def build(self) -> Judge:
+        send = Connection.send
+
+        def send_half(pipe: Connection, reply: object) -> None:
+            if reply and Path(self.marker).exists():
+                Path(self.marker).unlink()
+                message = ForkingPickler.dumps(reply)
+                os.write(pipe.fileno(), struct.pack("!i", len(message)) + message[: len(message) // 2])
+                os._exit(3)
+            send(pipe, reply)
+
+        Connection.send = send_half  # type: ignore[method-assign]
+        return OfflineJudge()
+
+
+def test_a_worker_that_ends_in_the_middle_of_its_reply_is_lost(tmp_path: Path) -> None:
+    golden = samples(150)
+    (tmp_path / "once").touch()
+    task = replace(task_for(offline(golden)), judge=EndingInMidReply(None, str(tmp_path / "once")))
+    assert there(golden, task=task) == here(golden)
+    assert not (tmp_path / "once").exists()
+
+
 def test_a_run_ends_if_workers_are_lost_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "MAX_LOST_POOLS", 1)
+    monkeypatch.setattr(executors, "MAX_LOST_PROCESSES", 1)
     golden = samples(150)
     with pytest.raises(JudgeError, match=r"worker processes ended 2 times .*(.|\n)*--resume, with fewer workers"):
         there(golden, task=dangerous(golden, "Answer"))

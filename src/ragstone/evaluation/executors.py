@@ -1,8 +1,8 @@
 """Judging and scoring in other processes: worker processes of this machine, or the workers of a Dask cluster.
 
-Both are a `concurrent.futures.Executor`, which gets batches of samples with their answers, and returns the lines of
-their records. The system under test is asked, custom metrics are graded and the run is written by this process. Workers
-get no environment, no key and no code of the user's.
+Both get batches of samples with their answers, and return the lines of their records. The system under test is asked,
+custom metrics are graded and the run is written by this process. Workers get no environment, no key and no code of the
+user's.
 
 If a worker is lost, the samples that were on their way are judged once more, one at a time. A sample over which a
 worker is lost a second time fails, and no other one with it.
@@ -19,13 +19,13 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 BATCH = 16
 """Samples that are sent together: about 40 ms of judging."""
 
-MAX_LOST_POOLS = 10
+MAX_LOST_PROCESSES = 10
 """Worker processes that end so often have no single sample to blame."""
 
 PATIENCE_S = 300.0
@@ -110,26 +110,24 @@ class _Prepared:
 
 
 _prepared: dict[str, _Prepared] = {}
-_task_of_this_process: list[Task] = []
 _one_at_a_time = threading.Lock()
 """Judging is bound by the processor, and judges are made for one thread."""
 
 
-def begin_process(task: Task, run_is_over: Connection) -> None:
-    """Prepare a worker process to judge for `task`, and to end at once when the other end of the pipe is closed."""
-    _task_of_this_process.append(task)
-    threading.Thread(target=_end_with_run, args=(run_is_over,), daemon=True).start()
-
-
-def _end_with_run(run_is_over: Connection) -> None:
+def judge_in_process(task: Task, pipe: Connection) -> None:
+    """Judge for `task` all jobs that come through `pipe`, until it is closed: what a worker process does."""
     with suppress(EOFError, OSError):
-        run_is_over.recv_bytes()
-    os._exit(0)
+        while True:
+            jobs = pipe.recv()
+            pipe.send(_outcome(task, jobs))
 
 
-def judge_in_process(jobs: Sequence[Job]) -> list[RecordLine]:
-    """The records of `jobs`, for the task of this process."""
-    return judge_jobs(_task_of_this_process[0], jobs)
+def _outcome(task: Task, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
+    """The records of `jobs`, or what judging them raised: it is raised in the run's process."""
+    try:
+        return judge_jobs(task, jobs)
+    except Exception as error:
+        return error
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -251,18 +249,18 @@ class Workers(ABC):
     async def _judge_once_more(self, job: Job) -> RecordLine:
         async with self._second_attempt:
             try:
-                (record,) = await self._judge((job,), alone=True)
+                (record,) = await self._judge((job,))
             except WorkerLost:
                 record = await _judge_job(cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job)
         return record
 
-    async def _judge(self, jobs: Sequence[Job], *, alone: bool = False) -> list[RecordLine]:
-        records = await self._submit(jobs, alone=alone)
+    async def _judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        records = await self._submit(jobs)
         return [replace(record, responses=job.responses) for record, job in zip(records, jobs, strict=True)]
 
     @abstractmethod
-    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
-        """What `judge_jobs` returns in a worker, in one with nothing else to do if `alone`.
+    async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        """What `judge_jobs` returns in a worker.
 
         Raises WorkerLost, and JudgeError if the workers can't judge any more.
         """
@@ -285,88 +283,111 @@ class _FailingJudge:
 
 
 class ProcessWorkers(Workers):
-    """`count` processes of this machine. A process that ends takes its pool with it, which is replaced."""
+    """`count` processes of this machine. One that ends is replaced."""
 
     def __init__(self, count: int, task: Task) -> None:
         super().__init__(task)
-        self.lanes = 2 * count  # while a process judges one batch, the next one is on its way
+        self.lanes = 2 * count  # while a process judges one batch, the next one waits for it
         self._count = count
-        self._pool: _ProcessPool | None = None
-        self._pool_of_one: _ProcessPool | None = None
-        self._lost_pools = 0
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="ragstone-worker")
+        self._idle: SimpleQueue[_WorkerProcess] = SimpleQueue()
+        self._processes: list[_WorkerProcess] = []
+        self._starting: list[Future[list[RecordLine]]] = []
+        self._lost = 0
 
     async def start(self) -> None:
-        self._pool = _ProcessPool(self._count, self._task)
+        with _start_of_processes():
+            for _ in range(self._count):
+                self._add_process()
+        self._starting = [self._threads.submit(self._judge_in_idle, ()) for _ in self._processes]
 
     async def close(self) -> None:
-        for pool in (self._pool, self._pool_of_one):
-            if pool is not None:
-                await pool.close()
+        """End the processes, whatever they are doing."""
+        for process in self._processes:
+            process.end()
+            self._idle.put(process)  # so that no thread waits for one
+        self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            process.close()
 
-    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
-        pool = self._usable_pool(alone=alone)
-        await pool.started()
+    async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        await self._started()
         try:
-            return await asyncio.wrap_future(pool.executor.submit(judge_in_process, jobs))
-        except BrokenProcessPool:
-            await self._replace(pool)
+            return await asyncio.wrap_future(self._threads.submit(self._judge_in_idle, jobs))
+        except _ProcessEnded:
+            self._replace_lost()
             raise WorkerLost from None
 
-    def _usable_pool(self, *, alone: bool) -> _ProcessPool:
-        if not alone:
-            assert self._pool is not None  # noqa: S101 - started
-            return self._pool
-        if self._pool_of_one is None:
-            self._pool_of_one = _ProcessPool(1, self._task)
-        return self._pool_of_one
-
-    async def _replace(self, lost: _ProcessPool) -> None:
-        """Put a new pool in the place of `lost`, once. Raises JudgeError if too many were lost."""
-        if lost is self._pool_of_one:
-            self._pool_of_one = None
-        elif lost is self._pool:
-            self._lost_pools += 1
-            if self._lost_pools > MAX_LOST_POOLS:
-                raise JudgeError(
-                    f"worker processes ended {counted(self._lost_pools, 'time')} while they judged.",
-                    hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
-                )
-            self._pool = _ProcessPool(self._count, self._task)
-        await lost.close()
-
-
-class _ProcessPool:
-    """Fresh interpreters in a ProcessPoolExecutor. They end when this process does, or closes its end of a pipe."""
-
-    def __init__(self, count: int, task: Task) -> None:
-        context = get_context("spawn")
-        self._closed = False
-        self._run_is_over, self._end = context.Pipe(duplex=False)
-        self.executor = ProcessPoolExecutor(
-            count, mp_context=context, initializer=begin_process, initargs=(task, self._run_is_over)
-        )
-        with _start_of_processes():
-            # Each finds no process idle, so that it starts one.
-            self._starting = [self.executor.submit(judge_in_process, ()) for _ in range(count)]
-
-    async def started(self) -> None:
+    async def _started(self) -> None:
         """Return when all processes are ready. Raises JudgeError if they can't be."""
         try:
             await asyncio.gather(*map(asyncio.wrap_future, self._starting))
-        except BrokenProcessPool:
+        except _ProcessEnded:
             raise JudgeError(
                 "a worker process ended before it was ready.",
                 hint=f"{_RESUME}, and judge in one process: RAGSTONE_WORKERS=1.",
             ) from None
 
-    async def close(self) -> None:
-        """End the processes, whatever they are doing. Of two batches that were lost with them, the first one closes."""
-        if self._closed:
-            return
-        self._closed = True
-        self._end.close()
-        await asyncio.to_thread(self.executor.shutdown, cancel_futures=True)
-        self._run_is_over.close()
+    def _judge_in_idle(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        """What an idle process makes of `jobs`: there is one, since there are as many processes as threads."""
+        process = self._idle.get()
+        outcome = process.judge(jobs)
+        self._idle.put(process)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _replace_lost(self) -> None:
+        """Start a process in the place of a lost one. Raises JudgeError if too many were lost."""
+        self._lost += 1
+        if self._lost > MAX_LOST_PROCESSES:
+            raise JudgeError(
+                f"worker processes ended {counted(self._lost, 'time')} while they judged.",
+                hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
+            )
+        with _start_of_processes():
+            self._add_process()
+
+    def _add_process(self) -> None:
+        process = _WorkerProcess(self._task)
+        self._processes.append(process)
+        self._idle.put(process)
+
+
+class _ProcessEnded(Exception):  # noqa: N818 - a worker was lost
+    """A worker process ended before it had an answer."""
+
+
+class _WorkerProcess:
+    """A fresh interpreter that judges what comes through its own pipe, so that half a reply is nobody else's.
+
+    It ends when the pipe is closed, at the latest when this process ends.
+    """
+
+    def __init__(self, task: Task) -> None:
+        context = get_context("spawn")
+        self._pipe, end_of_process = context.Pipe()
+        self._process = context.Process(target=judge_in_process, args=(task, end_of_process), daemon=True)
+        self._process.start()
+        end_of_process.close()
+
+    def judge(self, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
+        """The records of `jobs`, or what judging them raised. Raises _ProcessEnded."""
+        try:
+            self._pipe.send(jobs)
+            outcome: list[RecordLine] | Exception = self._pipe.recv()
+        except (EOFError, OSError):
+            raise _ProcessEnded from None
+        return outcome
+
+    def end(self) -> None:
+        """Kill the process: a call of `judge` in another thread raises _ProcessEnded."""
+        self._process.kill()
+        self._process.join()
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.close()
 
 
 @contextmanager
@@ -434,7 +455,7 @@ class DaskWorkers(Workers):
         self._executor = self._client.get_executor(pure=False)
         self._task_there = self._client.submit(same, self._task, pure=False)
         try:
-            await self._submit((), alone=False)
+            await self._submit(())
         except WorkerLost:
             raise JudgeError("the Dask cluster lost its workers before they were ready.", where=self._address) from None
         workers = len(await self._client.scheduler.ncores())
@@ -449,7 +470,7 @@ class DaskWorkers(Workers):
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
 
-    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:  # noqa: ARG002 - Dask shares
+    async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         from distributed import KilledWorker
 
         assert self._executor is not None and self._client is not None  # noqa: PT018, S101 - started
