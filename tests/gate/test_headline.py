@@ -63,6 +63,7 @@ LOST = verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, **MIXED)
 SILENT = check(CheckKind.SHARE, name="system.unanswered", metric=None, reason="8 of 40 are not answered.")
 SAME = check(CheckKind.ANSWERS, name="system.answers", metric=None, reason="the system gave the same to all 40.")
 UNSCORED = check(CheckKind.COVERAGE, Status.ERROR, metric=None, reason="only 3 of 51 have a score.")
+UNMEASURED = replace(UNSCORED, metric="mrr", slice="new", reason="mrr: …", short_reason="the policy names it.")
 LOWER = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
 
 
@@ -103,6 +104,7 @@ LOWER = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
             ("Blocked: 2 must-pass samples", "a, b"),
         ),
         (verdict(Status.ERROR, UNSCORED), {}, ("Blocked: nothing is decided.", "Only 3 of 51 have a score.")),
+        (verdict(Status.ERROR, UNMEASURED), {}, ("Blocked: nothing is decided.", "Reciprocal rank on 'new'")),
         (verdict(Status.ERROR), {}, ("Blocked: nothing is decided.", "The reason.")),
         (verdict(Status.FAIL), {}, ("Blocked: The reason.",)),
     ],

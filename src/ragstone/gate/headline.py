@@ -74,7 +74,7 @@ def _headline(verdict: GateVerdict, samples: int, answers: int, *, advisory: boo
     if verdict.status is Status.PASS:
         return _passed(verdict, samples)
     if verdict.status is Status.ERROR:
-        reason = _capital(ending[0].reason if ending else verdict.reason)
+        reason = _titled_reason(ending[0]) if ending else _capital(verdict.reason)
         is_unanswered = any(check.kind is CheckKind.ANSWERS for check in ending)
         return Headline(blocked if is_unanswered else f"{blocked} nothing is decided.", reason)
     if verdict.status is Status.INCONCLUSIVE:
@@ -211,14 +211,26 @@ def _by_words(checks: Sequence[Check]) -> str:
     return f" By word comparison, {', '.join(moves.values())}."
 
 
+def _name(metric_name: str, tag: str | None) -> str:
+    metric = find_metric(metric_name)
+    title = metric_name if metric is None else metric.info.title
+    if tag is None:
+        return title
+    return f"{title} on '{tag}'"
+
+
+def _titled_reason(check: Check) -> str:
+    """The reason, after the title of the metric that it is about."""
+    if check.metric is None or check.short_reason is None:
+        return _capital(check.reason)
+    return f"{_name(check.metric, check.slice)}: {check.short_reason}"
+
+
 def _sentence(check: Check) -> str:
     """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
     if check.metric is None or check.threshold is None or check.estimate is None:
         return _capital(check.reason)
-    metric = find_metric(check.metric)
-    name = check.metric if metric is None else metric.info.title
-    if check.slice is not None:
-        name += f" on '{check.slice}'"
+    name = _name(check.metric, check.slice)
     on = f"on {counted(check.n, 'question')}"
     if check.kind in LEVELS:
         side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"

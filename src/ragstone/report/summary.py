@@ -234,9 +234,16 @@ def cut(text: str, length: int) -> str:
     """At most `length` characters of `text`: whole parts of it if they say enough, or else whole words."""
     if len(text) <= length:
         return text
-    ends = [match.start() for match in re.finditer(r"[.;] ", text[:length])]
-    if ends and ends[-1] >= length / 3:
-        return f"{text[: ends[-1]]}."
+    end = 0
+    sentence_start = 0
+    for match in re.finditer(r"[.;:] ", text[:length]):
+        is_label = match[0] == ": " and match.start() - sentence_start < length / 3
+        if not is_label:
+            end = match.start()
+        if match[0] == ". ":
+            sentence_start = match.end()
+    if end >= length / 3:
+        return f"{text[:end]}."
     words = text[: length - 1]
     return f"{words.rpartition(' ')[0] or words}…"
 
