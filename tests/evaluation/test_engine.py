@@ -89,7 +89,7 @@ class Slow(Workers):
         self.judged += [job.sample.id for job in jobs]
         return [RecordLine(job.sample.id, job.responses, "scored", job.ledger, "") for job in jobs]
 
-    async def _submit(self, jobs: Sequence[Job], *, alone: bool) -> list[RecordLine]:
+    async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         raise NotImplementedError
 
 
