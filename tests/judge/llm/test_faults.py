@@ -86,7 +86,6 @@ def run_through(world: Any, n: int, timeout_s: float, concurrency: int) -> tuple
     clock = Clock(sleep=short_sleep)
     judge = world.judge(timeout_s=timeout_s, clock=clock, concurrency=concurrency)
     scores = world.loop.run(judge_samples(judge, n), timeout_s=600)
-
     assert len(scores) == n
     cells = [cell for row in scores for cell in row]
     assert all(isinstance(cell, Scored | Failed) for cell in cells)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import random
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.graded import with_probabilities
+from ragstone.judge.llm.graded import keeping_probability, with_probabilities
 from ragstone.judge.llm.provider import ChatReply, Stop, Usage
 from ragstone.judge.protocol import Call
 from ragstone.metrics.metric import expected_share
@@ -47,28 +47,48 @@ FIRST, SECOND = (
     '{"verdicts":[{"id":"s1","evidence":["c1"],"quote":"a \\"b\\" c","verdict":"',
     '"},{"id":"s2","quote":"","verdict":"',
 )
+YES, END = token("supported", SURE, 0.9), '"}]}'
+HALVES = token("un", {"un": 0.6, "supported": 0.3, "contr": 0.1}, 0.6)
+WIDE = token('":"supported"},{', {'":"supported"},{': 0.5, '":"unsupported"},{': 0.25, '": "x': 0.1}, 0.5)
+EURO = [
+    {"token": "\\xe2\\x82", "logprob": 0.0, "bytes": [0xE2, 0x82]},
+    {"token": "?", "logprob": 0.0, "bytes": [0xAC]},
+]
 
 
-def test_the_probability_is_that_of_the_token_with_which_the_verdict_begins() -> None:
-    halves = token("un", {"un": 0.6, "supported": 0.3, "contr": 0.1}, 0.6)
-    tokens = cut([FIRST, token("supported", SURE, 0.9), SECOND, halves, "supported", '"}]}'])
-    assert chances(tokens) == {"s1": 0.9, "s2": 0.3}
-
-
-def test_a_token_may_begin_before_the_verdict_and_end_behind_it() -> None:
-    wide = token('":"supported"},{', {'":"supported"},{': 0.5, '":"unsupported"},{': 0.25, '": "x': 0.1}, 0.5)
-    tokens = cut([FIRST[:-3], wide, SECOND[4:], token("uns", {"uns": 0.8, "supp": 0.2}, 0.8), 'upported"}]}'])
-    assert chances(tokens) == {"s1": 0.6667, "s2": 0.2}
-
-
-def test_pieces_of_characters_are_put_together_by_their_bytes() -> None:
-    quoted = [
-        {"token": "\\xe2\\x82", "logprob": 0.0, "bytes": [0xE2, 0x82]},
-        {"token": "?", "logprob": 0.0, "bytes": [0xAC]},
-    ]
-    start, end = FIRST.split("a ")
-    tokens = [*cut([start]), *quoted, *cut([end, token("supported", SURE, 0.9), SECOND, "unsupported", '"}]}'])]
-    assert chances(tokens) == {"s1": 0.9, "s2": 0.0}
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (cut([FIRST, YES, SECOND, HALVES, "supported", END]), (0.9, 0.3)),
+        (
+            cut([FIRST[:-3], WIDE, SECOND[4:], token("uns", {"uns": 0.8, "supp": 0.2}, 0.8), 'upported"}]}']),
+            (0.6667, 0.2),
+        ),
+        (
+            [*cut([FIRST.split("a ")[0]]), *EURO, *cut([FIRST.split("a ")[1], YES, SECOND, "unsupported", END])],
+            (0.9, 0.0),
+        ),
+        (cut([FIRST, token("supported", {"x": 0.5}, 0.5), SECOND, "un", "supported", END]), (1.0, 0.0)),
+        (cut([FIRST, token("supported", {"x": 0.51}, 0.49), SECOND, "un", "supported", END]), (None, 0.0)),
+        (cut([FIRST, {**YES, "bytes": [256]}, SECOND, "un", "supported", END]), (0.9, 0.0)),
+        (cut([FIRST, {**YES, "bytes": [-1]}, SECOND, "un", "supported", END]), (0.9, 0.0)),
+        (cut([FIRST, "contradicted", SECOND, "un", "supported", END]), (None, 0.0)),  # not the verdict of the reply
+    ],
+    ids=[
+        "the token with which a verdict begins",
+        "a token that begins before the verdict and ends behind it",
+        "pieces of characters are put together by their bytes",
+        "alternatives of one half say enough",
+        "alternatives of less than one half say too little",
+        "a byte that is none: the text counts",
+        "a negative byte: the text counts",
+        "another verdict than in the tokens",
+    ],
+)
+def test_the_probability_is_that_of_the_token_with_which_the_verdict_begins(
+    tokens: Sequence[object], expected: tuple[float | None, ...]
+) -> None:
+    assert tuple(chances(tokens).values()) == expected
 
 
 BOTH = cut([FIRST, "supported", SECOND, "un", "supported", '"'])
@@ -96,38 +116,88 @@ def test_what_says_too_little_gives_no_probability(tokens: Sequence[object]) -> 
 def test_a_probability_that_the_reply_claims_is_left_out() -> None:
     claimed = {path: {**value, "probability": 0.99} for path, value in VALUES.items()}
     assert chances([], claimed) == {"s1": None, "s2": None}
-    tokens = cut([FIRST, token("supported", SURE, 0.9), SECOND, "un", "supported", '"}]}'])
-    assert chances(tokens, claimed) == {"s1": 0.9, "s2": 0.0}
+    assert chances(cut([FIRST, YES, SECOND, "un", "supported", END]), claimed) == {"s1": 0.9, "s2": 0.0}
+    others: Mapping[Any, Any] = {("answer",): {"kind": "answers"}, ("verdicts", "s1"): "supported"}
+    assert with_probabilities(others, ChatReply("", Stop.COMPLETE, Usage(), tokens=BOTH)) == others
 
 
-def test_a_verdict_that_is_not_the_one_in_the_tokens_gets_no_probability() -> None:
-    tokens = cut([FIRST, "contradicted", SECOND, "un", "supported", '"}]}'])
-    assert chances(tokens) == {"s1": None, "s2": 0.0}
+@pytest.mark.parametrize("odd", [10**400, -1, -0.01, 1.01, math.nan, math.inf, True, "1", [1], None])
+def test_a_probability_in_the_cache_is_one_or_is_left_out(odd: object) -> None:
+    check = keeping_probability(lambda _value: {"verdict": "supported"})
+    assert check({"verdict": "supported", "probability": odd}) == {"verdict": "supported"}
+    for chance in (0, 0.1, 1):
+        assert check({"verdict": "supported", "probability": chance})["probability"] == chance
 
 
-# -- through the SDK ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value", [-(10**400), 10**400, math.inf, -math.inf, math.nan, True, "0", None, [0.0], 1e308, 5, 0.01, -1e5]
+)
+def test_a_number_that_can_not_be_a_logarithm_of_a_probability_is_none(value: object) -> None:
+    assert chances(cut([FIRST, {**token("supported"), "logprob": value}, SECOND, "un", END]))["s1"] is None
+    sure = token("supported", {"un": 0.1}, 0.9)
+    sure["top_logprobs"][0]["logprob"] = value
+    assert chances(cut([FIRST, sure, SECOND, "un", END]))["s1"] == 1.0
+
+
+@pytest.mark.parametrize("order", [("id", "quote", "verdict"), ("verdict", "id", "quote"), ("verdict", "quote", "id")])
+def test_a_probability_goes_to_the_statement_of_its_own_item(order: Sequence[str]) -> None:
+    pieces: list[str | dict[str, Any]] = ['{"verdicts":[']
+    for name, chance in (("s1", 0.9), ("s2", 0.6)):
+        members: dict[str, list[str | dict[str, Any]]] = {
+            "id": [f'"id":"{name}"'],
+            "quote": ['"quote":"\\"id\\": \\"s9\\", {\\"verdict\\":\\"unsupported\\"}"'],
+            "verdict": ['"verdict":"', token("supported", {"un": 1 - chance}, chance), '"'],
+        }
+        for at, member in enumerate(order):
+            pieces += ["," if at else "{", *members[member]]
+        pieces.append("}," if name == "s1" else "}]}")
+    values: Mapping[Any, Any] = {("verdicts", name): {"verdict": "supported"} for name in ("s1", "s2")}
+    assert chances(cut(pieces), values) == {"s1": 0.9, "s2": 0.6}
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400) | st.just(-(10**400)),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+TEXT = st.sampled_from([FIRST, "supported", "un", '"}', '"', "\\", "{", "", "\udc80"])
+TOKEN = ODD | st.fixed_dictionaries(
+    {},
+    optional={
+        "token": TEXT | ODD,
+        "logprob": st.floats(-20, 0) | ODD,
+        "bytes": st.none() | st.lists(st.integers(-1, 300), max_size=9) | ODD,
+        "top_logprobs": st.lists(st.fixed_dictionaries({"token": TEXT, "logprob": ODD}) | ODD, max_size=4) | ODD,
+    },
+)
+
+
+@settings(deadline=None)
+@given(st.lists(TOKEN, max_size=12))
+def test_no_odd_log_probability_raises(tokens: list[object]) -> None:
+    for chance in chances(tokens).values():
+        assert chance is None or (isinstance(chance, float) and 0.0 <= chance <= 1.0)
+
+
+@pytest.mark.parametrize("text", ['"\\', '"', "\\", '"id":', '"id":"', '"id":[', '"verdict":"', '"id" '])
+def test_no_text_takes_long_to_look_through(text: str) -> None:
+    assert chances([token(text * 100_000)]) == {"s1": None, "s2": None}
+
 
 CONTEXT = Context("The Vell bridge was opened in 1931 by R. Okafor.")
 STATEMENTS = tuple(Statement(f"s{number}", f"It is statement {number} on the bridge.") for number in range(1, 5))
 
 
-def model(world: Any, draw: Callable[[], float], chance: float) -> Callable[[Any], web.Response | None]:
-    """Finds each statement supported if `draw` gives less than `chance`, and says how likely that was if asked to."""
+def model(world: Any) -> Callable[[Any], web.Response | None]:
+    """Finds each statement supported, and says that this is as likely as 0.8 if asked to."""
 
     def reply(seen: Any) -> web.Response | None:
         if seen.kind != "verdicts":
             return None
-        pieces: list[dict[str, Any]] = [token('{"verdicts":[')]
+        pieces = [token('{"verdicts":[')]
         for at, name in enumerate(seen.asked["verdicts"]):
-            supported = draw() < chance
-            evidence = '["c1"]' if supported else "[]"
-            quote = "opened in 1931" if supported else ""
-            others = {"supported": chance, "un": 1.0 - chance}
-            first = token("supported", others, chance) if supported else token("un", others, 1.0 - chance)
-            pieces += cut(
-                [f'{"," * (at > 0)}{{"id":"{name}","evidence":{evidence},"quote":"{quote}","verdict":"', first]
-            )
-            pieces += cut([*([] if supported else ["supported"]), '"}'])
+            start = f'{"," * (at > 0)}{{"id":"{name}","evidence":["c1"],"quote":"opened in 1931","verdict":"'
+            pieces += cut([start, token("supported", {"supported": 0.8, "un": 0.2}, 0.8), '"}'])
         pieces.append(token("]}"))
         document = world.fake.completion(seen, "".join(one["token"] for one in pieces))
         if seen.body.get("logprobs"):
@@ -143,7 +213,7 @@ def supports(world: Any, judge: Any, call: Call | None = None) -> Any:
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "openai-compatible:llama"])
 def test_verdicts_have_a_probability_where_the_provider_gives_it(world: Any, name: str, tmp_path: Path) -> None:
-    world.fake.always = model(world, lambda: 0.0, 0.8)
+    world.fake.always = model(world)
     cache = tmp_path / "judgements.sqlite"
     judge = world.judge(name, cache=cache)
     found = supports(world, judge)
@@ -163,14 +233,12 @@ def test_verdicts_have_a_probability_where_the_provider_gives_it(world: Any, nam
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (400, "Unsupported parameter: 'logprobs' is not supported with this model."),
         (400, "Unsupported parameter: 'top_logprobs' is not supported with this model."),
         (403, "You are not allowed to request logprobs from this model"),
-        (422, "extra fields not permitted: logprobs"),
     ],
 )
 def test_a_model_that_refuses_them_is_asked_without(world: Any, refuse: Any, status: int, message: str) -> None:
-    answer = model(world, lambda: 0.0, 0.8)
+    answer = model(world)
     world.fake.always = lambda seen: refuse(status, message)(seen) if "logprobs" in seen.body else answer(seen)
     judge = world.judge()
     assert [(one.verdict, one.probability) for one in supports(world, judge)] == [("supported", None)] * 4
@@ -181,7 +249,7 @@ def test_a_model_that_refuses_them_is_asked_without(world: Any, refuse: Any, sta
 
 
 def test_a_judge_without_log_probabilities_gives_verdicts_alone(world: Any) -> None:
-    world.fake.always = model(world, lambda: 0.0, 0.8)
+    world.fake.always = model(world)
     plain = world.judge(graded="never")
     assert [one.probability for one in supports(world, plain)] == [None] * 4
     assert "logprobs" not in world.fake.chats[-1].body
@@ -189,18 +257,3 @@ def test_a_judge_without_log_probabilities_gives_verdicts_alone(world: Any) -> N
     world.fake.always = None
     assert {one.probability for one in supports(world, world.judge("anthropic:claude-haiku-4-5"))} == {None}
     assert "logprobs" not in world.fake.chats[-1].body
-
-
-def test_the_expected_share_flips_less_than_the_share_of_verdicts(world: Any) -> None:
-    """A model that is unsure draws its verdicts: what it would say on average is the same number each time."""
-    seed = random.Random(5)
-    world.fake.always = model(world, seed.random, 0.7)
-    spread = {}
-    for graded in ("auto", "never"):
-        judge = world.judge(graded=graded)
-        each = [supports(world, judge, Call(f"q{number}", fresh=True)) for number in range(60)]
-        shares = [expected_share(found, STATEMENTS, "", "").value for found in each]
-        spread[graded] = statistics.stdev(shares)
-        assert statistics.mean(shares) == pytest.approx(0.7, abs=0.1)
-    assert spread["never"] > 0.15
-    assert spread["auto"] < 0.01

@@ -126,18 +126,6 @@ def test_a_reply_without_values_is_not_stored(world: Any, tmp_path: Path, said: 
     assert len(world.fake.seen) == 3
 
 
-def test_a_fresh_call_stores_nothing(world: Any, tmp_path: Path) -> None:
-    cache = tmp_path / "judgements.sqlite"
-    world.fake.delay_s = 0.1
-
-    def ask(judge: Any, _call: Call) -> Any:
-        return judge.statements("When?", ANSWER, call=Call("q1", fresh=True))
-
-    world.run(stopped(world.judge(cache=cache, clock=REAL), ask, lambda: len(world.fake.seen) == 1))
-    world.run(ASKED["statements"](world.judge(cache=cache), Call("q1")))
-    assert len(world.fake.seen) == 2
-
-
 @pytest.mark.parametrize("name", ["statements", "similarity"])
 def test_a_call_that_is_not_answered_is_given_up(
     world: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

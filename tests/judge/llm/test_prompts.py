@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.judge.abilities import Preference
+from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION, Preference
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.prompts import (
     APART,
@@ -20,6 +20,7 @@ from ragstone.judge.llm.prompts import (
     load_prompt,
     schema_of,
 )
+from ragstone.metrics.registry import select_metrics
 
 WORDS = {
     "kind": KINDS,
@@ -59,16 +60,17 @@ def test_words_to_choose_from_are_those_that_are_accepted(task: str) -> None:
                 assert name not in WORDS
 
 
-def test_the_versions_of_the_judges_prompts_are_part_of_its_identity() -> None:
-    """Also of the key of each prompt's judgements."""
-    judging = {name: load_prompt(name) for name in NAMES if name not in APART}
-    others = {"statements": "3.3", "quotes": "3.1"}  # those whose replies are as they were, or new
-    others |= dict.fromkeys(("direct_score", "direct_preference", "standalone_question"), "3.2")
-    assert {name: prompt.version for name, prompt in judging.items()} == {
-        name: others.get(name, "3.4") for name in judging
-    }
+@pytest.mark.parametrize("name", NAMES)
+def test_the_prompts_that_judge_are_part_of_the_judges_identity_and_of_the_keys_of_their_replies(name: str) -> None:
     layout = layout_of("openai", "gpt-5.4-mini")
-    for name in judging:
-        earlier = {**layout.prompts, name: replace(layout.prompts[name], digest="of version 2")}
-        assert replace(layout, prompts=earlier).digest() != layout.digest()
-        assert Form(earlier[name], ()).digest != Form(layout.prompts[name], ()).digest
+    prompt = layout.prompts[name]
+    edited = replace(prompt, digest="of version 2")
+    changed = replace(layout, prompts={**layout.prompts, name: edited})
+    assert (changed.digest() != layout.digest()) is (name not in APART)
+    assert Form(edited, ()).digest != Form(prompt, ()).digest
+
+
+def test_the_version_of_entity_recall_names_that_of_its_prompt() -> None:
+    (metric,) = select_metrics(["context_entity_recall"])
+    assert load_prompt("entities").version.endswith(f".{ENTITIES_PROMPT_VERSION}")
+    assert metric.info.version.startswith(f"4.{ENTITIES_PROMPT_VERSION}-")

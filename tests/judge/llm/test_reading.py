@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm import merging
-from ragstone.judge.llm.graded import with_probabilities
-from ragstone.judge.llm.provider import ChatReply, Stop, Usage
-from ragstone.judge.llm.quotes import Shown, stands_in
+from ragstone.judge.llm.provider import Stop
 from ragstone.judge.llm.replies import Field, document_of, read_document, read_reply
 from ragstone.judge.llm.reply_schemas import (
     answer_field,
@@ -72,11 +69,6 @@ def test_each_form_is_read_by_id() -> None:
     assert used == {("contexts", "c1"): {"use": "useful"}, ("contexts", "c2"): {"use": "not_useful"}}
     listed = read(LISTING, "reference_statements", [{"id": "r1", "text": "It opened.", "found_in": ["c1"]}])
     assert listed == {("reference_statements",): [{"text": "It opened.", "found_in": ["c1"]}]}
-
-
-@pytest.mark.parametrize("evidence", [[], ["c1"], ["c9"], None, "none"])
-def test_an_unsupported_statement_needs_no_context(evidence: object) -> None:
-    assert verdict(evidence, "", "unsupported") == {"evidence": [], "verdict": "unsupported"}
 
 
 @pytest.mark.parametrize("against", [[], ["c2"], ["c1", "c2"]])
@@ -225,81 +217,6 @@ def test_a_number_is_quoted_whole_with_its_sign(quote: str, found: bool) -> None
     assert ("quote" in verdict(["c1", "c2"], quote)) is (found or quote == "40 °C")
 
 
-# -- log-probabilities -------------------------------------------------------------------------------------------------
-
-VALUES: Mapping[Any, Any] = {("verdicts", name): {"evidence": ["c1"], "verdict": "supported"} for name in ("s1", "s2")}
-
-
-def chances(tokens: Any) -> dict[str, object]:
-    found = with_probabilities(VALUES, ChatReply("", Stop.COMPLETE, Usage(), tokens=tokens))
-    return {path[1]: value.get("probability") for path, value in found.items()}  # type: ignore[attr-defined]
-
-
-def token(text: str, logprob: object = 0.0, *others: tuple[str, object]) -> dict[str, Any]:
-    listed = [{"token": other, "logprob": value, "bytes": list(other.encode())} for other, value in others]
-    return {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": listed}
-
-
-@pytest.mark.parametrize(
-    "value", [-(10**400), 10**400, math.inf, -math.inf, math.nan, True, "0", None, [0.0], 1e308, 5]
-)
-def test_a_number_that_can_not_be_a_logarithm_of_a_probability_is_none(value: object) -> None:
-    start = '{"verdicts":[{"id":"s1","evidence":["c1"],"quote":"a","verdict":"'
-    assert chances([token(start), token("supported", value), token('"}]}')])["s1"] is None
-    sure = token("supported", math.log(0.9), ("un", value))
-    assert chances([token(start), sure, token('"}]}')])["s1"] == 1.0
-
-
-@pytest.mark.parametrize("order", [("id", "quote", "verdict"), ("verdict", "id", "quote"), ("verdict", "quote", "id")])
-def test_a_probability_goes_to_the_statement_of_its_own_item(order: Sequence[str]) -> None:
-    tokens = [token('{"verdicts":[')]
-    for name, chance in (("s1", 0.9), ("s2", 0.6)):
-        members = {
-            "id": f'"id":"{name}"',
-            "quote": '"quote":"\\"id\\": \\"s9\\", {\\"verdict\\":\\"unsupported\\"}"',
-        }
-        for at, member in enumerate(order):
-            tokens.append(token("{" if at == 0 else ","))
-            if member == "verdict":
-                tokens += [token('"verdict":"'), token("supported", math.log(chance), ("un", math.log(1 - chance)))]
-                tokens.append(token('"'))
-            else:
-                tokens.append(token(members[member]))
-        tokens.append(token("}," if name == "s1" else "}]}"))
-    assert chances(tokens) == {"s1": 0.9, "s2": 0.6}
-
-
-ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400) | st.just(-(10**400)),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=8,
-)
-TEXT = st.sampled_from(
-    ['{"verdicts":[{"id":"s1","evidence":["c1"],"verdict":"', "supported", "un", '"}', '"', "\\", "{", "", "\udc80"]
-)
-TOKEN = ODD | st.fixed_dictionaries(
-    {},
-    optional={
-        "token": TEXT | ODD,
-        "logprob": st.floats(-20, 0) | ODD,
-        "bytes": st.none() | st.lists(st.integers(-1, 300), max_size=9) | ODD,
-        "top_logprobs": st.lists(st.fixed_dictionaries({"token": TEXT, "logprob": ODD}) | ODD, max_size=4) | ODD,
-    },
-)
-
-
-@settings(deadline=None)
-@given(st.lists(TOKEN, max_size=12))
-def test_no_odd_log_probability_raises(tokens: list[object]) -> None:
-    for chance in chances(tokens).values():
-        assert chance is None or (isinstance(chance, float) and 0.0 <= chance <= 1.0)
-
-
-@pytest.mark.parametrize("text", ['"\\', '"', "\\", '"id":', '"id":"', "{}", '"id":[', '"verdict":"', '"id" '])
-def test_no_text_takes_long_to_look_through(text: str) -> None:
-    assert chances([token(text * 100_000)]) == {"s1": None, "s2": None}
-
-
 @pytest.mark.parametrize(
     ("text", "most"), [("x" * 10, 8), ("x" * 16, 8), ("x" * 40, 20), ("x" * 5_000, 400)], ids=["10", "16", "40", "5000"]
 )
@@ -315,21 +232,6 @@ def test_a_reply_of_two_million_characters_is_read_and_a_longer_one_is_not() -> 
     padded = text + " " * (2_000_000 - len(text))
     assert read_reply(padded, Stop.COMPLETE, USE) == {("contexts", "c1"): {"use": "useful"}}
     assert read_reply(padded + " ", Stop.COMPLETE, USE) == {}
-
-
-@pytest.mark.parametrize(
-    ("quote", "is_there"),
-    [
-        ("resistant up to 40 °C", True),
-        ("; ;", False),
-        ("", False),
-        ("resistant up to; opened in 1931", True),
-        ("resistant up to; closed in 1931", False),
-    ],
-)
-def test_each_quote_that_is_joined_has_to_stand_in_a_context(quote: str, is_there: bool) -> None:
-    assert stands_in(quote, [Shown(CONTEXTS["c1"])]) is is_there
-    assert stands_in(quote, []) is False
 
 
 @pytest.mark.parametrize(
@@ -370,16 +272,8 @@ def test_parts_are_merged_alike_in_every_order(parts: list[dict[str, Any]], orde
     assert found.get("probability", float(found["verdict"] == "supported")) == max(sure)
 
 
-def test_a_probability_in_the_cache_is_one_or_is_left_out() -> None:
-    entry = {"evidence": ["c1"], "verdict": "supported", "quote": "opened in 1931"}
-    for odd in (10**400, -1, 2.0, math.nan, math.inf, True, "1", [1]):
-        assert SUPPORT[0].check({**entry, "probability": odd}) == entry
-    assert SUPPORT[0].check({**entry, "probability": 0.1}) == {**entry, "probability": 0.1}
-
-
-# -- a cache that somebody else wrote ----------------------------------------------------------------------------------
-
 HOSTILE = [
+    '{"value": {"evidence": ["c99"], "verdict": "supported", "quote": "One."}}',
     *("", "{", "null", "7", '"x"', "[" * 900 + "]" * 900, "9" * 5_000, '{"value": NaN}', '{"a": 1' + "0" * 400 + "}"),
     '{"value": {"evidence": ["c1"], "verdict": "supported", "quote": "Three.", "probability": 1' + "0" * 400 + "}}",
     '{"value": {"evidence": {"c1": 1}, "verdict": ["supported"], "quote": 7}, "similarities": "no"}',
@@ -408,8 +302,11 @@ def everything(world: Any, judge: Any) -> list[object]:
     ]
 
 
-def asked_with_entries(world: Any, path: Path, value: object) -> int:
-    """Ask with a cache whose entries are all `value`: everything is asked again. Returns how many calls that takes."""
+@pytest.mark.parametrize("value", [*HOSTILE, b"\xff\xfe", b'{"value": 1}', None])
+def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss_and_is_replaced(
+    world: Any, tmp_path: Path, value: object
+) -> None:
+    path = tmp_path / "judgements.sqlite"
     first = world.judge("openai:gpt-4o-mini", cache=path)
     expected = everything(world, first)
     world.run(first.close())
@@ -418,21 +315,8 @@ def asked_with_entries(world: Any, path: Path, value: object) -> int:
     how = "CAST(? AS TEXT)" if isinstance(value, bytes) and value.startswith(b"\xff") else "?"
     cache._db.execute(f"UPDATE judgements SET value = coalesce({how}, zeroblob(8))", (value,))  # type: ignore[union-attr]
     cache.close()
-
-    second = world.judge("openai:gpt-4o-mini", cache=path)
-    assert everything(world, second) == expected
-    world.run(second.close())
-    assert len(world.fake.seen) == 2 * asked
-    return asked
-
-
-@pytest.mark.parametrize("value", [*HOSTILE, b"\xff\xfe", b'{"value": 1}', None])
-def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss(world: Any, tmp_path: Path, value: object) -> None:
-    asked_with_entries(world, tmp_path / "judgements.sqlite", value)
-
-
-def test_a_reply_takes_the_place_of_an_entry_that_was_not_ours(world: Any, tmp_path: Path) -> None:
-    asked = asked_with_entries(world, tmp_path / "judgements.sqlite", "7")
-    third = world.judge("openai:gpt-4o-mini", cache=tmp_path / "judgements.sqlite")
-    everything(world, third)
-    assert len(world.fake.seen) == 2 * asked
+    for _ in range(2):
+        again = world.judge("openai:gpt-4o-mini", cache=path)
+        assert everything(world, again) == expected
+        world.run(again.close())
+        assert len(world.fake.seen) == 2 * asked

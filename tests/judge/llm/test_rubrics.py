@@ -10,7 +10,6 @@ import pytest
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.judge.rubric import Rubric, graded_by
@@ -34,11 +33,9 @@ def replies(level: object, reason: object = "It says please.") -> Any:
     return lambda _schema, _data: {"grade": {"reason": reason, "level": level}}
 
 
-@pytest.mark.parametrize("name", ["openai:gpt-5.4-mini", "anthropic:claude-haiku-4-5"])
-def test_a_level_becomes_a_value_with_the_reason(world: Any, name: str) -> None:
+def test_a_level_becomes_a_value_with_the_reason(world: Any) -> None:
     world.fake.fill = replies(2)
-    judge = world.judge(name)
-    assert ask(world, judge) == Grade(0.5, "2 of 3: neutral. It says please.")
+    assert ask(world, world.judge()) == Grade(0.5, "2 of 3: neutral. It says please.")
 
 
 @pytest.mark.parametrize("level", [0, 4, 2.5, True, "2", None])
@@ -70,12 +67,8 @@ def test_grades_are_cached_by_the_rubrics_text_and_levels(world: Any, tmp_path: 
     world.fake.fill = replies(2)
     judge = world.judge(cache=tmp_path / "judgements.sqlite")
     ledger = Ledger()
-    for rubric in (
-        TONE,
-        replace(TONE, name="other"),
-        replace(TONE, text="Is it kind?"),
-        replace(TONE, levels=("a", "b")),
-    ):
+    changes: dict[str, Any] = {"name": "other", "text": "Is it kind?", "levels": ("a", "b")}
+    for rubric in (TONE, *(replace(TONE, **{name: new}) for name, new in changes.items())):
         for _ in range(2):
             ask(world, judge, rubric, call=Call("q1", ledger=ledger))
     assert len(world.fake.chats) == 3  # a rubric's name is no part of what is asked
@@ -93,13 +86,10 @@ def test_a_judge_without_rubrics_gives_no_grade(world: Any) -> None:
     assert caught.value.not_applicable
 
 
-def test_a_rubric_is_estimated_and_does_not_change_the_judges_identity() -> None:
+def test_a_rubric_is_estimated_where_it_applies() -> None:
     golden = GoldenSet((SAMPLE, Sample("q2", "Why?")))
     metrics = [RubricMetric(TONE, "rubric 1"), RubricMetric(replace(TONE, sees=("reference",)), "rubric 2")]
     found = estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, metrics)
     assert found.calls == 3  # the second applies to the sample with a reference
     assert found.usd is not None
     assert found.usd > 0
-    layout = layout_of("openai", "gpt-5.4-mini")
-    changed = {**layout.prompts, "rubric": replace(layout.prompts["rubric"], digest="another")}
-    assert replace(layout, prompts=changed).digest() == layout.digest()

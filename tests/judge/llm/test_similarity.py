@@ -117,7 +117,6 @@ def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:
     pair = (("Maybe.", contexts), ("In 1931.", contexts))
     best = world.run(judge.direct_preference("answer_relevancy", "When?", *pair, call=Call("q1")))
     assert (score, best) == (0.7, Preference.SECOND)
-
     world.fake.fill = lambda _schema, _data: {"grade": {"value": 11}, "better": {"which": "both"}}
     with pytest.raises(JudgementFailed):
         world.run(judge.direct_score("faithfulness", "Why?", "In 1931.", contexts, call=Call("q1")))

@@ -17,11 +17,11 @@ import pytest
 from aiohttp import web
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.account import parse_address, random_looking
+from ragstone.judge.llm.account import Account, parse_address, random_looking
 from ragstone.judge.llm.account_settings import make_account
-from ragstone.judge.llm.provider import Busy
-from ragstone.judge.llm.scheduler import Clock
-from ragstone.judge.llm.transport import connection_error, encoded, retry_after_s, status_error
+from ragstone.judge.llm.features import FeatureRefused
+from ragstone.judge.llm.provider import Broken, Busy, Rejected
+from ragstone.judge.llm.transport import body_error, connection_error, encoded, refusal, retry_after_s, status_error
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.settings.settings import JudgeSettings
 from tests.loopback import write_certificate
@@ -47,6 +47,10 @@ def refusing(*names: str) -> Callable[[Any], web.Response | None]:
         return None
 
     return answer
+
+
+def account() -> Account:
+    return make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
 
 
 def test_openai_is_asked_in_its_strict_json_schema_mode(world: Any, key: str) -> None:
@@ -85,14 +89,21 @@ def test_an_azure_address_keeps_its_version_and_takes_the_key_in_its_own_header(
     assert judge.identity.endpoint.endswith("/openai/deployments/gpt4o?api-version=2024-10-21")
 
 
-@pytest.mark.parametrize("name", ["temperature", "prompt_cache_key"])
-def test_a_parameter_that_a_model_refuses_is_left_out_from_then_on(world: Any, name: str) -> None:
-    world.fake.always = refusing(name)
-    judge = world.judge(OPENAI)
-    world.ask(judge)
-    world.ask(judge)
-    assert [name in seen.body for seen in world.fake.seen] == [True, False, False]
-    assert any(name in note for note in judge.notes)
+def test_parameters_that_a_model_refuses_are_left_out_from_then_on_and_learnt_once(world: Any) -> None:
+    world.fake.always = refusing("temperature", "prompt_cache_key", "reasoning_effort")
+    judge = world.judge(OPENAI, parameters={"reasoning_effort": "low"})
+
+    async def many() -> None:
+        await asyncio.gather(
+            *(judge.statements("When?", f"In {year}.", call=Call(str(year))) for year in range(1900, 1940))
+        )
+
+    world.run(many())
+    assert world.fake.seen[0].body["reasoning_effort"] == "low"
+    refused = {"temperature", "prompt_cache_key", "reasoning_effort"}
+    assert sum(not refused & seen.body.keys() for seen in world.fake.seen) == 40
+    assert len(judge.notes) == 3
+    assert ("reasoning_effort", "low") in judge.identity.parameters
 
 
 @pytest.mark.parametrize(
@@ -101,11 +112,6 @@ def test_a_parameter_that_a_model_refuses_is_left_out_from_then_on(world: Any, n
         (OPENAI, "Unsupported parameter: 'max_completion_tokens' is not supported with this model."),
         (COMPATIBLE, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
         (COMPATIBLE, "max_tokens is too large: 9216. This model supports at most 1024 completion tokens"),
-        (
-            COMPATIBLE,
-            "'max_tokens' or 'max_completion_tokens' is too large: 9216. This model's maximum context length is 8192 "
-            "tokens and your request has 1500 input tokens (9216 > 8192 - 1500).",
-        ),
         (
             COMPATIBLE,
             "This model's maximum context length is 8192 tokens. However, you requested 10716 tokens (1500 in the "
@@ -126,25 +132,13 @@ def test_a_limit_of_output_that_a_model_refuses_is_left_to_the_model(world: Any,
     assert sum("limit holds" in note for note in judge.notes) == 1
 
 
-def test_a_parameter_of_the_user_s_is_sent_and_left_out_when_refused(world: Any) -> None:
-    world.fake.always = refusing("reasoning_effort")
-    judge = world.judge(OPENAI, parameters={"reasoning_effort": "low"})
-    world.ask(judge)
-    assert world.fake.seen[0].body["reasoning_effort"] == "low"
-    assert "reasoning_effort" not in world.fake.seen[-1].body
-    assert ("reasoning_effort", "low") in judge.identity.parameters
-
-
 REFUSED_SCHEMAS = {
     "OpenAI": (OPENAI, 400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported"),
     "too large": (OPENAI, 400, "Invalid schema for response_format 'support': Expected at most 1000 enum values"),
     "Gemini": (COMPATIBLE, 400, "The specified schema produces a constraint that has too many states for serving."),
-    "DeepSeek": (COMPATIBLE, 400, "This response_format type is unavailable now"),
     "OpenRouter": (COMPATIBLE, 404, "No endpoints found that can handle the requested parameters."),
     "vLLM": (COMPATIBLE, 500, "Failed to compile the grammar of the request"),
-    "not implemented": (COMPATIBLE, 501, "response_format is not implemented"),
     "Anthropic": (ANTHROPIC, 400, "output_config.format: Extra inputs are not permitted"),
-    "Anthropic's grammar": (ANTHROPIC, 400, "output_config.format.schema: The compiled grammar is too large"),
     "Vertex' policy": (
         ANTHROPIC,
         403,
@@ -162,21 +156,12 @@ def test_a_schema_that_is_refused_whatever_the_status_goes_into_the_prompt_once_
     strict = {"response_format", "output_config"}
     world.fake.always = lambda seen: refuse(status, message)(seen) if strict & seen.body.keys() else None
     judge = world.judge(name, context_window=100_000)
-
-    async def many() -> None:
-        await asyncio.gather(*(judge.statements("When?", f"In {n}.", call=Call(str(n))) for n in range(20)))
-
-    world.run(many())
-    assert len(world.fake.seen) <= 20 + 4
+    world.ask(judge, "In 1.")
+    world.ask(judge, "In 2.")
+    assert [bool(strict & seen.body.keys()) for seen in world.fake.seen] == [True, False, False]
     assert "JSON schema:" in world.fake.seen[-1].data
     assert judge.notes == ("the model has no JSON-schema mode; the schema is in the prompt",)
     assert judge.sightings.ways == {"prompt"}
-
-
-def test_a_refusal_in_a_reply_of_status_200_is_heard_too(world: Any) -> None:
-    body = {"error": {"code": 404, "message": "No endpoints found that can handle the requested parameters."}}
-    world.fake.always = lambda seen: web.json_response(body) if "response_format" in seen.body else None
-    assert world.ask(name=COMPATIBLE).statements
 
 
 def test_a_model_without_a_system_role_gets_the_prompt_in_the_user_s_message(world: Any) -> None:
@@ -194,34 +179,60 @@ def test_a_model_without_a_system_role_gets_the_prompt_in_the_user_s_message(wor
     assert judge.notes == ("the model has no system role; the prompt is in the user's message",)
 
 
-def test_many_calls_at_once_learn_a_model_s_ways_once(world: Any) -> None:
-    world.fake.always = refusing("temperature", "prompt_cache_key")
-    judge = world.judge(OPENAI)
-
-    async def many() -> None:
-        await asyncio.gather(
-            *(judge.statements("When?", f"In {year}.", call=Call(str(year))) for year in range(1900, 1940))
-        )
-
-    world.run(many())
-    assert len(judge.notes) == 2
-    assert sum("temperature" not in seen.body for seen in world.fake.seen) >= 40
+QUOTA, KEY, WINDOW = "out of quota", "refused the API key", "longer than the judge's window"
+FILTER, MODEL, OTHER = "content filter", "does not know the model 'm'", "the judge rejected the request"
+NO_JSON = "Failed to generate JSON. Please adjust your prompt."
 
 
-ENDS = [
-    (OPENAI, 401, "Incorrect API key provided", None, "refused the API key", "RAGSTONE_JUDGE_API_KEY"),
-    (COMPATIBLE, 401, "Incorrect API key provided", None, "refused the API key", "RAGSTONE_JUDGE_API_KEY"),
-    (ANTHROPIC, 403, "This key has been revoked", None, "refused the API key", "RAGSTONE_JUDGE_API_KEY"),
-    (OPENAI, 404, "The model `gpt-9` does not exist", None, "does not know the model", "judge.base_url"),
-    (ANTHROPIC, 404, "The model `claude` does not exist", None, "does not know the model", "judge.base_url"),
-    (OPENAI, 429, "You exceeded your current quota", "insufficient_quota", "out of quota", "--resume"),
-    (COMPATIBLE, 402, "Payment required", None, "out of quota", "--resume"),
-    (ANTHROPIC, 400, "You have reached your specified API usage limits", None, "out of quota", "--resume"),
-    (ANTHROPIC, 400, "Your credit balance is too low to access the API", None, "out of quota", "--resume"),
-]
+@pytest.mark.parametrize(
+    ("status", "message", "fault", "says"),
+    [
+        (400, NO_JSON, Broken, "HTTP 400"),
+        (422, NO_JSON, Broken, "HTTP 422"),
+        (401, NO_JSON, JudgeError, KEY),
+        (402, "Payment required", JudgeError, QUOTA),
+        (429, "You exceeded your quota: insufficient_quota", JudgeError, QUOTA),
+        (400, "You have reached your specified API usage limits", JudgeError, QUOTA),
+        (403, "Your credit balance is too low to access the API", JudgeError, QUOTA),
+        (401, "Your credit balance is too low to access the API", JudgeError, KEY),
+        (400, "The response was filtered: content_filter", Rejected, FILTER),
+        (403, "Your input was flagged by the provider", Rejected, FILTER),
+        (422, "Your input was flagged by the provider", Rejected, FILTER),
+        (500, "Your input was flagged by the provider", Broken, "HTTP 500"),
+        (401, "", JudgeError, KEY),
+        (403, "This key has been revoked", JudgeError, KEY),
+        (400, "API key not valid. Please pass a valid API key.", JudgeError, KEY),
+        (404, "API key not valid. Please pass a valid API key.", JudgeError, MODEL),
+        (300, "", JudgeError, "redirects to nowhere"),
+        (399, "", JudgeError, "redirects to nowhere"),
+        (404, "", JudgeError, MODEL),
+        (408, "", Broken, "HTTP 408"),
+        (409, "", Broken, "HTTP 409"),
+        (425, "", Broken, "HTTP 425"),
+        (500, "", Broken, "HTTP 500"),
+        (499, "", Rejected, OTHER),
+        (413, "", Rejected, WINDOW),
+        (400, "This model's maximum context length is 8192 tokens", Rejected, WINDOW),
+        (400, "What is this?", Rejected, OTHER),
+    ],
+)
+def test_what_an_error_means_is_told_by_its_status_and_its_words(
+    status: int, message: str, fault: type[Exception], says: str
+) -> None:
+    found = status_error(account(), status, {}, {"error": {"message": message}})
+    assert type(found) is fault
+    assert says in str(found)
 
 
-@pytest.mark.parametrize(("name", "status", "message", "code", "says", "hint"), ENDS)
+@pytest.mark.parametrize(
+    ("name", "status", "message", "code", "says", "hint"),
+    [
+        (OPENAI, 429, "You exceeded your current quota", "insufficient_quota", QUOTA, "--resume"),
+        (COMPATIBLE, 401, "Incorrect API key provided", None, KEY, "RAGSTONE_JUDGE_API_KEY"),
+        (ANTHROPIC, 404, "The model `claude` does not exist", None, "does not know the model", "judge.base_url"),
+        ("openai:gpt4o-mini", 404, "No such model", None, "does not know", "Did you mean 'openai:gpt-4o-mini'"),
+    ],
+)
 def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
     world: Any, refuse: Any, name: str, status: int, message: str, code: str | None, says: str, hint: str
 ) -> None:
@@ -233,10 +244,61 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
     assert len(world.fake.seen) == 1
 
 
-def test_a_misspelt_model_gets_the_name_that_was_meant(world: Any, refuse: Any) -> None:
-    world.fake.always = refuse(404, "The model does not exist", None)
-    with pytest.raises(JudgeError, match="Did you mean 'openai:gpt-4o-mini'"):
-        world.ask(name="openai:gpt4o-mini")
+@pytest.mark.parametrize(
+    ("status", "message", "is_a_feature"),
+    [
+        (400, "Extra inputs are not permitted", True),
+        (500, "Failed to compile the grammar", True),
+        (401, "Who are you?", False),
+        (402, "Pay", False),
+        (429, "Slow down", False),
+        (400, "max_tokens must be at least 1, got -186", False),
+        (400, NO_JSON, False),
+    ],
+)
+def test_which_refusals_may_be_about_a_feature(status: int, message: str, is_a_feature: bool) -> None:
+    found = refusal(account(), status, {}, {"error": {"message": message}})
+    assert isinstance(found, FeatureRefused) is is_a_feature
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ({"code": 402, "message": "Insufficient credits"}, QUOTA),
+        ({"code": "429", "message": "Busy"}, "HTTP 429"),
+        ({"code": 399, "message": "Moved"}, "HTTP 502"),
+        ({"code": 4000, "message": "Odd"}, "HTTP 502"),
+        ("Provider returned error", "HTTP 502"),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_an_error_in_a_reply_of_status_200_is_the_one_that_its_code_says(error: object, says: str | None) -> None:
+    found = body_error(account(), {"error": error})
+    assert (says in str(found)) if says else (found is None)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ([{"error": {"message": "Google's"}}], ": Google's"),
+        ([], ""),
+        ({"error": "as text"}, ": as text"),
+        ({"error": {"detail": "of FastAPI"}}, ": of FastAPI"),
+        ({"msg": "of a gateway"}, ": of a gateway"),
+        ({"message": {"loc": ["body"]}}, ': {"loc": ["body"]}'),
+        ("bare words", ": bare words"),
+        (7, ""),
+    ],
+)
+def test_the_words_of_an_error_are_found_in_every_shape(body: object, reason: str) -> None:
+    assert str(status_error(account(), 500, {}, body)) == f"HTTP 500{reason}"
+
+
+@pytest.mark.parametrize("detail", [{"reason": "API_KEY_INVALID"}, {"reason": 7}, "API_KEY_INVALID"])
+def test_the_reason_in_the_details_of_an_error_counts(detail: object) -> None:
+    found = status_error(account(), 400, {}, {"error": {"message": "No.", "details": [detail]}})
+    assert isinstance(found, JudgeError) is (detail == {"reason": "API_KEY_INVALID"})
 
 
 def test_a_dead_proxy_is_called_a_proxy(world: Any) -> None:
@@ -244,14 +306,13 @@ def test_a_dead_proxy_is_called_a_proxy(world: Any) -> None:
         async with aiohttp.ClientSession() as session, session.get("https://api.test/", proxy="http://127.0.0.1:9"):
             pass
 
-    account = make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", {"OPENAI_API_KEY": "sk-x"})
     with pytest.raises(aiohttp.ClientProxyConnectionError) as caught:
         world.run(call())
-    fault = connection_error(account, caught.value)
+    fault = connection_error(account(), caught.value)
     assert "no connection to the proxy 127.0.0.1:9 that HTTPS_PROXY or HTTP_PROXY names" in str(fault)
 
 
-@pytest.mark.parametrize(("name", "status"), [(OPENAI, 301), (ANTHROPIC, 307), (COMPATIBLE, 308)])
+@pytest.mark.parametrize(("name", "status"), [(OPENAI, 301), (ANTHROPIC, 307)])
 def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: int) -> None:
     headers = {"Location": "https://elsewhere.test/v1?x=1"}
     world.fake.always = lambda _seen: web.Response(status=status, headers=headers)
@@ -260,9 +321,7 @@ def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: 
     assert len(world.fake.seen) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "status"), [(OPENAI, 503), (ANTHROPIC, 529), (COMPATIBLE, 500), (OPENAI, 502), (ANTHROPIC, 408)]
-)
+@pytest.mark.parametrize(("name", "status"), [(OPENAI, 503), (ANTHROPIC, 529)])
 def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     world: Any, refuse: Any, name: str, status: int
 ) -> None:
@@ -272,18 +331,8 @@ def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
     assert len(world.fake.seen) == 5
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_limit_that_stays_reached_ends_the_run_and_says_how_to_go_on(world: Any, refuse: Any, name: str) -> None:
-    world.fake.always = refuse(429, "not now")
-    with pytest.raises(JudgeError, match=r"refused every call for 1 s: HTTP 429: not now") as caught:
-        world.ask(name=name, patience_s=1.0, clock=Clock())
-    assert "--resume" in str(caught.value)
-    assert len(world.fake.seen) < 12
-
-
 def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int = 429) -> Exception:
-    account = make_account(JudgeSettings(), "openai", "m", {"OPENAI_API_KEY": "k" * 20})
-    return status_error(account, status, headers or {}, body)
+    return status_error(account(), status, headers or {}, body)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +342,11 @@ def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int 
         ([{"error": {"details": [{"@type": "RetryInfo", "retryDelay": "31s"}], "message": "Quota."}}], 31.0),
         ({"error": {"message": "Rate limit reached on tokens per min (TPM). Please try again in 6m0s."}}, 360.0),
         ({"error": {"message": "Rate limit reached. Please try again in 120ms."}}, 0.12),
-        ({"error": {"message": "Please retry after 6 seconds."}}, 6.0),
+        ({"error": {"message": "You exceeded your current quota, please retry in 12 s."}}, 12.0),
+        ({"error": {"message": "You exceeded the limit of your pricing tier. Please retry after 6 seconds."}}, 6.0),
         ({"error": {"message": "Please retry after lunch, in 999999999999 ways."}}, None),
         ({"error": {"message": "Slow down.", "details": [{"retryDelay": {"s": 3}}]}}, None),
+        ({"error": {"message": "Rate limit. Add credit at https://platform.openai.com/account/billing."}}, None),
     ],
 )
 def test_the_wait_that_a_body_asks_for_is_read(body: Any, says: float | None) -> None:
@@ -321,6 +372,7 @@ def test_a_quota_of_a_day_is_not_waited_for() -> None:
         ("a1b2c3d", False),
         ("a1 b2c3d4", False),
         ("abababab1", False),
+        ("abcde111", True),
         ("correcthorsebatterystapl", True),
         ("correcthorsebatterystap", False),
         ("correct horse battery staple", False),
@@ -331,79 +383,37 @@ def test_a_secret_is_masked_in_names_if_no_text_has_it_by_chance(secret: str, is
     assert bool(random_looking(secret)) is is_random
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Rate limit reached for gpt-4o-mini. Add a payment method at https://platform.openai.com/account/billing.",
-        "You exceeded your current quota, please retry in 12 s.",
-        "Requests have exceeded the token rate limit of your current pricing tier. Please retry after 6 seconds.",
-    ],
-)
-def test_a_rate_limit_is_not_taken_for_an_empty_account(world: Any, refuse: Any, message: str) -> None:
-    world.fake.script.append(refuse(429, message, "rate_limit_exceeded", Retry_After="1"))
-    assert world.ask(name=OPENAI).statements
-    assert len(world.fake.seen) == 2
-
-
 @pytest.mark.parametrize("name", ALL)
-def test_one_bad_moment_is_got_over(world: Any, refuse: Any, name: str) -> None:
+def test_what_is_no_reply_is_got_over(world: Any, refuse: Any, name: str) -> None:
     world.fake.script.extend([refuse(500, "oops"), refuse(429, "slow down", Retry_After="1")])
     assert world.ask(name=name).statements
     assert len(world.fake.seen) == 3
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_page_that_is_no_reply_is_tried_again(world: Any, name: str) -> None:
     page, json_type = "<html>Please log in</html>", "application/json"
     for text, kind in ((page, "text/html"), ("null", json_type), ('{"choices": [', json_type)):
         world.fake.script.append(lambda _seen, text=text, kind=kind: web.Response(text=text, content_type=kind))
     world.fake.script.append(lambda _seen: web.json_response({"choices": [], "content": None}))
     assert world.ask(name=name).statements
-    assert len(world.fake.seen) == 5
+    assert len(world.fake.seen) == 8
 
 
-def test_a_request_that_is_too_long_or_filtered_fails_this_judgement_alone(world: Any, refuse: Any) -> None:
-    judge = world.judge(OPENAI)
-    for status, message, code, says in (
-        (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded", "window"),
-        (400, "The response was filtered", "content_filter", "content filter"),
-        (403, "Your input was flagged by the provider", None, "content filter"),
-    ):
-        world.fake.script.append(refuse(status, message, code))
-        with pytest.raises(JudgementFailed, match=says):
-            world.ask(judge)
-    assert world.ask(judge).statements
-
-
-def test_a_reply_that_hangs_is_timed_out_and_asked_again(world: Any) -> None:
-    async def hang(_seen: Any) -> web.Response:
-        await asyncio.sleep(30)
-        return web.Response()
-
-    world.fake.script.append(hang)
-    assert world.ask(name=OPENAI, timeout_s=0.3).statements
-    assert len(world.fake.seen) == 2
-
-
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
 def test_an_address_where_nobody_listens_is_named(world: Any, name: str) -> None:
     with pytest.raises(JudgementFailed, match=r"no connection to 127\.0\.0\.1"):
         world.ask(name=name, base_url="http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(
-    "url", ["https://user:secret@host/v1", "https://host/v1?api-key=secret", "https://host/v1?sig=secret"]
+    ("url", "says"),
+    [
+        *((url, "a credential") for url in ("https://user@host/v1", "https://:secret@host/v1")),
+        *((url, "a credential") for url in ("https://host/v1?api-key=secret", "https://host/v1?SIG=secret")),
+        *((url, "not an http or https address") for url in ("ftp://host/v1", "localhost:8080", "http://", "")),
+    ],
 )
-def test_a_credential_in_the_address_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_an_address_that_is_none_or_has_a_credential_is_refused(url: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
         parse_address(url)
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize("url", ["ftp://host/v1", "localhost:8080", "http://", ""])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError):
-        parse_address(url)
 
 
 def test_prompt_caching_is_counted_by_kind_of_token(world: Any) -> None:
@@ -418,6 +428,7 @@ def test_prompt_caching_is_counted_by_kind_of_token(world: Any) -> None:
     ("headers", "seconds"),
     [
         ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "-7"}, 0.0),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after": "Fri, 01 Jan 1999 00:00:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, None),
@@ -432,12 +443,7 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_key_is_in_no_log_error_record_cache_or_chain(
-    world: Any,
-    refuse: Any,
-    key: str,
-    name: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    world: Any, refuse: Any, key: str, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After every kind of failure, with a server that echoes the key in all it says, and all loggers wide open."""
     caplog.set_level(logging.DEBUG)
@@ -506,24 +512,17 @@ class Proxy:
         await asyncio.gather(pump(reader, back), pump(there, writer), return_exceptions=True)
 
 
-@pytest.fixture
-def secure(event_loop_thread: Any, world: Any, tmp_path: Path) -> tuple[Any, Path]:
-    """The server behind TLS, with a certificate for judge.test of an authority that only its bundle knows."""
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
+    world: Any, event_loop_thread: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is behind TLS, with a certificate for judge.test of an authority that only its bundle knows."""
     bundle, keys = write_certificate(tmp_path, "judge.test")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(bundle, keys)
-    return event_loop_thread.serve(world.fake, context), bundle
-
-
-@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
-    world: Any, secure: tuple[Any, Path], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake, bundle = secure
-    proxy = Proxy(fake.url)
+    proxy = Proxy(event_loop_thread.serve(world.fake, context).url)
     monkeypatch.setenv("HTTPS_PROXY", world.run(proxy.start()))
     base = "https://judge.test/v1" if name == OPENAI else "https://judge.test"
-
     try:
         assert world.ask(name=name, base_url=base, ca_bundle=str(bundle)).statements
         assert proxy.tunnels[0] == "judge.test:443"
@@ -536,19 +535,6 @@ def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
 def test_a_ca_bundle_that_is_none_is_named(world: Any, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("not a certificate")
-    for path in (broken, tmp_path / "missing.pem"):
-        with pytest.raises(ConfigError, match="CA bundle"):
+    for path, reason in ((broken, "CA bundle"), (tmp_path / "missing.pem", "No such file")):
+        with pytest.raises(ConfigError, match=reason):
             world.judge(OPENAI, ca_bundle=str(path))
-
-
-@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_a_key_that_the_server_repeats_is_in_no_judgement_and_not_in_the_cache(
-    world: Any, tmp_path: Path, key: str, name: str
-) -> None:
-    world.fake.fill = lambda _schema, _prompt: {"answer": {"kind": "answers", "statements": [f"The key is {key}."]}}
-    cache = tmp_path / "judgements.sqlite"
-    judge = world.judge(name, cache=cache)
-    found = world.ask(judge)
-    world.run(judge.close())
-    assert [statement.text for statement in found.statements] == ["The key is ***."]
-    assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
