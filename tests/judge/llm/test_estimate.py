@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet, Message, Sample
+from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.judge.protocol import Call
+from ragstone.metrics.registry import select_metrics
 from ragstone.settings.settings import JudgeSettings
+from ragstone.system.response import Context, Response
 
 SAMPLE = Sample("q1", "q" * 400, "r" * 400)
 
@@ -93,3 +98,80 @@ def test_citations_are_estimated_as_if_each_statement_cited_two_of_five_contexts
     assert [estimate(JudgementKind.CITATIONS, answer=length).calls for length in (0, 80, 400)] == [5, 5, 25]
     more = estimate(JudgementKind.CITATIONS, contexts=3600).input_tokens
     assert more - estimate(JudgementKind.CITATIONS).input_tokens == 5 * (2000 * 2 // 5) // 4
+
+
+GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "cheap", "dear"), [("offline", 0, 0.0, 0.0), ("openai:gpt-4o-mini", 51, 0.001, 0.1)]
+)
+def test_the_estimate_counts_five_calls_a_sample_and_shared_embeddings(
+    name: str, calls: int, cheap: float, dear: float
+) -> None:
+    once, thrice, twice_thrice = (
+        estimate_cost(JudgeSettings(name=name), GOLDEN, select_metrics(), repeats=repeats, answers=answers)
+        for repeats, answers in ((1, 1), (3, 1), (3, 2))
+    )
+    assert once.calls == calls
+    assert once.usd is not None
+    assert cheap <= once.usd <= dear
+    assert (thrice.usd, twice_thrice.usd) == (pytest.approx(3 * once.usd), pytest.approx(6 * once.usd))
+    assert estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics()).usd is None
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"), [(None, "answers as long as the references"), ({}, ""), ({"q1": (4_000, 40_000)}, "")]
+)
+def test_lengths_that_are_known_replace_what_is_assumed(lengths: dict[str, tuple[int, int]] | None, words: str) -> None:
+    settings = JudgeSettings(name="openai:gpt-4o-mini")
+    found = estimate_cost(settings, GOLDEN, select_metrics(), lengths=lengths)
+    assumed = estimate_cost(settings, GOLDEN, select_metrics())
+    assert found.assumptions.startswith(words or "no cached judgements")
+    assert (found.input_tokens > assumed.input_tokens) is bool(lengths)
+
+
+def test_the_estimate_is_close_to_what_such_a_run_does_send(world: Any) -> None:
+    sample = GOLDEN.samples[0]
+    needs = frozenset().union(*(metric.needs(sample) for metric in select_metrics()))
+    response = Response(sample.id, "It was opened in 1931.", tuple(Context("c" * 800) for _ in range(5)))
+    world.run(collect_judgements(world.judge(), sample, response, needs, Call(sample.id)))
+    sent = sum(len(str(seen.body["messages"])) // 4 for seen in world.fake.chats)
+    found = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GoldenSet((sample,)), select_metrics())
+    assert 0.7 * found.input_tokens < sent < 1.3 * found.input_tokens
+
+
+TURNS = (Message("user", "q" * 200), Message("assistant", "a" * 200))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "calls"),
+    [
+        (JudgementKind.CONTEXT_USE, {}, 1),
+        (JudgementKind.CONTEXT_USE, {"history": TURNS}, 2),  # the question is written out
+        (JudgementKind.REFERENCE_MATCH, {}, 2),
+        (JudgementKind.REFERENCE_MATCH, {"other_references": ("r",)}, 3),
+        (JudgementKind.REFERENCE_MATCH, {"other_references": ("r",) * 5}, 4),  # of at most three references
+        (JudgementKind.REFERENCE_MATCH, {"reference": None}, 1),
+        (JudgementKind.ANSWER_SIMILARITY, {}, 1),
+        (JudgementKind.ANSWER_SIMILARITY, {"reference": None}, 0),
+        (JudgementKind.REVERSE_QUESTIONS, {}, 2),
+        (JudgementKind.CUSTOM, {}, 0),
+    ],
+)
+def test_calls_are_those_that_a_judgement_of_the_sample_takes(
+    kind: JudgementKind, changes: dict[str, Any], calls: int
+) -> None:
+    assert estimate(kind, replace(SAMPLE, **changes)).calls == calls
+
+
+@pytest.mark.parametrize("length", [1, 640, 641, 1400])
+def test_support_of_many_statements_takes_several_calls(length: int) -> None:
+    calls = {1: 2, 640: 2, 641: 2, 1400: 4}[length]
+    assert estimate(JudgementKind.SUPPORT, answer=length).calls == calls
+
+
+def test_a_sentence_names_the_least_sum_that_is_shown() -> None:
+    assert CostEstimate(0, 0, 0, 0.0).sentence() == "no paid judge call"
+    assert CostEstimate(1, 9, 9, 0.001).sentence() == "at most 1 judge call, about $0.01"
+    assert CostEstimate(2, 9, 9, None).sentence() == "at most 2 judge calls, price unknown"

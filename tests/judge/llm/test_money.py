@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import date
 from typing import Any
 
 import pytest
@@ -12,46 +11,59 @@ from pydantic import SecretStr
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.llm.estimate import estimate_cost
-from ragstone.judge.llm.prices import Budget, listed_price, tariff
+from ragstone.judge.llm.prices import Budget, tariff
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.protocol import Judge, Ledger
-from ragstone.judge.providers import price_date
-from ragstone.metrics.registry import select_metrics
+from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.settings.settings import JudgeSettings, Price
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
 
 
-def test_the_price_file_is_dated() -> None:
-    assert date.fromisoformat(price_date()) >= date(2026, 11, 1)
-
-
-def test_each_kind_of_token_has_its_own_price() -> None:
-    price = tariff("anthropic", "claude-haiku-4-5")
-    assert price is not None
-    usage = Usage(input_tokens=10, cached_input_tokens=100, cache_write_tokens=20, output_tokens=5)
-    assert price.cost_usd(usage) == pytest.approx((10 * 1.0 + 100 * 0.1 + 20 * 1.25 + 5 * 5.0) / 1e6)
+USAGE = Usage(input_tokens=10, cached_input_tokens=100, cache_write_tokens=20, output_tokens=5)
+OWN = {"llama": Price(input=1.0, output=2.0), "gpt-4o-mini": Price(input=1.0, cached_input=0.0, output=2.0)}
 
 
 @pytest.mark.parametrize(
-    ("provider", "model"), [("openai", "gpt-4o-mini-2024-07-18"), ("anthropic", "claude-haiku-4-5-20251001")]
+    ("provider", "model", "overrides", "cost"),
+    [
+        ("anthropic", "claude-haiku-4-5", None, 10 * 1.0 + 100 * 0.1 + 20 * 1.25 + 5 * 5.0),
+        ("anthropic", "claude-haiku-4-5-20251001", {}, 10 * 1.0 + 100 * 0.1 + 20 * 1.25 + 5 * 5.0),
+        ("openai", "gpt-4o-mini-2024-07-18", OWN, 30 * 0.15 + 100 * 0.075 + 5 * 0.6),
+        ("openai", "gpt-4o-mini", OWN, 30 * 1.0 + 5 * 2.0),
+        ("openai-compatible", "llama", OWN, 130 * 1.0 + 5 * 2.0),
+        ("openai-compatible", "gpt-4o-mini", None, None),
+        ("openai", "gpt-4o-mini-finetuned", None, None),
+        ("openai", "", None, None),
+    ],
 )
-def test_a_dated_name_has_the_price_of_its_model(provider: str, model: str) -> None:
-    assert tariff(provider, model) is not None
-    assert listed_price(provider, model) is not None
+def test_each_kind_of_token_has_the_price_of_its_model_or_the_user_s_own(
+    provider: str, model: str, overrides: dict[str, Price] | None, cost: float | None
+) -> None:
+    found = tariff(provider, model, overrides)
+    assert (found and found.cost_usd(USAGE)) == (cost and pytest.approx(cost / 1e6))
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-mini-finetuned", "gpt-99", ""])
-def test_a_price_that_nobody_states_is_none(model: str) -> None:
-    assert tariff("openai", model) is None
-    assert tariff("openai-compatible", "gpt-4o-mini") is None
+@pytest.mark.parametrize(("most", "fits"), [(0.8, True), (0.79, False), (None, True)])
+def test_what_is_spent_reserved_and_needed_may_come_to_the_budget_and_no_further(
+    most: float | None, fits: bool
+) -> None:
+    async def spend() -> None:
+        budget = Budget(most)
+        budget.book(Ledger(calls=1, cost_usd=0.25))
+        await budget.reserve(0.25)
+        next_call = asyncio.create_task(budget.reserve(0.3))
+        await asyncio.sleep(0)
+        assert next_call.done() is fits
+        next_call.cancel()
+
+    asyncio.run(spend())
 
 
-def test_the_user_s_own_price_comes_first() -> None:
-    own = tariff("openai-compatible", "llama", {"llama": Price(input=1.0, output=2.0)})
-    assert own is not None
-    assert own.cost_usd(Usage(input_tokens=1_000_000, cached_input_tokens=1_000_000)) == 2.0
+def test_nothing_fits_if_what_was_spent_before_is_not_known() -> None:
+    budget = Budget(1.0)
+    budget.spent = Ledger(calls=1, cost_usd=None)
+    with pytest.raises(JudgeError, match="is used up"):
+        asyncio.run(budget.reserve(0.0))
 
 
 def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
@@ -86,8 +98,6 @@ def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> N
 
 def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
     """Each call sets aside several times of what it comes to cost; 60 at once would not fit, one after another do."""
-    from ragstone.judge.protocol import Call
-
     world.fake.delay_s = 0.005
     ledger = Ledger()
 
@@ -105,51 +115,6 @@ def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
     assert ledger.cost_usd == pytest.approx(real)
 
 
-def test_the_estimate_counts_five_calls_a_sample_and_shared_embeddings() -> None:
-    estimate = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics())
-    assert estimate.calls == 51
-    assert estimate.usd is not None
-    assert 0.0 < estimate.usd < 0.1
-    thrice = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3)
-    assert thrice.usd == pytest.approx(3 * estimate.usd)
-    answers = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GOLDEN, select_metrics(), repeats=3, answers=2)
-    assert answers.usd == pytest.approx(6 * estimate.usd)
-
-
-def test_lengths_that_are_known_replace_what_is_assumed() -> None:
-    settings = JudgeSettings(name="openai:gpt-4o-mini")
-    lengths = {sample.id: (4_000, 40_000) for sample in GOLDEN.samples}
-    assumed = estimate_cost(settings, GOLDEN, select_metrics())
-    known = estimate_cost(settings, GOLDEN, select_metrics(), lengths=lengths)
-    assert known.input_tokens > 2 * assumed.input_tokens
-    assert "answers as long as the references" in assumed.assumptions
-    assert "as long as" not in known.assumptions
-
-
-def test_the_estimate_of_an_unknown_price_is_none_and_of_the_offline_judge_nothing() -> None:
-    unknown = estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics())
-    assert unknown.usd is None
-    assert unknown.calls == 50
-    free = estimate_cost(JudgeSettings(), GOLDEN, select_metrics())
-    assert (free.calls, free.usd) == (0, 0.0)
-
-
-def test_the_estimate_is_close_to_what_such_a_run_does_cost(world: Any) -> None:
-    """The fake's replies are short, so only what is sent can be compared."""
-    from ragstone.judge.collect import collect_judgements
-    from ragstone.judge.protocol import Call
-    from ragstone.system.response import Context, Response
-
-    sample = GOLDEN.samples[0]
-    judge = world.judge()
-    needs = frozenset().union(*(metric.needs(sample) for metric in select_metrics()))
-    response = Response(sample.id, "It was opened in 1931.", tuple(Context("c" * 800) for _ in range(5)))
-    world.run(collect_judgements(judge, sample, response, needs, Call(sample.id)))
-    sent = sum(len(str(seen.body["messages"])) // 4 for seen in world.fake.chats)
-    estimate = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GoldenSet((sample,)), select_metrics())
-    assert 0.7 * estimate.input_tokens < sent < 1.3 * estimate.input_tokens
-
-
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any) -> None:
     with pytest.raises(ConfigError, match="can't enforce") as caught:
         world.judge("openai-compatible:llama", max_cost_usd=1.0)
@@ -158,8 +123,6 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any)
 
 
 def test_the_budget_stops_the_run_and_the_spending(world: Any) -> None:
-    from ragstone.judge.protocol import Call
-
     judge = world.judge(max_cost_usd=0.01)
     ledger = Ledger()
 
