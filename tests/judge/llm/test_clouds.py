@@ -65,11 +65,6 @@ def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, s
     assert request.body["output_config"]["format"]["type"] == "json_schema"
 
 
-def test_bedrock_takes_a_bearer_token_of_its_own_in_place_of_a_signature(world: Any, seen: list[Seen]) -> None:
-    world.ask(judge(world, BEDROCK, {"AWS_REGION": "us-east-1", "AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key-0123"}))
-    assert seen[0].headers["authorization"] == "Bearer bedrock-api-key-0123"
-
-
 def test_vertex_is_asked_with_an_access_token(world: Any, seen: list[Seen]) -> None:
     assert world.ask(judge(world, VERTEX, GOOGLE, api_key=TOKEN)).statements
     [request] = seen
@@ -148,11 +143,6 @@ def test_what_is_missing_is_named(service: str, environ: dict[str, str], says: s
     with pytest.raises(ConfigError) as caught:
         make_account(JudgeSettings(name=f"{service}:m"), service, "m", environ)
     assert says in str(caught.value)
-
-
-def test_vertex_does_not_support_the_jobs_identity() -> None:
-    with pytest.raises(ConfigError, match="does not support the job's identity"):
-        make_account(JudgeSettings(name="vertex:m", auth="oidc"), "vertex", "m", AWS | GOOGLE)
 
 
 def test_credentials_that_can_not_sign_in_end_the_run(

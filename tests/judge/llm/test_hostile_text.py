@@ -216,14 +216,11 @@ def test_what_a_model_writes_has_no_hidden_characters(world: Any, task: str) -> 
     _, found = asked(world, WRITING[task], HARMLESS)
     for text in texts_in(found):
         assert text.isprintable(), repr(text)
-    if task in ("question", "unanswerable", "draft reworded"):
-        assert any("is it" in text for text in texts_in(found))
 
 
-@pytest.mark.parametrize("length", [100_000, 2_500_000])
 @pytest.mark.parametrize("task", WRITING)
-def test_what_a_model_writes_without_end_is_no_text(world: Any, task: str, length: int) -> None:
-    world.fake.fill = obeying("x" * length)
+def test_what_a_model_writes_without_end_is_no_text(world: Any, task: str) -> None:
+    world.fake.fill = obeying("x" * 100_000)
     requests, found = asked(world, WRITING[task], HARMLESS)
     assert len(requests) <= 4
     assert isinstance(found, JudgementFailed) or task == "inspect"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import logging
 import time
 from typing import Any
@@ -13,11 +11,10 @@ import pytest
 from openai.auth import WorkloadIdentityAuth
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.evaluation.redact import Redactor
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call
 from ragstone.settings.settings import JudgeSettings
-from tests.judge.issuer import IDS, REQUEST_TOKEN, Issuer, jwt
+from tests.judge.issuer import REQUEST_TOKEN, Issuer, jwt
 
 OPENAI = "openai:gpt-4o-mini"
 ANTHROPIC = "anthropic:claude-haiku-4-5"
@@ -36,34 +33,31 @@ def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
     return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **given)
 
 
-def test_openai_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
-    world.ask(judge_of(world, issuer, OPENAI))
-    assert issuer.exchanges == [
-        {
-            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-            "subject_token": jwt(0, "https://api.openai.com/v1"),
-            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
-            "identity_provider_id": "idp_1",
-            "service_account_id": "svc_1",
-        }
-    ]
-    assert world.fake.seen[0].headers["authorization"] == f"Bearer {issuer.tokens[0]}"
+EXCHANGES = {
+    OPENAI: {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": jwt(0, "https://api.openai.com/v1"),
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "identity_provider_id": "idp_1",
+        "service_account_id": "svc_1",
+    },
+    ANTHROPIC: {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "assertion": jwt(0, "https://api.anthropic.com"),
+        "federation_rule_id": "fdrl_1",
+        "organization_id": "00000000-0000-0000-0000-000000000001",
+        "service_account_id": "svac_1",
+    },
+}
 
 
-def test_anthropic_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer) -> None:
-    world.ask(judge_of(world, issuer, ANTHROPIC))
-    assert issuer.exchanges == [
-        {
-            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "assertion": jwt(0, "https://api.anthropic.com"),
-            "federation_rule_id": "fdrl_1",
-            "organization_id": "00000000-0000-0000-0000-000000000001",
-            "service_account_id": "svac_1",
-        }
-    ]
-    seen = world.fake.seen[0]
-    assert seen.headers["authorization"] == f"Bearer {issuer.tokens[0]}"
-    assert "x-api-key" not in seen.headers
+@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
+def test_a_provider_gets_the_jobs_token_in_exchange_for_one_of_its_own(world: Any, issuer: Issuer, name: str) -> None:
+    world.ask(judge_of(world, issuer, name))
+    assert issuer.exchanges == [EXCHANGES[name]]
+    headers = world.fake.seen[0].headers
+    assert headers["authorization"] == f"Bearer {issuer.tokens[0]}"
+    assert "x-api-key" not in headers
 
 
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
@@ -113,7 +107,7 @@ def test_a_provider_that_takes_no_token_ends_the_run(world: Any, issuer: Issuer,
     assert "access-" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "status"), [(OPENAI, 400), (OPENAI, 403), (ANTHROPIC, 400), (ANTHROPIC, 401)])
+@pytest.mark.parametrize(("name", "status"), [(OPENAI, 403), (ANTHROPIC, 400)])
 def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare(
     world: Any, issuer: Issuer, name: str, status: int
 ) -> None:
@@ -165,38 +159,6 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
         assert secret not in shown
 
 
-def test_a_token_learnt_on_the_way_is_redacted_in_full_and_in_part() -> None:
-    redact = Redactor(())
-    heard: list[str] = []
-    redact.on_add = heard.append
-    token = jwt(7, "somebody")
-    redact.add(token)
-    assert heard == [token]
-    for text in (
-        token,
-        token[:200],
-        f"Bearer {token}",
-        json.dumps({"t": token}),
-        base64.b64encode(token.encode()).decode(),
-    ):
-        assert "signature0007" not in redact(text)
-        assert token[80:120] not in redact(text)
-        assert "***" in redact(text)
-
-
-@pytest.mark.parametrize("missing", ["OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"])
-def test_ids_that_are_not_set_are_named(issuer: Issuer, missing: str) -> None:
-    environ = {name: value for name, value in issuer.environ.items() if name != missing}
-    with pytest.raises(ConfigError, match=f"needs {missing}"):
-        make_account(JudgeSettings(name=OPENAI, auth="oidc"), "openai", "gpt-4o-mini", environ)
-
-
-def test_a_job_that_may_not_ask_is_told_before_anything_is_sent() -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_account(JudgeSettings(name=ANTHROPIC, auth="oidc"), "anthropic", "claude-haiku-4-5", IDS)
-    assert "id-token: write" in str(caught.value)
-
-
 def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer: Issuer) -> None:
     def account(**more: str) -> Any:
         return make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", issuer.environ | more)
@@ -206,8 +168,22 @@ def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_non
 
 
 @pytest.mark.parametrize(
+    ("name", "missing", "says"),
+    [
+        (OPENAI, "OPENAI_IDENTITY_PROVIDER_ID", "needs OPENAI_IDENTITY_PROVIDER_ID"),
+        (ANTHROPIC, "ACTIONS_ID_TOKEN_REQUEST_URL", "id-token: write"),
+    ],
+)
+def test_what_is_not_set_is_named(issuer: Issuer, name: str, missing: str, says: str) -> None:
+    environ = {variable: value for variable, value in issuer.environ.items() if variable != missing}
+    with pytest.raises(ConfigError, match=says):
+        make_account(JudgeSettings(name=name, auth="oidc"), name.partition(":")[0], "m", environ)
+
+
+@pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
+        ("vertex:m", {}, "does not support the job's identity"),
         ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "does not support the job's identity"),
         (OPENAI, {"base_url": "http://example.com/v1"}, "not an https address"),
         (OPENAI, {"base_url": "https://x.openai.azure.com/openai?api-version=2024-10-21"}, "Azure"),

@@ -68,9 +68,7 @@ def test_support_in_any_part_is_support_and_contradiction_counts_where_nothing_s
     world.fake.fill = by_marker(marked)
     statements = [Statement(name, f"Statement {name}.") for name in marked]
     judge = world.judge(context_window=8_192)
-
     table = world.run(judge.support(long_contexts(), statements, call=Call("q1")))
-
     assert len(world.fake.chats) > 1
     assert [str(each.verdict) for each in table.supports] == ["supported", "supported", "contradicted", "unsupported"]
     assert [each.supported_by for each in table.supports] == [("c1",), ("c5",), (), ()]
@@ -88,7 +86,6 @@ def test_context_use_in_parts_lists_the_reference_once_and_unites_what_is_found(
     world.fake.fill = fill
     judge = world.judge(context_window=8_192)
     use = world.run(judge.context_use("When?", "It opened.", "It did.", long_contexts(), call=Call("q1")))
-
     assert len(world.fake.chats) > 1
     assert [each.context_id for each in use.contexts] == ["c1", "c2", "c3", "c4", "c5"]
     assert all(each.useful for each in use.contexts)
