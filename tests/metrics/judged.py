@@ -1,10 +1,14 @@
-"""Judgements made of truth values and ranks, for the tests of metrics."""
+"""Judgements made of truth values and ranks, and scores by a metric's name, for the tests of metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements, ReferenceMatch, Statement, StatementList, Support, Verdict
+from ragstone.metrics.registry import find_metric
+from ragstone.metrics.score import Score, Scored
+from ragstone.system.response import Response
 
 
 def statements(prefix: str, count: int) -> tuple[Statement, ...]:
@@ -30,3 +34,14 @@ def matched(answer: Sequence[bool], reference: Sequence[bool]) -> Judgements:
     """Which statements of the answer the reference backs, and which of the reference's the answer gives."""
     match = ReferenceMatch(statements("r", len(reference)), supports("s", answer), supports("r", reference))
     return Judgements(StatementList(statements("s", len(answer)), abstains=False), reference_match=match)
+
+
+def score(name: str, sample: Sample, response: Response, judgements: Judgements | None = None) -> Score:
+    metric = find_metric(name)
+    assert metric is not None
+    return metric.score(sample, response, judgements or Judgements())
+
+
+def outcome(found: Score) -> float | type[Score]:
+    """The value, or the kind of a score without one."""
+    return found.value if isinstance(found, Scored) else type(found)

@@ -10,7 +10,7 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import Assertion, Assertions, Sample
+from ragstone.golden.sample import Assertions, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.assertions import AssertionsMetric
 from ragstone.metrics.score import NotApplicable, Scored
@@ -103,28 +103,17 @@ def test_the_assertions_of_promptfoo(tmp_path: Path, kind: str, value: object, h
     assert load(tmp_path, **json.loads(line)).assertions == sample.assertions
     assert sample.assertions is not None
     plain, negated = (Assertions(typed=(one,)) for one in sample.assertions.typed)
-    assert (score(plain, holds), score(plain, fails)) == (Scored(1.0), Scored(0.0, note_of(plain)))
-    assert (score(negated, fails), score(negated, holds)) == (Scored(1.0), Scored(0.0, note_of(negated)))
-
-
-def note_of(asserted: Assertions) -> str:
-    (one,) = asserted.typed
-    wrong = one.type.removeprefix("not-") if one.type.startswith("not-") else f"not {one.type}"
-    return " ".join((wrong, *(f"'{value}'" for value in one.values)))
+    values = "".join(f" '{one}'" for one in plain.typed[0].values)
+    assert (score(plain, holds), score(plain, fails)) == (Scored(1.0), Scored(0.0, f"not {kind}{values}"))
+    assert (score(negated, fails), score(negated, holds)) == (Scored(1.0), Scored(0.0, f"{kind}{values}"))
 
 
 @pytest.mark.parametrize(
     ("assertion", "said"),
     [
-        (
-            {"type": "javascript", "value": "output.length > 3"},
-            "type 'javascript', which is not checked here; use a function",
-        ),
+        ({"type": "javascript", "value": "output"}, "type 'javascript', which is not checked here; use a function"),
         ({"type": "not-llm-rubric", "value": "rude"}, "use a rubric: [metrics.NAME]"),
-        (
-            {"type": "context-recall", "value": "x", "threshold": 0.8},
-            "its value as reference, and min = {context_recall",
-        ),
+        ({"type": "context-recall", "value": "x", "threshold": 0.8}, "as reference, and min = {context_recall"),
         ({"type": "contain", "value": "x"}, "unknown type 'contain'. Did you mean 'contains'?"),
         ({"type": "contains", "value": "x", "transform": "output.a"}, "with 'transform', which is not supported"),
         ({"type": "contains", "value": ["x", "y"]}, "expected text"),
@@ -151,14 +140,3 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
     """With a backtracking engine, none of these would end within the test's lifetime."""
     for pattern in (r"(a+)+$", r"(a|aa)+$", r"(.*)*x", r"(?:a?){30}a{30}$"):
         assert score(Assertions(regex=(pattern,)), "a" * 50_000 + "b") == Scored(0.0, f"does not match '{pattern}'")
-
-
-def test_each_assertion_is_part_of_a_sample_s_hash() -> None:
-    contains = Assertion("contains", ("x",))
-    samples = (
-        Sample("a", "Q?"),
-        Sample("a", "Q?", assertions=Assertions(max_words=3)),
-        Sample("a", "Q?", assertions=Assertions(max_words=3, typed=(contains,))),
-    )
-    assert len({sample.content_hash() for sample in samples}) == 3
-    assert len({sample.part_hashes() for sample in samples}) == 3

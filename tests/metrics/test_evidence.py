@@ -6,8 +6,6 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
@@ -24,6 +22,7 @@ from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
+from tests.metrics.judged import outcome, score
 
 FACT = "The Vell bridge was opened to traffic on 4 May 1931 by the mayor of Arden."
 OTHER = "Tolls on the ferry ended in 1968, when the second tunnel was built."
@@ -90,38 +89,11 @@ def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> 
             assert not found(FACT, second, OTHER).retrieved, at
 
 
-@given(st.lists(st.integers(min_value=30, max_value=80), min_size=1, max_size=6), st.randoms())
-def test_no_cut_of_a_text_loses_any_part_of_it(sizes: list[int], draw: random.Random) -> None:
-    text = f"{BEFORE} {FACT} {AFTER} {OTHER}"
-    chunks, start = [], 0
-    for size in sizes:
-        chunks.append(text[start : start + size])
-        start += size
-    chunks.append(text[start:])
-    draw.shuffle(chunks)
-    assert all(one.retrieved for one in locate((BEFORE, FACT, AFTER, OTHER), tuple(chunks)))
-
-
 def test_texts_that_repeat_themselves_take_no_longer_than_others() -> None:
     row = "0 " * 90
     assert found(row, row).retrieved
     many = "0 " * 50_000
     assert not found(many, *[many[: 2 * n] for n in range(1000, 1200)]).retrieved
-
-
-# -- retrieval metrics by text ----------------------------------------------------------------------------------------
-
-
-def score(name: str, evidence: tuple[str, ...], *contexts: str) -> Score:
-    (metric,) = select_metrics([name])
-    sample = Sample("a", "When?", reference_contexts=evidence)
-    return metric.score(sample, Response("a", "", tuple(map(Context, contexts))), Judgements())
-
-
-def value(name: str, evidence: tuple[str, ...], *contexts: str) -> float:
-    one = score(name, evidence, *contexts)
-    assert isinstance(one, Scored), one
-    return one.value
 
 
 def test_one_context_for_each_piece_of_evidence_scores_as_ids_do() -> None:
@@ -141,22 +113,17 @@ def test_one_context_for_each_piece_of_evidence_scores_as_ids_do() -> None:
             assert one.value == pytest.approx(other.value), metric.info.name
 
 
-def test_a_split_piece_is_recalled_with_its_last_part_and_ranks_where_it_begins() -> None:
-    half = len(FACT) // 2
-    chunks = (FACT[:half], OTHER, FACT[half:])
-    assert [value(f"recall@{k}", (FACT,), *chunks) for k in (1, 2, 3)] == [0.0, 0.0, 1.0]
-    assert value("mrr", (FACT,), *chunks) == 1.0
-    assert value("ndcg", (FACT,), *chunks) == 1.0
-    assert value("precision@3", (FACT,), *chunks) == pytest.approx(2 / 3)
-    assert value("average_precision", (FACT,), *chunks) == 1.0
-
-
 BOTH = f"{FACT} {OTHER}"
+HALVES = (FACT[: len(FACT) // 2], OTHER, FACT[len(FACT) // 2 :])
 
 
 @pytest.mark.parametrize(
     ("name", "evidence", "contexts", "expected"),
     [
+        # A split piece is recalled with its last part, and ranks where it begins.
+        *((f"recall@{k}", (FACT,), HALVES, float(k == 3)) for k in (1, 2, 3)),
+        *((name, (FACT,), HALVES, 1.0) for name in ("mrr", "ndcg", "average_precision")),
+        ("precision@3", (FACT,), HALVES, 2 / 3),
         ("recall@1", (FACT, OTHER), (BOTH, BEFORE), 1.0),  # a chunk with two pieces is worth both
         ("ndcg", (FACT, OTHER), (BOTH,), 1.0),
         ("ndcg", (FACT, OTHER), (BEFORE, BOTH), 2 / math.log2(3) / (1 + 1 / math.log2(3))),
@@ -165,82 +132,69 @@ BOTH = f"{FACT} {OTHER}"
         ("precision@2", (FACT,), (FACT, FACT), 0.5),
         ("recall@5", (FACT, BEFORE), (FACT, OTHER), 0.5),
         ("recall@5", (FACT,), (), 0.0),
+        ("recall@5", (), (FACT,), NotApplicable),
+        ("recall@5", ("…",), (FACT,), NotApplicable),
     ],
 )
-def test_measures_by_text(name: str, evidence: tuple[str, ...], contexts: tuple[str, ...], expected: float) -> None:
-    assert value(name, evidence, *contexts) == pytest.approx(expected)
+def test_measures_by_text(
+    name: str, evidence: tuple[str, ...], contexts: tuple[str, ...], expected: float | type[Score]
+) -> None:
+    sample = Sample("a", "When?", reference_contexts=evidence)
+    found = score(name, sample, Response("a", "", tuple(map(Context, contexts))))
+    assert outcome(found) == (pytest.approx(expected) if isinstance(expected, float) else expected)
+    assert not isinstance(found, Scored) or not contexts or " of " in (found.note or "")
 
 
-def test_what_measures_by_text_say() -> None:
-    found = score("recall@5", (FACT, BEFORE), FACT, OTHER)
-    assert isinstance(found, Scored)
-    assert "by text: 1 of 2" in (found.note or "")
-    assert isinstance(score("recall@5", (), FACT), NotApplicable)
-    assert isinstance(score("recall@5", ("…",), FACT), NotApplicable)
+def test_relevant_ids_come_first_and_nothing_relevant_scores_0() -> None:
+    sample = Sample("a", "?", reference_contexts=(FACT,), relevant_ids={"x": 1.0})
+    assert score("recall@5", sample, Response("a", "", (Context(FACT, "y"),))) == Scored(0.0)
+    assert isinstance(score("recall@5", sample, Response("a", "", (Context(FACT),))), Failed)
     nothing = ranking.Located((), frozenset())
     assert ranking.recall(nothing) == ranking.average_precision(nothing) == ranking.ndcg(nothing) == 0.0
-
-
-def test_relevant_ids_come_first() -> None:
-    (metric,) = select_metrics(["recall@5"])
-    sample = Sample("a", "?", reference_contexts=(FACT,), relevant_ids={"x": 1.0})
-    with_ids = Response("a", "", (Context(FACT, "y"),))
-    assert metric.score(sample, with_ids, Judgements()) == Scored(0.0)
-    assert isinstance(metric.score(sample, Response("a", "", (Context(FACT),)), Judgements()), Failed)
-
-
-# -- what became of the evidence --------------------------------------------------------------------------------------
 
 
 def ranked(*texts: str, name: str = "old") -> tuple[Context, ...]:
     return tuple(Context(text, f"{name}-{rank}") for rank, text in enumerate(texts))
 
 
-def change(before: tuple[Context, ...], now: tuple[Context, ...]) -> EvidenceChange | None:
-    one = retrieval_change((FACT,), before, now)
-    return None if one is None else one.change
-
-
 CHUNKS = ranked(BEFORE, FACT, AFTER)
-
-
 WHOLE = f"{BEFORE} {FACT} {AFTER}".split()
 PIECES = [" ".join(WHOLE[at : at + 6]) for at in range(0, len(WHOLE), 6)]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "expected"),
-    [
-        (CHUNKS, CHUNKS, EvidenceChange.KEPT),
-        (CHUNKS, (CHUNKS[1], CHUNKS[0]), EvidenceChange.KEPT),
-        (CHUNKS, ranked(BEFORE, FACT, name="new"), EvidenceChange.RECHUNKED),
-        (CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER, name="new"), EvidenceChange.RECHUNKED),
-        (CHUNKS, ranked(*PIECES, name="new"), EvidenceChange.RECHUNKED),  # at rank 3, but nothing new above
-        (CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), EvidenceChange.LOWER),
-        (CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}", name="new"), EvidenceChange.LOWER),
-        (ranked(BEFORE), ranked(AFTER), None),  # the baseline did not return it
-    ],
-)
-def test_what_became_of_the_evidence(
-    before: tuple[Context, ...], now: tuple[Context, ...], expected: EvidenceChange | None
-) -> None:
-    assert change(before, now) is expected
+KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked", "gone"))
 
 
 @pytest.mark.parametrize(
-    ("evidence", "now", "share"),
+    ("evidence", "before", "now", "expected", "share"),
     [
-        ((FACT,), ranked(BEFORE, OTHER), 0.0),
-        ((FACT,), ranked(BEFORE, " ".join(FACT.split()[:8])), 0.5),
-        ((FACT,), (), 0.0),
-        ((FACT, AFTER), ranked(BEFORE, FACT, name="new"), 0.0),  # the worst of several pieces decides
+        ((FACT,), CHUNKS, CHUNKS, KEPT, 1.0),
+        ((FACT,), CHUNKS, (CHUNKS[1], CHUNKS[0]), KEPT, 1.0),
+        ((FACT,), CHUNKS, ranked(BEFORE, FACT, name="new"), RECHUNKED, 1.0),
+        ((FACT,), CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER), RECHUNKED, 1.0),
+        ((FACT,), CHUNKS, ranked(BEFORE, FACT.upper(), AFTER), KEPT, 1.0),
+        ((FACT,), CHUNKS, ranked(*PIECES), RECHUNKED, 1.0),  # at rank 3, but nothing new above
+        ((FACT,), CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), LOWER, 1.0),
+        ((FACT,), CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}"), LOWER, 1.0),
+        ((FACT,), CHUNKS, ranked(HUNDRED, FACT), LOWER, 1.0),  # at the same rank, after more text
+        ((FACT,), CHUNKS, ranked(OTHER, FACT), RECHUNKED, 1.0),  # after no more than before
+        ((FACT,), CHUNKS, ranked(BEFORE, "No.", FACT), RECHUNKED, 1.0),  # what is new above is too short to count
+        ((FACT,), CHUNKS, ranked(BEFORE, OTHER), GONE, 0.0),
+        ((FACT,), CHUNKS, ranked(BEFORE, " ".join(FACT.split()[:8])), GONE, 0.5),
+        ((FACT,), CHUNKS, (), GONE, 0.0),
+        ((FACT, AFTER), CHUNKS, ranked(BEFORE, FACT, name="new"), GONE, 0.0),  # the worst of several pieces decides
+        ((FACT,), ranked(BEFORE), ranked(AFTER), None, 1.0),  # the baseline did not return it
+        ((), CHUNKS, CHUNKS, None, 1.0),
     ],
 )
-def test_evidence_that_is_no_longer_returned_is_gone_with_what_is_left_of_it(
-    evidence: tuple[str, ...], now: tuple[Context, ...], share: float
+def test_what_became_of_the_evidence_and_how_much_is_left_of_it(
+    evidence: tuple[str, ...],
+    before: tuple[Context, ...],
+    now: tuple[Context, ...],
+    expected: EvidenceChange | None,
+    share: float,
 ) -> None:
-    assert retrieval_change(evidence, CHUNKS, now) == RetrievalChange(EvidenceChange.GONE, share)
-    assert retrieval_change((), CHUNKS, CHUNKS) is None
+    assert retrieval_change(evidence, before, now) == (expected and RetrievalChange(expected, share))
 
 
 def test_evidence_is_what_the_golden_set_says_or_else_the_baseline() -> None:

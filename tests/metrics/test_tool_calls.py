@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ragstone.golden.cells import MAX_CALLS
 from ragstone.golden.sample import ExpectedCall, Sample
-from ragstone.judge.judgements import Judgements
-from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.tool_calls import tool_mistakes
-from ragstone.system.response import Context, ModelCall, Response, Retrieval, Step, ToolCall
+from ragstone.system.response import NO_STEPS, Context, ModelCall, Response, Retrieval, Step, ToolCall
+from tests.metrics.judged import outcome, score
 
 
 def sample(*tools: ExpectedCall, in_order: bool = False) -> Sample:
@@ -31,22 +30,12 @@ def calls(*names: str) -> Response:
     return response(*map(ToolCall, names))
 
 
-def score(name: str, golden: Sample, answer: Response) -> Score:
-    (metric,) = select_metrics([name])
-    return metric.score(golden, answer, Judgements())
-
-
-def value(name: str, golden: Sample, answer: Response) -> float:
-    found = score(name, golden, answer)
-    assert isinstance(found, Scored)
-    return found.value
-
-
-def mistakes(golden: Sample, answer: Response) -> list[str]:
-    return list(map(str, tool_mistakes(golden, answer)))
-
-
 A, B, C = expected("a"), expected("b"), expected("c")
+
+
+SEARCH = Retrieval("kettle", source="search")
+FAILED = ToolCall("lookup", {"id": 8}, error="no such order")
+THREE_LOOKUPS = response(*(ToolCall("lookup", {"id": number}) for number in (8, 9, 7)))
 
 
 @pytest.mark.parametrize(
@@ -70,23 +59,13 @@ A, B, C = expected("a"), expected("b"), expected("c")
         (sample(A, B, in_order=True), calls("b", "a"), 2 / 4),
         (sample(A, B, in_order=True), calls("a", "x", "b"), 4 / 5),
         (sample(A, expected("b", "c"), in_order=True), calls("c", "a", "c"), 4 / 5),
+        # A retrieval is a call of its source where that is expected.
+        (sample(expected("search", query="kettle")), response(SEARCH), 1.0),
+        (sample(A), response(SEARCH, ToolCall("a")), 1.0),
     ],
 )
 def test_selection_is_the_f1_of_the_names(golden: Sample, answer: Response, f1: float) -> None:
-    assert value("tool_selection", golden, answer) == pytest.approx(f1)
-
-
-def test_the_note_is_the_share_of_expected_tools_that_are_called() -> None:
-    # DeepEval's example: WebSearch and ToolQuery are called where WebSearch is expected, tool correctness 1 of 1.
-    found = score("tool_selection", sample(expected("WebSearch")), calls("WebSearch", "ToolQuery"))
-    assert found == Scored(2 / 3, note="1 of 1 expected called, 1 unexpected")
-
-
-def test_a_retrieval_is_a_call_of_its_source_where_that_is_expected() -> None:
-    search = Retrieval("kettle", source="search")
-    assert value("tool_selection", sample(expected("search", query="kettle")), response(search)) == 1.0
-    assert value("tool_arguments", sample(expected("search", query="kettle")), response(search)) == 1.0
-    assert value("tool_selection", sample(A), response(search, ToolCall("a"))) == 1.0
+    assert outcome(score("tool_selection", golden, answer)) == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
@@ -118,78 +97,103 @@ def test_a_retrieval_is_a_call_of_its_source_where_that_is_expected() -> None:
 )
 def test_arguments_are_a_subset(wanted: dict[str, Any], actual: dict[str, Any], right: bool) -> None:
     golden = sample(ExpectedCall(("lookup",), wanted))
-    assert value("tool_arguments", golden, response(ToolCall("lookup", actual))) == float(right)
+    assert outcome(score("tool_arguments", golden, response(ToolCall("lookup", actual)))) == float(right)
 
 
 @pytest.mark.parametrize(
     ("tolerance", "actual", "right"),
-    [(0.0, 101, False), (0.01, 101, True), (0.01, 99.0, True), (0.01, "101", True), (0.01, 101.1, False)],
+    [
+        (0.0, 101, False),
+        (0.01, 101, True),
+        (0.01, 99.0, True),
+        (0.01, "101", True),
+        (0.01, 101.1, False),
+        (float("nan"), 101, False),
+    ],
 )
 def test_numbers_may_differ_by_a_tolerance(tolerance: float, actual: object, right: bool) -> None:
     golden = sample(ExpectedCall(("pay",), {"amount": 100}, tolerance=tolerance))
-    assert value("tool_arguments", golden, response(ToolCall("pay", {"amount": actual}))) == float(right)
+    answer = response(ToolCall("pay", {"amount": actual}))
+    assert outcome(score("tool_arguments", golden, answer)) == float(right)
 
 
-def test_exact_arguments_may_have_no_others() -> None:
-    golden = sample(ExpectedCall(("lookup",), {"to": {"id": 7}}, match="exact"))
-    assert value("tool_arguments", golden, response(ToolCall("lookup", {"to": {"id": 7}}))) == 1.0
-    answer = response(ToolCall("lookup", {"to": {"id": 7, "fast": True}}))
-    assert score("tool_arguments", golden, answer) == Scored(0.0, note="`lookup`: to.fast is true, expected nothing")
+TO_7 = sample(ExpectedCall(("lookup",), {"to": {"id": 7}}, match="exact"))
+TWO_IDS = sample(expected("lookup", id=7), expected("refund", id=7), expected("greet"))
 
 
-def test_the_note_names_the_first_wrong_argument() -> None:
-    golden = sample(expected("lookup_order", order_id=7), expected("refund", order_id=7), expected("greet"))
-    answer = response(ToolCall("lookup_order", {"order_id": 8}), ToolCall("refund", {"order_id": 7}))
-    assert score("tool_arguments", golden, answer) == Scored(1 / 2, note="`lookup_order`: order_id is 8, expected 7")
-    assert mistakes(golden, response(ToolCall("lookup_order")))[0] == "`lookup_order`: order_id is nothing, expected 7"
+@pytest.mark.parametrize(
+    ("golden", "answer", "arguments"),
+    [
+        (TO_7, response(ToolCall("lookup", {"to": {"id": 7}})), Scored(1.0)),
+        (
+            TO_7,
+            response(ToolCall("lookup", {"to": {"id": 7, "fast": True}})),
+            Scored(0.0, "`lookup`: to.fast is true, expected nothing"),
+        ),
+        (
+            TWO_IDS,
+            response(ToolCall("lookup", {"id": 8}), ToolCall("refund", {"id": 7})),
+            Scored(1 / 2, "`lookup`: id is 8, expected 7"),
+        ),
+        (sample(expected("lookup", id=7)), calls("lookup"), Scored(0.0, "`lookup`: id is nothing, expected 7")),
+        (sample(expected("a", "b", id=7)), calls("c"), Scored(0.0, "`a or b` is not called")),
+        (sample(expected("lookup"), expected("lookup", id=7), expected("lookup", id=8)), THREE_LOOKUPS, Scored(1.0)),
+        (sample(expected("lookup", id=7), in_order=True), THREE_LOOKUPS, Scored(1.0)),
+    ],
+)
+def test_the_note_is_the_first_wrong_argument_of_the_best_match(
+    golden: Sample, answer: Response, arguments: Score
+) -> None:
+    assert score("tool_arguments", golden, answer) == arguments
 
 
-def test_a_call_that_is_not_made_has_wrong_arguments() -> None:
-    golden = sample(expected("a", "b", id=7))
-    assert score("tool_arguments", golden, calls("c")) == Scored(0.0, "`a or b` is not called")
+@pytest.mark.parametrize(
+    ("golden", "answer", "mistakes"),
+    [
+        (
+            sample(expected("lookup", id=7), expected("refund"), expected("notify")),
+            response(ModelCall("m"), FAILED, ToolCall("cancel"), ToolCall("notify")),
+            [
+                "`lookup`: id is 8, expected 7",
+                "`refund` is not called",
+                "`cancel` is called though it is not expected",
+                "`lookup` fails: no such order",
+            ],
+        ),
+        (sample(), response(FAILED), ["`lookup` fails: no such order"]),
+        (sample(A, B, in_order=True), calls("b", "a"), ["`a` is called out of order"]),
+        (sample(A), Response("a", "b", (Context("text"),)), []),
+    ],
+)
+def test_mistakes_are_named(golden: Sample, answer: Response, mistakes: list[str]) -> None:
+    assert list(map(str, tool_mistakes(golden, answer))) == mistakes
 
 
-def test_calls_of_one_tool_are_matched_by_their_arguments() -> None:
-    golden = sample(expected("lookup"), expected("lookup", id=7), expected("lookup", id=8))
-    answer = response(*(ToolCall("lookup", {"id": number}) for number in (8, 9, 7)))
-    assert value("tool_arguments", golden, answer) == 1.0
-    ordered = sample(expected("lookup", id=7), in_order=True)
-    assert value("tool_arguments", ordered, answer) == 1.0
+WITHOUT_STEPS = Response("a", "b", (Context("text"),))
 
 
-def test_mistakes_are_named() -> None:
-    golden = sample(expected("lookup", id=7), expected("refund"), expected("notify"))
-    failed = ToolCall("lookup", {"id": 8}, error="no such order")
-    answer = response(ModelCall("m"), failed, ToolCall("cancel"), ToolCall("notify"))
-    assert mistakes(golden, answer) == [
-        "`lookup`: id is 8, expected 7",
-        "`refund` is not called",
-        "`cancel` is called though it is not expected",
-        "`lookup` fails: no such order",
-    ]
-    assert mistakes(sample(), answer) == ["`lookup` fails: no such order"]
-    assert mistakes(golden, Response("a", "b", (Context("text"),))) == []
+@pytest.mark.parametrize(
+    ("name", "golden", "answer", "expected"),
+    [
+        # DeepEval's example: two tools are called where one is expected, tool correctness 1 of 1.
+        ("tool_selection", sample(A), calls("a", "b"), Scored(2 / 3, "1 of 1 expected called, 1 unexpected")),
+        ("tool_selection", sample(), calls("a"), NotApplicable("the sample expects no tool call")),
+        ("tool_selection", sample(A), WITHOUT_STEPS, NotApplicable(NO_STEPS)),
+        ("tool_arguments", sample(), calls("a"), NotApplicable("the sample expects no arguments")),
+        ("tool_arguments", sample(A), calls("a"), NotApplicable("the sample expects no arguments")),
+        ("tool_arguments", sample(expected("a", id=7)), WITHOUT_STEPS, NotApplicable(NO_STEPS)),
+        ("tool_errors", sample(), response(ToolCall("a"), FAILED), Scored(1 / 2, "`lookup` fails: no such order")),
+        ("tool_errors", sample(), response(ToolCall("a", error="")), Scored(1.0, "`a` fails: ")),
+        ("tool_errors", sample(), calls("a"), Scored(0.0)),
+        ("tool_errors", sample(), response(ModelCall("m")), NotApplicable("the answer has no tool call")),
+        ("tool_errors", sample(), WITHOUT_STEPS, NotApplicable(NO_STEPS)),
+    ],
+)
+def test_what_is_said_of_calls_and_of_none(name: str, golden: Sample, answer: Response, expected: Score) -> None:
+    assert score(name, golden, answer) == expected
 
 
-def test_calls_in_another_order_are_neither_missing_nor_unexpected() -> None:
-    assert mistakes(sample(A, B, in_order=True), calls("b", "a")) == ["`a` is called out of order"]
-
-
-def test_what_a_hostile_record_has_ends_in_a_score() -> None:
-    golden = sample(ExpectedCall((), {"id": 7}, tolerance=float("nan")))
-    assert value("tool_arguments", golden, calls("a")) == 0.0
-    assert value("tool_selection", sample(*[A] * 5_000), calls(*"a" * 200)) <= 1.0
-
-
-def test_errors_are_the_share_of_calls_that_failed() -> None:
-    answer = response(ToolCall("a"), ToolCall("b", error="timeout"), ToolCall("b"), ToolCall("c", error=""))
-    assert score("tool_errors", sample(), answer) == Scored(2 / 4, note="`b` fails: timeout")
-    assert isinstance(score("tool_errors", sample(), response(ModelCall("m"))), NotApplicable)
-
-
-def test_samples_without_expected_calls_and_answers_without_steps_have_no_score() -> None:
-    without = replace(calls(), contexts=(Context("text"),))
-    for name in ("tool_selection", "tool_arguments"):
-        assert isinstance(score(name, sample(), calls("a")), NotApplicable)
-        assert isinstance(score(name, sample(expected("a", id=7)), without), NotApplicable)
-    assert isinstance(score("tool_arguments", sample(A), calls("a")), NotApplicable)
+def test_thousands_of_expected_calls_end_in_a_score() -> None:
+    assert outcome(score("tool_selection", sample(*[A] * 5_000), calls(*"a" * 200))) == pytest.approx(
+        2 * MAX_CALLS / 5_200
+    )

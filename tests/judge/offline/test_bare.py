@@ -30,13 +30,11 @@ def score(metric: str, question: str, answer: str, reference: str, context: str)
 
 QUESTIONS = [
     ("Are dogs allowed in the museum?", "No.", "Yes.", "Dogs are not allowed in the museum."),
-    ("Are dogs allowed in the museum?", "No, they aren't.", "Yes, they are.", "Dogs are forbidden in the museum."),
     ("Is the pool open in winter?", "Yes.", "No.", "The pool is open in winter."),
     ("True or false: the bridge opened in 1932.", "True.", "False.", "The bridge was opened in 1932."),
     ("Where is the office? A) Paris B) Rome", "A", "B", "The office is in Paris."),
     ("Sind Hunde im Museum erlaubt?", "Nein.", "Ja.", "Hunde sind im Museum nicht erlaubt."),
     ("Les chiens sont-ils autorisés au musée ?", "Non.", "Oui.", "Les chiens ne sont pas autorisés au musée."),
-    ("¿Se permiten perros en el museo?", "No.", "Sí.", "No se permiten perros en el museo."),
 ]
 
 

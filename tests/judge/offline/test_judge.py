@@ -17,7 +17,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Statement, Verdict
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.protocol import Call, Judge, JudgementFailed
+from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context, Response
 
 T = TypeVar("T")
@@ -27,13 +27,6 @@ LIGHTHOUSE = "The lighthouse on Grey Point was built in 1871. It is 34 metres ta
 
 def done(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
-
-
-def test_it_is_a_judge_that_says_it_is_offline() -> None:
-    judge: Judge = OfflineJudge()
-    assert judge.identity.offline
-    assert judge.identity.model == "embedded"
-    assert judge.concurrency >= 1
 
 
 def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None:
@@ -47,25 +40,10 @@ def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None
     assert support.probability > 0.5
 
 
-def test_an_answer_of_several_sentences_gives_numbered_statements() -> None:
-    found = done(OfflineJudge().statements("What about it?", f"1. {LIGHTHOUSE}\n2. It still works.", call=CALL))
-    assert [statement.id for statement in found.statements] == [f"s{n}" for n in range(1, len(found.statements) + 1)]
-    assert len(found.statements) >= 3
-
-
 def test_too_many_statements_are_refused_rather_than_judged_in_part() -> None:
     answer = " ".join(f"Boat number {n} sails on day {n}." for n in range(2, 600))
     with pytest.raises(JudgementFailed, match="statements"):
         done(OfflineJudge().statements("Which boats?", answer, call=CALL))
-
-
-def test_the_same_input_gives_the_same_judgements() -> None:
-    sample = Sample("a", "When was the lighthouse built?", reference="It was built in 1871.")
-    response = Response("a", LIGHTHOUSE, (Context(LIGHTHOUSE), Context("Boats are wet.")))
-    rounds = [
-        done(collect_judgements(OfflineJudge(), sample, response, frozenset(JudgementKind), CALL)) for _ in range(2)
-    ]
-    assert rounds[0] == rounds[1]
 
 
 _SCRIPT = """

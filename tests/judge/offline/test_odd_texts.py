@@ -24,10 +24,10 @@ CPU_S = 150
 """Far more than a linear judge takes for a megabyte, far less than one that takes the square of it."""
 
 
-@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("name", ODD)
-def test_no_odd_text_breaks_the_judge(name: str, part: str) -> None:
-    asyncio.run(judge_in_all_ways(ODD[name](400), part))
+def test_no_odd_text_breaks_the_judge(name: str) -> None:
+    for part in PARTS:
+        asyncio.run(judge_in_all_ways(ODD[name](400), part))
 
 
 @pytest.mark.attack(

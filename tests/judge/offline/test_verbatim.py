@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.judgements import Support, Verdict
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.report.escape import markdown_inline
 from ragstone.system.response import Context
-from tests.needs import need_data
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT.parent / "shared" / "data"
 CALL = Call("s")
 
 PASSAGES = {
@@ -32,12 +26,8 @@ PASSAGES = {
     "kosten 3 €. Niemand darf auf ihr anhalten.",
     "fr": "Le pont a ouvert en 1932. Il ne porte pas de camions de plus de 7,5 t. Les cyclistes ne paient rien.",
     "es": "El puente se abrió en 1932. No admite camiones de más de 7,5 t. Los ciclistas nunca pagan peaje.",
-    "it": "Il ponte fu aperto nel 1932. Non porta camion oltre 7,5 t. I ciclisti non pagano nulla.",
-    "pt": "A ponte abriu em 1932. Não admite camiões acima de 7,5 t. Os ciclistas nunca pagam portagem.",
-    "nl": "De brug ging in 1932 open. Zij draagt geen vrachtwagens boven 7,5 t. Fietsers betalen niets.",
     "zh": "这座桥于1932年开放。它不允许超过7.5吨的卡车通行。骑自行车的人没有费用。",
     "ja": "この橋は1932年に開通した。7.5トンを超えるトラックは通れない。自転車は料金がかからない。",
-    "ko": "이 다리는 1932년에 개통되었다. 7.5톤이 넘는 트럭은 다닐 수 없다. 자전거는 요금이 없다.",
     "ru": "Мост открылся в 1932 году. Грузовики тяжелее 7,5 т не допускаются. Велосипедисты ничего не платят.",
     "ar": "افتتح الجسر عام 1932. لا يسمح بمرور الشاحنات التي يزيد وزنها على 7.5 أطنان. لا يدفع راكبو الدراجات شيئا.",
     "hi": "पुल 1932 में खुला। इस पर 7.5 टन से भारी ट्रक नहीं चल सकते। साइकिल चालक कुछ नहीं देते।",
@@ -81,17 +71,6 @@ def test_a_passage_supports_all_that_it_says_in_every_language(code: str) -> Non
     all_supported(PASSAGES[code], PASSAGES[code])
     for sentence in split_sentences(PASSAGES[code], code):
         all_supported(PASSAGES[code], sentence)
-
-
-def verdict(context: str, statement: str) -> Verdict:
-    table = OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=CALL)
-    return asyncio.run(table).supports[0].verdict
-
-
-def test_a_negation_before_a_stop_negates_nothing_after_it() -> None:
-    assert verdict("It does not rain, and the tall bridge opened in May.", "The tall bridge opened in May.") is (
-        Verdict.SUPPORTED
-    )
 
 
 @pytest.mark.parametrize("text", MARKED)
@@ -139,38 +118,6 @@ def test_no_word_is_lost_with_the_marks(parts: list[str]) -> None:
     text = "".join(parts)
     kept = "".join(split_sentences(text, "en"))
     assert kept.count("kwargs") == text.count("kwargs") or "```" in text
-
-
-NAMES = ("context", "contexts", "sentences", "evidence_sentences", "context_v1", "context_v2", "knowledge")
-
-
-def _texts(file: str) -> Iterator[str]:
-    path = DATA / file
-    need_data(path)
-    with gzip.open(path, "rt", encoding="utf-8") if file.endswith(".gz") else path.open(encoding="utf-8") as lines:
-        for line in lines:
-            row: dict[str, Any] = json.loads(line)
-            for found in filter(None, map(row.get, NAMES)):
-                yield found if isinstance(found, str) else "\n".join(found[:30])
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    "file",
-    [
-        "begin.jsonl.gz",
-        "wice_claim.jsonl.gz",
-        "clapnq_dev.jsonl.gz",
-        "halueval_qa_500.jsonl.gz",
-        "ragtruth_qa_half.jsonl.gz",
-        "wikieval.jsonl",
-    ],
-)
-def test_contexts_of_the_public_sets_support_all_that_they_say(file: str) -> None:
-    texts = list(dict.fromkeys(_texts(file)))
-    assert texts
-    for text in texts[:: max(1, len(texts) // 60)]:
-        all_supported(text, text)
 
 
 def test_the_pages_of_the_documentation_support_all_that_they_say() -> None:

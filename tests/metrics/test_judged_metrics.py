@@ -1,0 +1,387 @@
+"""The metrics that are read from a judge's verdicts, case by case."""
+
+from __future__ import annotations
+
+import random
+import statistics as oracle
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstone.golden.sample import Sample
+from ragstone.judge.abilities import NO_EMBEDDINGS
+from ragstone.judge.judgements import (
+    AnswerSimilarity,
+    ContextGrades,
+    ContextUse,
+    ContextUsefulness,
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    ReverseQuestions,
+    SentenceRelevance,
+    StatementList,
+    Support,
+    SupportTable,
+    Verdict,
+)
+from ragstone.metrics.context_precision import average_precision
+from ragstone.metrics.registry import METRICS, select_metrics
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.system.response import Context, Response
+from tests.metrics.judged import matched, outcome, score, statements, supports, table
+
+SAMPLE = Sample("a", "What is the limit?", reference="The limit is 5. It is per day.")
+NO_REFERENCE = Sample("b", "What is the limit?")
+UNANSWERABLE = Sample("c", "Who is the king of Mars?", answerable=False)
+RESPONSE = Response("a", "The limit is 5.", (Context("The limit is 5."), Context("Cats sleep.")))
+BARE = Response("a", "The limit is 5.")
+S, U, C = Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED
+NAN = float("nan")
+Expected = float | type[Score]
+
+
+def said(count: int) -> StatementList:
+    return StatementList(statements("s", count), abstains=False)
+
+
+ABSTAINS = Judgements(StatementList((), abstains=True))
+REFUSED = Judgements(JudgementFailure("refused"))
+NO_JUDGEMENT = Judgements()
+
+
+def judged(*verdicts: Verdict) -> Judgements:
+    table = SupportTable(tuple(Support(f"s{at}", verdict) for at, verdict in enumerate(verdicts, 1)))
+    return Judgements(said(len(verdicts)), table)
+
+
+def likely(*chances: float, all_supported: float | None = None) -> Judgements:
+    """Verdicts with probabilities, supported from one half on."""
+    supports = (Support(f"s{at}", S if chance >= 0.5 else U, (), chance) for at, chance in enumerate(chances, 1))
+    return Judgements(said(len(chances)), SupportTable(tuple(supports), all_supported))
+
+
+def with_ids(*ids: str) -> Judgements:
+    """Verdicts on other statements than the two of the answer."""
+    return Judgements(said(2), SupportTable(tuple(Support(name, S) for name in ids)))
+
+
+def asked(*similarities: float) -> Judgements:
+    return Judgements(said(1), reverse_questions=ReverseQuestions(("q",) * len(similarities), similarities))
+
+
+def use(useful: list[bool | float], held: list[bool], *, against_reference: bool = True) -> Judgements:
+    """Whether each context is useful, or how likely that is, and whether each statement of the reference is held."""
+    contexts = tuple(
+        ContextUsefulness(f"c{at}", value >= 0.5, None if isinstance(value, bool) else value)
+        for at, value in enumerate(useful, 1)
+    )
+    return Judgements(
+        context_use=ContextUse(contexts, against_reference, statements("r", len(held)), supports("r", held))
+    )
+
+
+def grades(*counts: tuple[str, int, int]) -> Judgements:
+    return Judgements(context_relevance=ContextGrades(tuple(SentenceRelevance(*count) for count in counts)))
+
+
+def of_match(judgements: Judgements, **changes: object) -> Judgements:
+    match = judgements.reference_match
+    assert isinstance(match, ReferenceMatch)
+    return replace(judgements, reference_match=replace(match, **changes))  # type: ignore[arg-type]
+
+
+def like(*cosines: float) -> Judgements:
+    return Judgements(answer_similarity=AnswerSimilarity(cosines))
+
+
+def weighted(answer: list[bool], reference: list[bool], cosine: float = 0.6) -> Judgements:
+    return replace(matched(answer, reference), answer_similarity=AnswerSimilarity((cosine,)))
+
+
+WITHOUT_EMBEDDINGS = JudgementFailure(NO_EMBEDDINGS, not_applicable=True)
+TWO_OF_TWO = matched([True, True], [True, True])
+FAILED_ATTRIBUTION = replace(use([True, True], [True, False]).context_use, attributions=supports("r", [True]))  # type: ignore[type-var]
+GRADES = ContextGrades((SentenceRelevance("c1", 1, 4, 0.8, 0.5), SentenceRelevance("c2", 0, 6, 0.5, 0.2)))
+ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
+    "faithfulness": [
+        (SAMPLE, judged(S, U, S), 2 / 3),
+        (SAMPLE, judged(C, S), 0.5),
+        (SAMPLE, likely(0.9, 0.1, 0.8), 0.6),
+        (SAMPLE, likely(0.0, 1.0), 0.5),
+        *((SAMPLE, likely(odd), Failed) for odd in (-0.1, 1.1, NAN)),
+        (SAMPLE, ABSTAINS, NotApplicable),
+        (SAMPLE, Judgements(said(0)), Failed),  # it does not abstain, and says nothing
+        *((SAMPLE, with_ids(*ids), Failed) for ids in (("s1",), ("s1", "s1"), ("s1", "s9"), ("s1", "s2", "s3"))),
+        (SAMPLE, REFUSED, Failed),
+        (SAMPLE, Judgements(said(1), JudgementFailure("truncated")), Failed),
+        (SAMPLE, NO_JUDGEMENT, Failed),
+        (SAMPLE, Judgements(said(1)), Failed),
+    ],
+    "hallucination": [
+        (SAMPLE, judged(S, S), 0.0),
+        (SAMPLE, judged(S, U), 1.0),
+        (SAMPLE, judged(S, C), 1.0),
+        (SAMPLE, likely(0.9, 0.2, all_supported=0.25), 0.75),
+        *((SAMPLE, likely(0.9, all_supported=odd), Failed) for odd in (-0.1, 1.1, NAN)),
+        (SAMPLE, ABSTAINS, NotApplicable),
+    ],
+    "answer_relevancy": [
+        (SAMPLE, asked(0.5, 0.7), 0.6),
+        (SAMPLE, asked(-0.4, -0.2), 0.0),
+        (SAMPLE, asked(1.0000001, 1.0), 1.0),
+        (SAMPLE, ABSTAINS, 0.0),
+        (UNANSWERABLE, ABSTAINS, 1.0),
+        (UNANSWERABLE, Judgements(said(1)), 0.0),
+        (SAMPLE, Judgements(said(1)), Failed),
+        (SAMPLE, asked(), Failed),
+        # Too few words for a statement may answer, but not a question that can't be answered.
+        (SAMPLE, replace(asked(0.5), statements=WITHOUT_EMBEDDINGS), 0.5),
+        (SAMPLE, replace(asked(0.5), statements=JudgementFailure("refused")), Failed),
+        (UNANSWERABLE, replace(asked(0.5), statements=WITHOUT_EMBEDDINGS), NotApplicable),
+    ],
+    "context_recall": [
+        (SAMPLE, use([True, False], [True, False]), 0.5),
+        (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+        (SAMPLE, use([True, True], []), Failed),
+        (SAMPLE, use([True, True], [True], against_reference=False), Failed),
+        (SAMPLE, Judgements(context_use=FAILED_ATTRIBUTION), Failed),
+    ],
+    "context_precision": [
+        (SAMPLE, use([False, True], [True]), 0.5),
+        (SAMPLE, use([0.4, 0.8], [True]), (0.4 * 0.4 + 0.8 * 1.2 / 2) / 1.2),
+        (SAMPLE, use([0.4, True], [True]), 0.5),  # not all are graded
+        (SAMPLE, use([True], [True]), Failed),  # of two contexts
+        # Judgements against the answer are never mixed with those against the reference.
+        (NO_REFERENCE, use([True, True], [], against_reference=False), NotApplicable),
+        (SAMPLE, use([True, True], [], against_reference=False), Failed),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+    ],
+    "context_precision_no_reference": [
+        (NO_REFERENCE, use([True, True], [], against_reference=False), 1.0),
+        (SAMPLE, use([True, True], [], against_reference=False), NotApplicable),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+    ],
+    "context_relevance": [
+        (SAMPLE, grades(("c1", 1, 3), ("c2", 1, 1)), 0.5),
+        (SAMPLE, grades(("c1", 3, 3), ("c2", 1, 1)), 1.0),
+        (SAMPLE, grades(("c1", 0, 0), ("c2", 0, 0)), 0.0),
+        (SAMPLE, Judgements(context_relevance=GRADES), (0.8 * 0.5 * 4 + 0.5 * 0.2 * 6) / 10),
+        (SAMPLE, grades(("c1", 1, 3)), Failed),
+        (SAMPLE, grades(("c1", 4, 3), ("c2", 1, 1)), Failed),
+        (SAMPLE, grades(("c1", -1, 3), ("c2", 0, 1)), Failed),
+        (SAMPLE, Judgements(context_relevance=JudgementFailure("cut off")), Failed),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+    ],
+    "answer_correctness": [
+        (SAMPLE, matched([True, False], [True]), 2 / 3),  # the harmonic mean of both directions
+        (SAMPLE, matched([True], [True]), 1.0),
+        (SAMPLE, matched([False], [False]), 0.0),
+        (SAMPLE, of_match(TWO_OF_TWO, answer_share=0.5, reference_share=0.25), 1 / 3),  # a judge's finer shares
+        (SAMPLE, of_match(TWO_OF_TWO, answer_share=1.01, reference_share=0.25), Failed),
+        (SAMPLE, ABSTAINS, 0.0),
+        (UNANSWERABLE, ABSTAINS, 1.0),
+        (UNANSWERABLE, matched([True], []), 0.0),
+        (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
+        (SAMPLE, matched([], [True]), Failed),
+        (SAMPLE, matched([True], []), Failed),
+        (SAMPLE, of_match(TWO_OF_TWO, answer_supports=supports("s", [True])), Failed),
+        (SAMPLE, of_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
+    ],
+    "completeness": [
+        (SAMPLE, matched([True], [True, True, False, False]), 0.5),
+        (SAMPLE, matched([True, False, False, False], [True]), 1.0),  # what it says besides does not lower it
+        (SAMPLE, of_match(TWO_OF_TWO, reference_share=0.7), 0.7),
+        (SAMPLE, ABSTAINS, 0.0),
+        (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+        (SAMPLE, replace(TWO_OF_TWO, reference_match=JudgementFailure("cut off")), Failed),
+        (SAMPLE, matched([True], []), Failed),
+        (SAMPLE, of_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
+    ],
+    "answer_similarity": [
+        (SAMPLE, like(0.3, 0.8), 0.8),  # the nearest reference counts
+        (SAMPLE, like(-0.2, -1.0), 0.0),
+        (SAMPLE, like(1.0), 1.0),
+        *((SAMPLE, like(*odd), Failed) for odd in ((), (NAN,), (1.01,), (0.5, -1.01))),
+        (SAMPLE, Judgements(answer_similarity=WITHOUT_EMBEDDINGS), NotApplicable),
+        (SAMPLE, Judgements(answer_similarity=JudgementFailure("refused")), Failed),
+        (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
+        (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
+    ],
+    "answer_correctness_weighted": [
+        (SAMPLE, replace(weighted([True], [True]), answer_similarity=WITHOUT_EMBEDDINGS), NotApplicable),
+        (SAMPLE, replace(weighted([True], [True]), reference_match=None), Failed),
+        (SAMPLE, weighted([], [True]), Failed),
+        (SAMPLE, weighted([True], []), Failed),
+        (SAMPLE, ABSTAINS, 0.0),
+        (UNANSWERABLE, ABSTAINS, 1.0),
+    ],
+    "noise_sensitivity_any": [
+        (SAMPLE, matched([True], [True]), 0.0),
+        (SAMPLE, matched([True, False, False, False], [True]), 0.75),
+        (SAMPLE, ABSTAINS, NotApplicable),
+        (SAMPLE, replace(TWO_OF_TWO, reference_match=None), Failed),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "row"), [(name, row) for name, rows in ROWS.items() for row in rows])
+def test_a_metric_scores_what_the_judge_says(name: str, row: tuple[Sample, Judgements, Expected]) -> None:
+    sample, judgements, expected = row
+    found = outcome(score(name, sample, RESPONSE, judgements))
+    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
+    assert (
+        sample.answerable
+        or expected is not NotApplicable
+        or name == "answer_relevancy"
+        or not (METRICS[name].needs(sample))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "judgements", "expected"),
+    [
+        ("faithfulness", RESPONSE, likely(0.9, 0.1, 0.94), Scored(1.94 / 3, "2 of 3 statements supported")),
+        (
+            "faithfulness",
+            RESPONSE,
+            likely(0.9, 0.0, 0.8),
+            Scored(1.7 / 3, "2 of 3 statements supported; the score is their mean probability"),
+        ),
+        ("faithfulness", BARE, judged(S), Scored(0.0, "the answer makes statements, but no contexts were returned")),
+        ("faithfulness", RESPONSE, REFUSED, Failed("judge", "refused")),
+        ("hallucination", BARE, judged(S), Scored(1.0, "the answer makes statements, but no contexts were returned")),
+        ("context_recall", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
+        ("context_precision", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
+        ("context_relevance", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
+        ("noise_sensitivity_relevant", BARE, TWO_OF_TWO, Scored(0.0, "no contexts were returned")),
+        ("answer_correctness", BARE, ABSTAINS, Scored(0.0, "abstains on a question that can be answered")),
+        ("completeness", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
+        ("answer_similarity", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
+        (
+            "noise_sensitivity_any",
+            BARE,
+            matched([True, False], [True]),
+            Scored(0.5, "not in the reference: 1 of 2 statements"),
+        ),
+    ],
+)
+def test_what_a_metric_says_of_its_score(
+    name: str, response: Response, judgements: Judgements, expected: Score
+) -> None:
+    found = score(name, SAMPLE, response, judgements)
+    assert outcome(found) == pytest.approx(outcome(expected)) if isinstance(expected, Scored) else found == expected
+    assert getattr(found, "note", None) == getattr(expected, "note", None)
+
+
+def test_what_is_asked_of_the_judge() -> None:
+    faithfulness, hallucination, relevancy, correctness, completeness = select_metrics(
+        ["faithfulness", "hallucination", "answer_relevancy", "answer_correctness", "completeness"]
+    )
+    assert hallucination.needs(SAMPLE) == faithfulness.needs(SAMPLE)
+    assert relevancy.needs(UNANSWERABLE) == {JudgementKind.STATEMENTS}
+    assert (
+        completeness.needs(SAMPLE)
+        == correctness.needs(SAMPLE)
+        == {
+            JudgementKind.STATEMENTS,
+            JudgementKind.REFERENCE_MATCH,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("useful", "expected"),
+    [([], 0), ([False], 0), ([True], 1), ([True, False, True], (1 + 2 / 3) / 2), ([False, False, True], 1 / 3)],
+)
+def test_average_precision_by_hand(useful: list[bool], expected: float) -> None:
+    assert average_precision(useful) == pytest.approx(expected)
+
+
+@given(st.lists(st.booleans(), max_size=12) | st.lists(st.floats(0, 1), max_size=12))
+def test_average_precision_is_in_range_and_best_when_sorted(useful: list[float]) -> None:
+    best = average_precision(sorted(useful, reverse=True))
+    assert 0 <= average_precision(useful) <= best + 1e-12
+    assert best <= 1
+
+
+@pytest.mark.parametrize("value", [NAN, float("inf"), -0.01, 1.01])
+def test_a_score_outside_its_range_can_not_be_made(value: float) -> None:
+    with pytest.raises(ValueError, match="score"):
+        Scored(value)
+
+
+@pytest.mark.parametrize(("right", "wrong", "left_out"), list(product(range(4), range(1, 3), range(3))))
+def test_weighted_correctness_is_that_of_ragas(right: int, wrong: int, left_out: int) -> None:
+    """ragas writes the harmonic mean of precision and recall as TP / (TP + 0.5 (FP + FN))."""
+    judgements = weighted([True] * right + [False] * wrong, [False] * left_out + [True])
+    f1 = oracle.harmonic_mean([right / (right + wrong), right / (right + left_out)]) if right else 0.0
+    found = outcome(score("answer_correctness_weighted", SAMPLE, RESPONSE, judgements))
+    assert found == pytest.approx(0.75 * f1 + 0.25 * 0.6)
+
+
+def noisy(right: list[bool], answer_in: list[list[int]], reference_in: list[list[int]], contexts: int) -> Judgements:
+    """`right` says which statements of the answer the reference supports; the rest, which contexts support what."""
+    useful = tuple(ContextUsefulness(f"c{rank}", useful=True) for rank in range(1, contexts + 1))
+    reference = statements("r", len(reference_in))
+    return replace(
+        matched(right, [False] * len(reference_in)),
+        support=SupportTable(table("s", answer_in)),
+        context_use=ContextUse(useful, True, reference, table("r", reference_in)),
+    )
+
+
+def noise(judgements: Judgements, contexts: int = 2) -> list[float | type[Score]]:
+    """In the relevant and in the irrelevant form."""
+    response = Response("a", "an answer", tuple(Context(f"text {rank}") for rank in range(contexts)))
+    return [outcome(metric.score(SAMPLE, response, judgements)) for metric in select_metrics(["noise_sensitivity"])]
+
+
+NOISY = noisy([False, False], [[1], [2]], [[1]], 2)
+UNSUPPORTED = (Support("s1", U, ("c1",)), Support("s2", C, ("c2",)))
+
+
+@pytest.mark.parametrize(
+    ("judgements", "expected"),
+    [
+        # c1 holds the reference. s1 is right; s2 is wrong and from c1; s3 wrong and from c2; s4 invented.
+        (noisy([True, False, False, False], [[1], [1], [2], []], [[1]], 2), [0.25, 0.25]),
+        (noisy([False], [[1, 2]], [[1]], 2), [1.0, 0.0]),  # both kinds of contexts support it: it counts once
+        (noisy([False], [[9]], [[1]], 2), [0.0, 0.0]),  # not a context that was returned
+        (replace(NOISY, support=SupportTable(UNSUPPORTED)), [0.0, 0.0]),
+        (ABSTAINS, [NotApplicable] * 2),
+        *((replace(NOISY, **{part: None}), [Failed] * 2) for part in ("support", "context_use", "reference_match")),  # type: ignore[arg-type]
+        (replace(NOISY, support=JudgementFailure("timed out")), [Failed] * 2),
+        (replace(NOISY, support=SupportTable(table("s", [[1]]))), [Failed] * 2),
+        (of_match(NOISY, answer_supports=supports("s", [True])), [Failed] * 2),
+        (replace(NOISY, context_use=replace(NOISY.context_use, attributions=())), [Failed] * 2),  # type: ignore[type-var]
+        (replace(NOISY, context_use=replace(NOISY.context_use, against_reference=False)), [Failed] * 2),  # type: ignore[type-var]
+    ],
+)
+def test_a_wrong_statement_counts_where_its_context_is(judgements: Judgements, expected: list[Expected]) -> None:
+    assert noise(judgements) == expected
+
+
+def test_noise_sensitivity_follows_its_definition_on_random_tables() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        contexts, claims, facts = draw.randint(1, 5), draw.randint(1, 6), draw.randint(1, 4)
+
+        def some(rows: int, contexts: int = contexts) -> list[list[int]]:
+            return [[c for c in range(1, contexts + 1) if draw.random() < 0.4] for _ in range(rows)]
+
+        right = [draw.random() < 0.5 for _ in range(claims)]
+        answer_in, reference_in = some(claims), some(facts)
+        relevant = {context for row in reference_in for context in row}
+        wrong = [set(row) for row, yes in zip(answer_in, right, strict=True) if not yes]
+        expected = [
+            sum(bool(row & relevant) for row in wrong) / claims,
+            sum(bool(row) and not row & relevant for row in wrong) / claims,
+        ]
+        assert noise(noisy(right, answer_in, reference_in, contexts), contexts) == pytest.approx(expected)
