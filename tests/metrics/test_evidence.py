@@ -177,7 +177,7 @@ KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked"
         ((FACT,), CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), LOWER, 1.0),
         ((FACT,), CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}"), LOWER, 1.0),
         ((FACT,), CHUNKS, ranked(HUNDRED, FACT), LOWER, 1.0),  # at the same rank, after more text
-        ((FACT,), CHUNKS, ranked(OTHER, FACT), RECHUNKED, 1.0),  # after no more than before
+        ((FACT,), CHUNKS, ranked(OTHER, FACT), KEPT, 1.0),  # after no more than before
         ((FACT,), CHUNKS, ranked(BEFORE, "No.", FACT), RECHUNKED, 1.0),  # what is new above is too short to count
         ((FACT,), CHUNKS, ranked(BEFORE, OTHER), GONE, 0.0),
         ((FACT,), CHUNKS, ranked(BEFORE, " ".join(FACT.split()[:8])), GONE, 0.5),
