@@ -3,24 +3,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from ragstone.golden.sample import Sample
-from ragstone.judge.collect import best_match, collect_judgements, held_most, nearest_first
+from ragstone.judge.collect import best_match, held_most
 from ragstone.judge.judgements import (
     JudgementFailure,
-    JudgementKind,
-    Judgements,
     ReferenceMatch,
     Statement,
     Support,
     Verdict,
 )
-from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.protocol import Call, Ledger
-from ragstone.metrics.registry import select_metrics
-from ragstone.metrics.score import Scored
-from ragstone.system.response import Context, Response
-
-NEEDS = frozenset({JudgementKind.REFERENCE_MATCH, JudgementKind.CONTEXT_USE})
 
 
 def match(given: int, of: int = 2) -> ReferenceMatch:
@@ -67,34 +57,7 @@ def test_a_reference_with_too_little_text_is_passed_over() -> None:
     assert asyncio.run(best_match(["a"], "x", Matching({"a": nothing}))) == nothing
 
 
-def test_references_that_are_equally_near_keep_their_order() -> None:
-    assert nearest_first(["one", "two"], "three") == ("one", "two")
-
-
 def test_contexts_are_judged_against_the_reference_that_they_hold_most_of() -> None:
     assert held_most(["The fee is ten euros.", "It costs 10 €."], ["It costs 10 € a month."]) == "It costs 10 €."
     assert held_most(["one", "two"], ["three"]) == "one"
     assert held_most([], ["three"]) is None
-
-
-def judged(sample: Sample, response: Response) -> Judgements:
-    judge = OfflineJudge()
-    return asyncio.run(collect_judgements(judge, sample, response, NEEDS, Call(sample.id, 0, Ledger())))
-
-
-def test_another_right_answer_is_as_correct_as_the_first() -> None:
-    sample = Sample(
-        "q", "Who signs?", reference="The treasurer signs contracts.", other_references=("The head of sales signs.",)
-    )
-    response = Response("q", "The head of sales signs.", (Context("The head of sales signs everything abroad."),))
-    found = judged(sample, response)
-    scores = {
-        metric.info.name: metric.score(sample, response, found)
-        for metric in select_metrics(["answer_correctness", "context_recall", "exact_match", "token_f1"])
-    }
-    assert all(isinstance(score, Scored) and score.value > 0.9 for score in scores.values()), scores
-    alone = Sample("q", "Who signs?", reference="The treasurer signs contracts.")
-    (correctness,) = select_metrics(["answer_correctness"])
-    lower = correctness.score(alone, response, judged(alone, response))
-    assert isinstance(lower, Scored)
-    assert lower.value < 0.5

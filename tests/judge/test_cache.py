@@ -41,7 +41,6 @@ def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
     cache.put(A, {"verdicts": {"s1": "über"}})
     cache.close()
     assert not path.with_name("judgements.sqlite-wal").exists()
-
     again = JudgementCache(path)
     assert again.get(A) == {"verdicts": {"s1": "über"}}
     assert again.get(B) is None

@@ -27,32 +27,18 @@ CONTEXTS = (Context("A single ticket costs 7 euros.", "tickets"), Context("Dogs 
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("cited", "expected"),
     [
-        ("An adult pays 7 euros.", None),
-        ("An adult pays 7 euros [1].", True),
-        ("An adult pays 7 euros [2].", True),
-        ("An adult pays 7 euros [0].", True),  # counted from 0
-        ("An adult pays 7 euros [tickets].", True),
-        ("An adult pays 7 euros [42].", True),
-        ("An adult pays 7 euros [1, 42].", True),
-        ("An adult pays 7 euros [3].", False),
-        ("An adult pays 7 euros [34].", False),
-        ("An adult pays 7 euros [1][2][3].", False),
-        ("An adult pays 7 euros [see the list].", None),
+        ("", None),
+        ("[see the list]", None),
+        *((label, True) for label in ("[1]", "[2]", "[0]", "[tickets]", "[42]", "[1, 42]")),
+        *((label, False) for label in ("[3]", "[34]", "[1][2][3]", f"{'[1]' * 2 * MAX_BRACKETS}[9]")),
+        ("items[9]", None),  # a bracket of the contexts
     ],
 )
-def test_positions_and_ids_are_there(answer: str, expected: bool | None) -> None:
-    assert cites_what_is_there(Response("a", answer, CONTEXTS)) is expected
-
-
-def test_a_bracket_of_the_contexts_is_no_citation() -> None:
-    assert (
-        cites_what_is_there(
-            Response("a", "Use items[9] for it.", (Context("Read the last value with items[9].", "arrays"),))
-        )
-        is None
-    )
+def test_positions_and_ids_are_there(cited: str, expected: bool | None) -> None:
+    contexts = (*CONTEXTS, Context("Read the last value with items[9].")) if "items" in cited else CONTEXTS
+    assert cites_what_is_there(Response("a", f"An adult pays 7 euros {cited}.", contexts)) is expected
 
 
 class Searched(str):
@@ -69,12 +55,6 @@ def test_only_the_first_distinct_brackets_are_looked_up() -> None:
     contexts = (Context(Searched("A single ticket costs 7 euros."), "tickets"),)
     cites_what_is_there(Response("a", "".join(f"[note {number}]" for number in range(1000)), contexts))
     assert Searched.searches == MAX_BRACKETS
-
-
-def test_a_bracket_after_many_repeated_ones_is_looked_up() -> None:
-    assert (
-        cites_what_is_there(Response("a", f"An adult pays 7 euros {'[1]' * 2 * MAX_BRACKETS}[9].", CONTEXTS)) is False
-    )
 
 
 GUIDES = (Context("one", "guide.md"), Context("two", "doc-17"), Context("three"))
@@ -104,10 +84,7 @@ def cited(answer: str, contexts: tuple[Context, ...] = GUIDES, *earlier: Context
 )
 def test_citations_are_read_by_position_by_id_and_by_footnote(answer: str, ranks: list[int | None]) -> None:
     assert [rank for _, rank in cited(answer)] == ranks
-
-
-def test_what_was_never_retrieved_keeps_its_name() -> None:
-    assert cited("So [4] and [doc-23].") == [("4", None), ("doc-23", None)]
+    assert cited("So [4] and [doc-23].") == [("4", None), ("doc-23", None)], "what was never retrieved keeps its name"
 
 
 def test_contexts_of_earlier_turns_are_cited_by_their_ids_alone() -> None:

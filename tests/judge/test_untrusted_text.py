@@ -30,7 +30,6 @@ PROMPTS = [load_prompt(name, brief=brief) for name in NAMES for brief in (False,
 def test_a_block_can_not_be_closed_from_inside(texts: list[str]) -> None:
     blocks = [Block(f"context c{at}", text) for at, text in enumerate(texts, start=1)]
     rendered = fenced(blocks)
-
     found = MARK.findall(rendered)
     assert [name for *_, name, _ in found] == [*(block.name for block in blocks), "end"]
     assert rendered.endswith(f"<<<end {found[-1][2]}>>>")

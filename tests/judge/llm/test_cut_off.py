@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
 from ragstone.judge.llm.prompts import USES, VERDICTS, schema_of
 from ragstone.judge.llm.provider import Stop
 from ragstone.judge.llm.replies import read_reply
 from ragstone.judge.llm.reply_schemas import answer_field, attribution_fields, context_fields, support_fields
-from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 from tests.judge.conftest import asked_of, contexts_of
 
@@ -56,59 +53,6 @@ def thoughtful(schema: Mapping[str, Any], data: str, name: str = "", group: str 
     return 10 if 10 in schema["enum"] else schema["enum"][chance % len(schema["enum"])]
 
 
-Judging = Callable[[Any], Any]
-CALL = Call("q1")
-JUDGEMENTS: dict[str, Judging] = {
-    "statements": lambda judge: judge.statements("When?", ANSWER, call=CALL),
-    "support": lambda judge: judge.support(CONTEXTS, STATEMENTS, call=CALL),
-    "context_use": lambda judge: judge.context_use("When?", ANSWER, "In 1931.", CONTEXTS, call=CALL),
-    "context_use_no_reference": lambda judge: judge.context_use("When?", None, ANSWER, CONTEXTS, call=CALL),
-    "reverse_questions": lambda judge: judge.reverse_questions("When?", ANSWER, n=3, call=CALL),
-    "reference_match": lambda judge: judge.reference_match("When?", ANSWER, STATEMENTS, ANSWER, call=CALL),
-    "context_relevance": lambda judge: judge.context_relevance("When?", CONTEXTS, call=CALL),
-    "direct_score": lambda judge: judge.direct_score("faithfulness", "When?", ANSWER, ["One."], call=CALL),
-    "direct_preference": lambda judge: judge.direct_preference(
-        "faithfulness", "When?", ("One.", ["1"]), ("Two.", ["2"]), call=CALL
-    ),
-}
-
-
-def cut(world: Any, share: float, *, said: bool) -> Callable[[Any], web.StreamResponse]:
-    """Answers with the first `share` of the whole reply; `said`: and with the stop reason of a reply cut off."""
-
-    def answer(seen: Any) -> web.StreamResponse:
-        text = world.fake.text(seen)
-        text = text[: int(share * len(text))]
-        reply = world.fake.completion(seen, text)
-        reply["choices"][0]["finish_reason"] = "length" if said else "stop"
-        return web.json_response(reply)
-
-    return answer
-
-
-@pytest.mark.parametrize("kind", JUDGEMENTS)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(share=st.floats(0, 0.9999), again=st.none() | st.floats(0, 0.9999), said=st.booleans())
-def test_a_reply_cut_anywhere_gives_the_whole_reply_s_judgement_or_a_failure(
-    world: Any, kind: str, share: float, again: float | None, said: bool
-) -> None:
-    world.fake.fill = thoughtful
-    world.fake.script.clear()
-    known: dict[str, Any] = world.__dict__.setdefault("whole", {})
-    whole = known.setdefault(kind, None) or world.run(JUDGEMENTS[kind](world.judge()))
-    known[kind] = whole
-    world.fake.script.append(cut(world, share, said=said))
-    if again is not None:
-        world.fake.script.append(cut(world, again, said=said))
-    try:
-        found = world.run(JUDGEMENTS[kind](world.judge()))
-    except JudgementFailed:
-        if again is None:
-            raise
-        return
-    assert found == whole
-
-
 SHOWN = "<<<context c1 0>>>\n<<<context c2 0>>>\n"
 FORMS = {
     "statements": ([answer_field(ANSWER)], "x"),
@@ -145,13 +89,13 @@ def test_a_whole_object_in_a_reply_that_was_cut_off_was_closed_by_a_gateway(worl
     world.fake.script.append(
         lambda seen: web.json_response(json.loads(json.dumps(reply(seen, repaired)).replace('"stop"', '"length"')))
     )
-    assert len(world.run(JUDGEMENTS["statements"](world.judge())).statements) == 8
+    assert len(world.ask(answer=ANSWER).statements) == 8
 
 
 def test_the_room_for_a_reply_grows_with_the_text_and_leaves_some_for_thinking(world: Any) -> None:
     judge = world.judge(context_window=128_000)
     for answer in ("Short.", ANSWER, ANSWER * 10):
-        world.run(judge.statements("When?", answer, call=CALL))
+        world.ask(judge, answer)
     limits = [seen.body["max_completion_tokens"] for seen in world.fake.chats]
     assert limits[0] > 8_192
     assert limits[1] - limits[0] >= len(ANSWER) // 3
