@@ -122,13 +122,6 @@ def test_an_injection_stays_in_its_block(world: Any, kind: str, task: str) -> No
     check_injection(world, kind, task)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_of_injection_leaves_its_block_in_any_task(world: Any, kind: str) -> None:
-    for task in TASKS:
-        check_injection(world, kind, task)
-
-
 def check_injection(world: Any, kind: str, task: str) -> None:
     """What is asked, and all that is outside of the blocks, is the same as for a text that asks for nothing."""
     text = f"{HARMLESS} {KINDS[kind]['text']}"

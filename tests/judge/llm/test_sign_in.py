@@ -12,7 +12,7 @@ from openai.auth import WorkloadIdentityAuth
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account_settings import make_account
-from ragstone.judge.protocol import Call
+from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.settings.settings import JudgeSettings
 from tests.judge.issuer import REQUEST_TOKEN, Issuer, jwt
 
@@ -98,44 +98,43 @@ def test_a_token_that_openai_no_longer_takes_is_replaced_once(world: Any, issuer
     assert len(issuer.exchanges) == 2
 
 
+class Nothing(set[str]):
+    """Tokens of which the provider takes none."""
+
+    def add(self, _token: str) -> None: ...
+
+
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_a_provider_that_takes_no_token_ends_the_run(world: Any, issuer: Issuer, name: str) -> None:
-    judge = judge_of(world, issuer, name)
-    issuer.accepted = type("Nothing", (set,), {"add": lambda _self, _item: None})()
-    with pytest.raises(JudgeError, match="refused this job's identity") as caught:
-        world.ask(judge)
-    assert "access-" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("name", "status"), [(OPENAI, 403), (ANTHROPIC, 400)])
-def test_an_identity_that_the_provider_refuses_ends_the_run_with_what_to_compare(
-    world: Any, issuer: Issuer, name: str, status: int
+@pytest.mark.parametrize(
+    ("changes", "error", "said", "exchanges"),
+    [
+        ({"refuse": 400}, JudgeError, "refused this job's identity: HTTP 400: ", 1),
+        ({"refuse": 403}, JudgeError, "refused this job's identity: HTTP 403: ", 1),
+        ({"accepted": Nothing()}, JudgeError, "refused this job's identity", None),
+        ({"refuse_job": 403}, JudgeError, "id-token: write", 0),
+        ({"refuse_job": 500}, JudgementFailed, "no ID token of this job (HTTP 500)", 0),
+        ({"refuse": 503}, JudgementFailed, "no reply after 5 attempts", 5),
+    ],
+)
+def test_an_identity_that_is_refused_ends_the_run_with_what_to_compare(
+    world: Any,
+    issuer: Issuer,
+    name: str,
+    changes: dict[str, Any],
+    error: type[Exception],
+    said: str,
+    exchanges: int | None,
 ) -> None:
-    issuer.refuse = status
-    with pytest.raises(JudgeError) as caught:
+    for attribute, value in changes.items():
+        setattr(issuer, attribute, value)
+    with pytest.raises(error) as caught:
         world.ask(judge_of(world, issuer, name))
-    said = str(caught.value)
-    assert f"refused this job's identity: HTTP {status}: " in said
-    assert "issuer https://token.actions.githubusercontent.com" in said
-    # The provider's words held the ID token.
-    assert "no rule matches ***" in said
-    assert not any(token in said for token in issuer.job_tokens)
-
-
-@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_an_exchange_that_is_down_is_tried_again(world: Any, issuer: Issuer, name: str) -> None:
-    issuer.refuse = 503
-    with pytest.raises(Exception, match=r"[Tt]oken exchange failed"):
-        world.ask(judge_of(world, issuer, name))
-    assert len(issuer.exchanges) == 5
-
-
-@pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_a_job_without_the_permission_is_told_which_it_lacks(world: Any, issuer: Issuer, name: str) -> None:
-    issuer.refuse_job = 403
-    with pytest.raises(JudgeError, match="id-token: write"):
-        world.ask(judge_of(world, issuer, name))
-    assert issuer.exchanges == []
+    words = str(caught.value)
+    assert said in words
+    assert exchanges is None or len(issuer.exchanges) == exchanges
+    assert ("issuer https://token.actions.githubusercontent.com" in words) is ("identity" in said)
+    # The provider's words may hold a token.
+    assert not any(token in words for token in (*issuer.job_tokens, *issuer.tokens))
 
 
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
