@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import EntityList, JudgementKind
+from ragstone.judge.llm.provider import Stop
+from ragstone.judge.llm.replies import read_reply
+from ragstone.judge.llm.reply_schemas import entities_field
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.system.response import Context, Response
 
@@ -36,6 +40,12 @@ def test_an_entity_that_is_not_there_is_asked_again_and_never_counted(world: Any
     with pytest.raises(JudgementFailed, match="asked twice"):
         world.run(world.judge().entities(TEXT, call=Call("q1")))
     assert len(world.fake.chats) == 2
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(400, True), (401, False)])
+def test_four_hundred_entities_are_read_and_more_are_a_runaway_model(count: int, is_read: bool) -> None:
+    reply = json.dumps({"entities": {"names": ["Flynas"] * count}})
+    assert bool(read_reply(reply, Stop.COMPLETE, [entities_field(TEXT)])) is is_read
 
 
 def test_a_reference_is_read_once_however_often_its_answer_changes(world: Any, tmp_path: Path) -> None:

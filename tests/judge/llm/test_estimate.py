@@ -165,6 +165,33 @@ def test_calls_are_those_that_a_judgement_of_the_sample_takes(
     assert estimate(kind, replace(SAMPLE, **changes)).calls == calls
 
 
+def test_without_a_metric_a_conversation_is_not_read() -> None:
+    golden = GoldenSet((replace(SAMPLE, history=TURNS),))
+    assert estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, []).calls == 0
+
+
+def test_what_is_not_known_is_assumed_to_be_of_usual_length() -> None:
+    """An answer as long as the reference, else 400 characters; contexts as the sample's, else 5 of 800."""
+
+    def sent(kind: JudgementKind, **changes: Any) -> int:
+        golden = GoldenSet((replace(SAMPLE, **changes),))
+        return estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, [Metric(kind)]).input_tokens
+
+    assert sent(JudgementKind.STATEMENTS) == sent(JudgementKind.STATEMENTS, reference=None)
+    assert sent(JudgementKind.STATEMENTS, reference="r" * 800) == sent(JudgementKind.STATEMENTS) + 100
+    known = sent(JudgementKind.CONTEXT_RELEVANCE, reference_contexts=("c" * 4_000,))
+    assert known == sent(JudgementKind.CONTEXT_RELEVANCE)
+    assert sent(JudgementKind.CONTEXT_RELEVANCE, reference_contexts=("c" * 400,)) < known
+
+
+def test_costs_add_up_and_an_unknown_one_stays_unknown() -> None:
+    one, other = CostEstimate(1, 2, 3, 0.5, "", 4), CostEstimate(1, 2, 3, 0.25, "nothing in the cache", 4)
+    assert one.plus(other) == CostEstimate(2, 4, 6, 0.75, "nothing in the cache", 8)
+    assert other.plus(one).assumptions == "nothing in the cache"
+    unknown = CostEstimate(1, 2, 3, None)
+    assert one.plus(unknown).usd is unknown.plus(one).usd is None
+
+
 @pytest.mark.parametrize("length", [1, 640, 641, 1400])
 def test_support_of_many_statements_takes_several_calls(length: int) -> None:
     calls = {1: 2, 640: 2, 641: 2, 1400: 4}[length]

@@ -130,7 +130,7 @@ def test_a_probability_in_the_cache_is_one_or_is_left_out(odd: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [-(10**400), 10**400, math.inf, -math.inf, math.nan, True, "0", None, [0.0], 1e308, 5, 0.01, -1e5]
+    "value", [-(10**400), 10**400, math.inf, -math.inf, math.nan, True, False, "0", None, [0.0], 1e308, 5, 0.01, -1e5]
 )
 def test_a_number_that_can_not_be_a_logarithm_of_a_probability_is_none(value: object) -> None:
     assert chances(cut([FIRST, {**token("supported"), "logprob": value}, SECOND, "un", END]))["s1"] is None

@@ -179,7 +179,7 @@ def test_a_cost_that_a_gateway_reports_is_booked_if_it_is_a_sum_of_money(
     assert booked(world, world.judge(COMPATIBLE)).cost_usd == cost
 
 
-@pytest.mark.parametrize("count", [-1, True, "7", None, 1.5, 10**400])
+@pytest.mark.parametrize("count", [-1, True, "7", None, 1.5, 2**53, 10**400])
 def test_a_count_of_tokens_that_can_not_be_one_is_none(world: Any, count: object) -> None:
     world.fake.usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), count)
     found = booked(world, world.judge("openai:gpt-4o-mini"))

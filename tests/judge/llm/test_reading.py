@@ -21,6 +21,7 @@ from ragstone.judge.llm.reply_schemas import (
     answer_field,
     attribution_fields,
     context_fields,
+    quote_fields,
     sentence_fields,
     support_fields,
     with_text,
@@ -162,6 +163,26 @@ def test_what_was_read_is_read_again_from_the_cache(fields: Sequence[Field], gro
     found = read(fields, group, items)
     assert found
     assert read_document(json.loads(json.dumps(document_of(found))), fields) == found
+
+
+LONG_QUOTE = "word " * 1_000
+
+
+@pytest.mark.parametrize(
+    ("quote", "kept"),
+    [
+        ("resistant up to 40 °C", "resistant up to 40 °C"),
+        ("Tolls ended in 1968", ""),  # not in this context
+        ("in", ""),
+        ("", ""),
+        (None, ""),
+        (7, ""),
+        (LONG_QUOTE, ""),
+    ],
+)
+def test_a_quote_that_is_asked_for_again_is_one_or_empty(quote: object, kept: str) -> None:
+    fields = quote_fields(STATEMENTS[:1], {"c1": f"{CONTEXTS['c1']} {LONG_QUOTE}"})
+    assert read(fields, "quotes", [{"id": "s1", "quote": quote}]) == {("quotes", "s1"): {"quote": kept}}
 
 
 def test_an_item_that_says_a_thing_twice_says_nothing() -> None:

@@ -285,6 +285,7 @@ def test_an_error_in_a_reply_of_status_200_is_the_one_that_its_code_says(error: 
         ([], ""),
         ({"error": "as text"}, ": as text"),
         ({"error": {"detail": "of FastAPI"}}, ": of FastAPI"),
+        ({"error": {}}, ""),
         ({"msg": "of a gateway"}, ": of a gateway"),
         ({"message": {"loc": ["body"]}}, ': {"loc": ["body"]}'),
         ("bare words", ": bare words"),
@@ -346,6 +347,7 @@ def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int 
         ({"error": {"message": "You exceeded the limit of your pricing tier. Please retry after 6 seconds."}}, 6.0),
         ({"error": {"message": "Please retry after lunch, in 999999999999 ways."}}, None),
         ({"error": {"message": "Slow down.", "details": [{"retryDelay": {"s": 3}}]}}, None),
+        ({"error": {"message": "Slow down.", "details": [{"retryDelay": "about 3s"}]}}, None),
         ({"error": {"message": "Rate limit. Add credit at https://platform.openai.com/account/billing."}}, None),
     ],
 )
@@ -536,5 +538,6 @@ def test_a_ca_bundle_that_is_none_is_named(world: Any, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("not a certificate")
     for path, reason in ((broken, "CA bundle"), (tmp_path / "missing.pem", "No such file")):
-        with pytest.raises(ConfigError, match=reason):
+        with pytest.raises(ConfigError, match=reason) as caught:
             world.judge(OPENAI, ca_bundle=str(path))
+        assert "None" not in str(caught.value)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.windows import cut, parts_of, tokens_at_most
+from ragstone.judge.llm.windows import cut, parts_of, room_for_data, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 from tests.judge.conftest import asked_of, contexts_of
@@ -33,8 +33,21 @@ def test_parts_hold_every_context_in_order_and_each_part_fits(contexts: list[str
     parts = parts_of(named, room)
     for name, text in named:
         assert "".join(piece for part in parts for owner, piece in part if owner == name) == text
+    assert all(parts)
     for part in parts:
         assert sum(tokens_at_most(piece) + 20 for _, piece in part) <= room
+
+
+@pytest.mark.parametrize(("room", "sizes"), [(62, [2]), (61, [1, 1]), (42, [1, 1])])
+def test_a_part_is_filled_to_the_last_token(room: int, sizes: list[int]) -> None:
+    """Eleven tokens each of 30 and 32 letters, with 20 for the marks."""
+    assert [len(part) for part in parts_of([("c1", "x" * 30), ("c2", "y" * 32)], room)] == sizes
+
+
+def test_texts_that_leave_no_room_for_contexts_are_too_long() -> None:
+    assert room_for_data(1_000, "", 699, []) == 200
+    with pytest.raises(JudgementFailed, match="window of 1,000 tokens"):
+        room_for_data(1_000, "", 700, [])
 
 
 def test_a_cut_falls_between_paragraphs_or_sentences_where_it_can() -> None:
