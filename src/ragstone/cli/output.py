@@ -10,15 +10,11 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.printable import shown_name
 from ragstone.report.escape import terminal
-
-if TYPE_CHECKING:
-    pass
 
 _LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
 _NARROWEST = 40

@@ -51,7 +51,7 @@ class Git:
                 check=False,
             )
         except FileNotFoundError:
-            raise ConfigError("git was not done on PATH.", where=self.setting) from None
+            raise ConfigError("git was not found on PATH.", where=self.setting) from None
         except subprocess.TimeoutExpired:
             raise GitFailed(arguments, f"it took more than {self.timeout_s:g} s") from None
         if process.returncode != 0:
