@@ -40,12 +40,6 @@ def test_a_public_name_is_what_it_says_and_has_a_docstring(name: str) -> None:
     assert getattr(ragstone, name) is found
 
 
-def test_star_import_gives_what_is_public() -> None:
-    given: dict[str, object] = {}
-    exec("from ragstone import *", given)
-    assert set(NAMES) <= set(given)
-
-
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'evaluates'"):
         _ = ragstone.evaluates

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ragstone.cli.main import main
 from ragstone.errors import ENDING_SIGNALS
 
 Completed = subprocess.CompletedProcess[str]
+COLOURS = ("red", "green", "blue", "white", "yellow")
 
 SYSTEM = '''
 """A system that looks the answer up in its own small set of facts."""
@@ -73,19 +74,30 @@ max_drop = 0.05
 
 
 def golden_lines(n: int) -> str:
-    colours = ["red", "green", "blue", "white", "yellow"]
-    return "".join(
-        json.dumps(
-            {
-                "id": f"house-{i}",
-                "question": f"What is the colour of house number {i}?",
-                "reference": f"House number {i} is painted {colours[i % 5]}.",
-                "tags": ["even" if i % 2 == 0 else "odd"],
-            }
-        )
-        + "\n"
+    rows = [
+        {
+            "id": f"house-{i}",
+            "question": f"What is the colour of house number {i}?",
+            "reference": f"House number {i} is painted {COLOURS[i % 5]}.",
+            "tags": ["odd" if i % 2 else "even"],
+        }
         for i in range(n)
-    )
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON Lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def words(*texts: str) -> str:
+    """Printed texts as one line, wherever they were broken."""
+    return " ".join(" ".join(texts).split())
 
 
 def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str = POLICY) -> Path:
@@ -103,7 +115,10 @@ def make_project(path: Path, *, n: int = 40, system: str = SYSTEM, policy: str =
 
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
 """The system, whose answers have nothing to do with their contexts."""
-IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.com", "-c", "protocol.file.allow=always")
+IDENTITY = (
+    *("-c", "user.name=dev", "-c", "user.email=dev@example.com"),
+    *("-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"),
+)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -130,9 +145,7 @@ def commit(folder: Path, message: str = "change", *, system: str | None = None) 
 
 def change_rows(project: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Rewrite each row of the golden set."""
-    lines = (project / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [change(json.loads(line)) for line in lines]
-    (project / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(project / "golden.jsonl", [change(row) for row in read_rows(project / "golden.jsonl")])
 
 
 def append(path: Path, text: str) -> None:

@@ -6,10 +6,8 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from ragstone.cli import main
@@ -39,20 +37,11 @@ def test_0_a_good_system_passes(project: Path, baseline: Path) -> None:
         assert (project / "ragstone-run" / name).stat().st_size > 200
 
 
-@pytest.mark.heavy
-def test_1_a_system_that_invents_things_fails_and_the_output_says_where_to_look(project: Path, baseline: Path) -> None:
-    (project / "houses.py").write_text(INVENTING)
-    done = ragstone(["gate", "--baseline", "baseline"], project, exit_code=1)
-    assert "faithfulness" in done.stdout.lower()
-    assert "generation" in done.stdout.lower()
-    assert "house-" in done.stdout
-
-
 @pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(
     ("system", "code", "closed"),
-    [(SYSTEM, 0, "both"), (INVENTING, 1, "both"), (INVENTING, 1, "stdout"), (INVENTING, 1, "stderr")],
-    ids=["pass, both", "fail, both", "fail, stdout", "fail, stderr"],
+    [(SYSTEM, 0, "both"), (INVENTING, 1, "stdout"), (INVENTING, 1, "stderr")],
+    ids=["pass, both", "fail, stdout", "fail, stderr"],
 )
 def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
     project: Path, system: str, code: int, closed: str
@@ -88,40 +77,25 @@ def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_po
     assert ("There is no policy file" in done.stdout) is (rules is None)
 
 
-def test_2_a_setting_that_does_not_exist(project: Path) -> None:
-    (project / "ragstone.toml").write_text("[golden]\npath = 'x'\n")
-    done = ragstone(["gate"], project, exit_code=2)
-    assert "Did you mean 'paths'" in done.stderr
-
-
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "says"),
     [
-        ["gate", "--no-such-flag"],
-        ["no-such-command"],
-        ["run", "--judge", "oracle"],
-        ["run", "--metrics", "faithfullness"],
-        ["gate", "--thresholds", "unknown.toml"],
+        (["gate", "--no-such-flag"], "--no-such-flag"),
+        (["gaet"], "No such command 'gaet'. Did you mean 'gate'?"),
+        (["history", "ad"], "No such command 'ad'. Did you mean 'add'?"),
+        (["run", "--judge", "oracle"], "oracle"),
+        (["run", "--metrics", "faithfullness"], "Did you mean 'faithfulness'?"),
+        (["gate", "--thresholds", "unknown.toml"], "unknown.toml:1"),
+        (["gate", "--config", "wrong.toml"], "Did you mean 'paths'"),
     ],
 )
-def test_2_usage(project: Path, arguments: list[str]) -> None:
+def test_2_usage(project: Path, arguments: list[str], says: str) -> None:
     (project / "unknown.toml").write_text("[metrics.faithfullness]\nmin = 0.8\n")
+    (project / "wrong.toml").write_text("[golden]\npath = 'x'\n")
     done = ragstone(arguments, project, exit_code=2)
+    assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert not (project / "ragstone-run").exists()
-
-
-@pytest.mark.parametrize(("wrong", "right"), [(["gaet"], "gate"), (["history", "ad"], "add")])
-def test_2_a_misspelt_command_gets_a_suggestion(project: Path, wrong: list[str], right: str) -> None:
-    done = ragstone(wrong, project, exit_code=2)
-    assert f"No such command '{wrong[-1]}'. Did you mean '{right}'?" in done.stderr
-
-
-def test_2_a_rule_by_tag_is_a_slice(project: Path) -> None:
-    (project / "thresholds.toml").write_text("[tags.even.metrics.faithfulness]\nmin = 0.5\n")
-    done = ragstone(["gate"], project, exit_code=2)
-    assert "thresholds.toml:1: unknown key 'tags'" in done.stderr
-    assert "[slices.TAG.metrics.NAME]" in done.stderr
 
 
 def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_taken_for_one(
@@ -136,27 +110,6 @@ def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_
         assert stream.write(b"more") == 4
 
 
-def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        assert found is not None
-        yield " ".join((*path, name)), found
-        if isinstance(found, click.Group):
-            yield from commands(found, *path, name)
-
-
-@pytest.mark.parametrize(("name", "command"), [pytest.param(*one, id=one[0]) for one in commands(main.cli)])
-def test_out_is_a_directory_of_runs_and_o_any_other_output(name: str, command: click.Command) -> None:
-    for option in command.params:
-        if not isinstance(option, click.Option) or option.hidden:
-            continue
-        if "--out" in option.opts:
-            assert (option.opts, option.metavar) == (["--out"], "DIR")
-        if {"-o", "--output"} & {*option.opts}:
-            assert option.opts == ["-o", "--output"], name
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [("", "no samples"), ('{"question": ""}\n', "the column 'question' has no text"), ("{]\n", "golden.jsonl:1")],
@@ -169,42 +122,9 @@ def test_3_a_golden_set_that_is_not_valid(project: Path, text: str, message: str
     assert not (project / "ragstone-run").exists()
 
 
-def test_3_a_golden_set_that_is_not_there(project: Path) -> None:
-    assert ragstone(["gate", "--golden", "nowhere.jsonl"], project).returncode == 3
-
-
 def test_4_an_entrypoint_that_can_not_be_imported_shows_the_users_traceback_once(project: Path) -> None:
     (project / "houses.py").write_text("import a_module_that_is_not_there\n")
     done = ragstone(["gate"], project, exit_code=4)
     assert done.stderr.count("Traceback (most recent call last)") == 1
     assert not (project / "ragstone-run").exists()
     assert "houses.py" in done.stderr
-
-
-@pytest.mark.heavy
-def test_1_a_system_that_fails_on_many_samples(project: Path) -> None:
-    failing = SYSTEM.replace("    fact = FACTS", "    if '3' in question: raise ValueError('no')\n    fact = FACTS")
-    (project / "houses.py").write_text(failing)
-    done = ragstone(["gate"], project, exit_code=1)
-    assert "coverage" in done.stdout.lower()
-
-
-def test_6_a_baseline_that_is_not_there(project: Path) -> None:
-    ragstone(["gate", "--baseline", "nowhere"], project, exit_code=6)
-    assert not (project / "ragstone-run").exists()
-
-
-@pytest.mark.heavy
-def test_8_inconclusive_where_the_policy_says_that_blocks(tmp_path: Path) -> None:
-    blocks = 'min_coverage = 0.98\ninconclusive = "fail"\non_no_baseline = "warn"'
-    project = make_project(tmp_path / "repo", n=20, policy=POLICY.replace("min_coverage = 0.98", blocks))
-    done = ragstone(["gate"], project, exit_code=8)
-    assert "there is no baseline to compare with" in done.stdout.lower()
-    assert ragstone(["gate", "--fail-on", "never"], project).returncode == 0
-
-
-@pytest.mark.heavy
-def test_fail_on_never_turns_a_failed_gate_into_zero_and_leaves_errors_alone(project: Path, baseline: Path) -> None:
-    (project / "houses.py").write_text(INVENTING)
-    assert ragstone(["gate", "--baseline", "baseline", "--fail-on", "never"], project).returncode == 0
-    assert ragstone(["gate", "--baseline", "nowhere", "--fail-on", "never"], project).returncode == 6

@@ -1,10 +1,10 @@
-"""What a newcomer meets: help, version, init, check, run."""
+"""What a newcomer meets: help, version, check, run, the report of the gate; and how little each command loads."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from ragstone import __version__
 from ragstone.cli.main import COMMANDS
 from tests.cli.project import POLICY, make_project, ragstone
+from tests.cli.terminal import in_window
 
 
 def test_version_and_help(tmp_path: Path) -> None:
@@ -19,35 +20,7 @@ def test_version_and_help(tmp_path: Path) -> None:
     shown = ragstone(["--help"], tmp_path).stdout
     for name in COMMANDS:
         assert name in shown
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(tmp_path: Path, name: str) -> None:
-    done = ragstone([name, "--help"], tmp_path, exit_code=0)
-    assert "Usage: " in done.stdout
-
-
-@pytest.mark.usefixtures("processes")
-def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
-    code = (
-        "import sys, ragstone.cli.main\n"
-        "try: ragstone.cli.main.main(['--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'numpy', 'scipy', 'openai', 'anthropic', 'pydantic', 'jinja2', 'github', 'rich'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_init_writes_files_that_load_and_overwrites_nothing(tmp_path: Path) -> None:
-    (tmp_path / "thresholds.toml").write_text("# mine\n")
-    done = ragstone(["init", "--entrypoint", "python:houses:answer"], tmp_path, exit_code=0)
-    assert (tmp_path / "thresholds.toml").read_text() == "# mine\n"
-    assert "kept   thresholds.toml" in done.stdout
-    assert tomllib.loads((tmp_path / "ragstone.toml").read_text())["system"]["entrypoint"] == "python:houses:answer"
-    assert len((tmp_path / "golden" / "golden.jsonl").read_text().splitlines()) >= 20
-    assert (tmp_path / ".github" / "workflows" / "ragstone.yml").is_file()
+        assert "Usage: " in ragstone([name, "--help"], tmp_path, exit_code=0).stdout
 
 
 def test_check_asks_one_question_and_writes_nothing(tmp_path: Path) -> None:
@@ -77,27 +50,6 @@ def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp
     log = (project / "ragstone-run" / "system.log").read_text()
     assert "looking up What is the colour of house number 0?" in log
     assert secret not in log
-
-
-def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path: Path) -> None:
-    make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q\n")
-    (tmp_path / "repo" / "mine").mkdir()
-    (tmp_path / "repo" / "mine" / "notes.txt").write_text("mine")
-    done = ragstone(["run", "--out", "mine"], tmp_path / "repo", exit_code=2)
-    assert "does not contain a run" in done.stderr
-    assert [path.name for path in (tmp_path / "repo" / "mine").iterdir()] == ["notes.txt"]
-
-
-def test_reports_and_the_log_replace_links_in_the_run_directory(tmp_path: Path) -> None:
-    repo = make_project(tmp_path / "repo", n=3, system="print('loud')\ndef answer(q):\n    return q, []\n")
-    assert ragstone(["gate"], repo).returncode in (0, 1)
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    for name in ("report.md", "report.html", "report.json", "junit.xml", "system.log"):
-        (repo / "ragstone-run" / name).unlink()
-        (repo / "ragstone-run" / name).symlink_to(victim)
-    assert ragstone(["gate"], repo).returncode in (0, 1)
-    assert victim.read_text() == "mine"
 
 
 @pytest.mark.parametrize(("budget", "says"), [("0.0001", True), ("100", False)])
@@ -130,3 +82,70 @@ def test_a_bug_shows_its_traceback_in_which_no_text_acts(tmp_path: Path) -> None
     assert "forged" in shown.stderr
     assert "\x1b" not in shown.stderr
     assert not any(line.startswith("::") for line in shown.stderr.splitlines())
+
+
+def test_the_report_is_printed_in_the_named_format_and_nothing_else(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=20)
+    found = ragstone(["gate", "--format", "json"], project, exit_code=0)
+    assert json.loads(found.stdout) == json.loads((project / "ragstone-run/report.json").read_text(encoding="utf-8"))
+    found = ragstone(["gate", "--format", "md"], project)
+    assert found.stdout == (project / "ragstone-run/report.md").read_text(encoding="utf-8")
+    found = ragstone(["gate", "--format", "junit", "-o", "build/gate.xml"], project)
+    assert found.stdout.startswith("✔ Passed, with nothing to compare with. ")
+    assert (project / "build/gate.xml").read_text(encoding="utf-8").startswith("<?xml")
+    assert "can't be written" in ragstone(["gate", "-o", "houses.py/gate.txt"], project, exit_code=2).stderr
+
+
+@pytest.mark.heavy
+def test_the_place_of_the_html_report_is_a_path_in_a_pipe_and_a_link_on_a_terminal(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "my project", n=20)
+    page = project / "ragstone-run" / "report.html"
+    piped = ragstone(["gate"], project)
+    assert "HTML report: ragstone-run/report.html" in piped.stdout.splitlines()
+    assert piped.stdout.splitlines()[-1].startswith("✔ Passed, with nothing to compare with. ")
+    screen = in_window(["gate"], project, columns=80)
+    assert "HTML report: ragstone-run/report.html\n" in screen.text
+    assert f";{page.resolve().as_uri()}\x1b\\" in screen.raw
+    assert "my%20project" in screen.raw
+
+
+def test_a_job_on_github_takes_neither(tmp_path: Path) -> None:
+    found = ragstone(["gate", "--github", "--format", "md"], make_project(tmp_path, n=2), exit_code=2)
+    assert "not for --github" in found.stderr
+
+
+HEAVY = ("scipy", "numpy", "jinja2", "github", "openai", "anthropic")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    (tmp_path / "golden.jsonl").write_text(
+        '{"id": "a", "question": "How far is the Moon?", "reference": "Far away."}\n'
+    )
+    (tmp_path / "out.jsonl").write_text('{"id": "a", "answer": "Far.", "contexts": ["The Moon is far."]}\n')
+    return tmp_path
+
+
+def loaded_by(project: Path, *words: str, heavy: tuple[str, ...] = HEAVY) -> list[str]:
+    code = f"""
+import sys
+from ragstone.cli.main import main
+try:
+    main({list(words)!r})
+except SystemExit as ended:
+    print(ended.code, *(name for name in {heavy!r} if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split()
+
+
+RUN = ("--golden", "golden.jsonl", "--entrypoint", "file:out.jsonl", "--metrics", "faithfulness,token_f1")
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_command_loads_what_it_needs(recorded: Path) -> None:
+    (recorded / "thresholds.toml").write_text("[metrics.token_f1]\nmin = 0.1\nmax_drop = 0.9\n")
+    assert loaded_by(recorded, "--help", heavy=(*HEAVY, "pydantic", "rich")) == ["0"]
+    assert loaded_by(recorded, "run", *RUN, "--out", "whole") == ["0"]
+    assert loaded_by(recorded, "gate", *RUN, "--out", "first") == ["0", "numpy", "jinja2"]
+    assert loaded_by(recorded, "gate", *RUN, "--out", "second", "--baseline", "first") == ["0", "numpy", "jinja2"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from tests.cli.project import command, environment, golden_lines
+from tests.cli.project import command, environment, golden_lines, write_rows
 from tests.hostile_http import hostile_server
 
 pytestmark = [
@@ -19,15 +19,10 @@ pytestmark = [
 
 ROOM_BYTES = 100 * 1024**2
 """Beyond a run that reads nothing: four replies of the largest size at once, and what reading them takes."""
-FLOODS = [
-    "gzip bomb",
-    "bomb in a bomb",
-    "endless body",
-    "endless chunks",
-    "endless error",
-    "endless headers",
-    "brackets",
-]
+FLOODS = (
+    *("gzip bomb", "bomb in a bomb", "endless body", "endless chunks"),
+    *("endless error", "endless headers", "brackets"),
+)
 
 
 def peak_bytes(argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, int, str]:
@@ -50,9 +45,8 @@ def peak_bytes(argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, in
 def project(tmp_path: Path) -> Path:
     # Three samples, each tried five times: fewer failures than those after which a judge counts as down.
     (tmp_path / "golden.jsonl").write_text(golden_lines(3))
-    (tmp_path / "answers.jsonl").write_text(
-        "".join(f'{{"id": "house-{i}", "answer": "It is red.", "contexts": ["It is red."]}}\n' for i in range(3))
-    )
+    rows = [{"id": f"house-{i}", "answer": "It is red.", "contexts": ["It is red."]} for i in range(3)]
+    write_rows(tmp_path / "answers.jsonl", rows)
     return tmp_path
 
 
@@ -80,4 +74,3 @@ def test_a_flood_takes_no_more_memory_than_one_reply_may(project: Path, side: st
         assert all(record.response.failure or record.scores["faithfulness"] for record in records)
     calm = peaks.pop("no HTTP")
     assert {kind: (peak - calm) // 1024**2 for kind, peak in peaks.items() if peak - calm > ROOM_BYTES} == {}
-    print({kind: f"{peak / 1024**2:.0f} MiB" for kind, peak in {"calm": calm, **peaks}.items()})

@@ -14,8 +14,10 @@ HANGING = "import sys, time\nfor line in sys.stdin:\n    time.sleep(600)\n"
 
 def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_path: Path) -> None:
     project = make_project(tmp_path, n=6, system=BROKEN)
-    done = ragstone(["run"], project)
-    assert (done.returncode, "6 without an answer" in done.stdout) == (4, True)
+    assert "6 without an answer" in ragstone(["run"], project, exit_code=4).stdout
+    checked = ragstone(["check"], project, exit_code=4)
+    assert "no database" in checked.stderr
+    assert "timeout_s" not in checked.stderr, "it is only raised after a timeout"
     found = ragstone(["gate", "--verbose"], project, exit_code=4)
     first, *others = found.stdout.splitlines()
     assert first.startswith("✘ Blocked: ")
@@ -30,12 +32,6 @@ def test_gate_run_and_docs_agree_on_the_exit_code_and_there_is_one_sentence(tmp_
         text = (project / "ragstone-run" / name).read_text(encoding="utf-8")
         assert "failed on all of 6 samples" in text
         assert "Trust its changes" not in text
-
-
-def test_check_says_to_raise_the_timeout_only_after_a_timeout(tmp_path: Path) -> None:
-    found = ragstone(["check"], make_project(tmp_path, n=2, system=BROKEN), exit_code=4)
-    assert "no database" in found.stderr
-    assert "timeout_s" not in found.stderr
 
 
 def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path) -> None:
@@ -56,18 +52,6 @@ def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path)
 
 def crashing(when: str) -> str:
     return SYSTEM.replace("def answer(question):", f"def answer(question):\n    {when}")
-
-
-def test_a_question_that_failed_is_asked_again_once(tmp_path: Path) -> None:
-    """Half of the questions fail the first time that they are asked: a run can't tell them from the others."""
-    once = """import pathlib
-    asked = pathlib.Path("asked-" + question.split()[-1].rstrip("?"))
-    if not asked.exists():
-        asked.touch()
-        if int(asked.name[6:]) % 2:
-            raise RuntimeError("busy")"""
-    found = ragstone(["gate"], make_project(tmp_path, n=8, system=crashing(once)), exit_code=0)
-    assert "8 of 8 done (8 scored)" in found.stderr
 
 
 def test_a_system_that_crashes_on_some_questions_blocks_with_1_and_line_one_says_so(tmp_path: Path) -> None:

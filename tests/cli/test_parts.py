@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from tests.cli.project import SYSTEM, change_rows, make_project, ragstone
+from tests.cli.project import change_rows, make_project, ragstone
 
 RETRIEVER = """
 FACTS = {f"What is the colour of house number {i}?": f"House number {i} is painted {c}."
@@ -56,19 +56,9 @@ def test_a_retriever_is_scored_by_retrieval_metrics_and_gated(tmp_path: Path) ->
     assert "retrieval" in second.stdout.lower()
 
 
-def test_labels_alone_are_enough_for_a_retriever(tmp_path: Path) -> None:
-    project = halves(tmp_path / "repo", RETRIEVER, part="retrieval", attribute="retrieve")
-    change_rows(
-        project, lambda row: {"id": row["id"], "question": row["question"], "relevant_ids": [str(row["id"])[6:]]}
-    )
-    ragstone(["run"], project, exit_code=0)
-    assert set(RunDirectory.open(project / "ragstone-run").manifest.metrics) == {"recall@5", "ndcg@10"}
-
-
 @pytest.mark.parametrize(
     ("command", "part", "metrics", "said"),
     [
-        ("run", "retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
         ("gate", "retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
         ("check", "retrieval", "context_precision", "context_precision_no_reference needs an answer"),
         ("run", "retrieval", "tone", "tone needs an answer"),
@@ -87,20 +77,6 @@ def test_a_metric_of_the_other_half_is_refused_at_the_door(
     assert not (project / "ragstone-run").exists()
 
 
-@pytest.mark.heavy
-def test_a_generator_is_given_the_contexts_of_its_golden_set(tmp_path: Path) -> None:
-    project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
-    checked = ragstone(["check"], project, exit_code=0)
-    assert "generation alone: the entrypoint takes the reference contexts" in checked.stdout
-    ragstone(["gate"], project, exit_code=0)
-    run = RunDirectory.open(project / "ragstone-run")
-    assert set(run.manifest.metrics) == {*("faithfulness", "hallucination", "answer_relevancy", "answer_correctness")}
-    assert not run.scores().system.failures
-    for record in run.records():
-        assert record.response.answer == record.sample.reference
-        assert [one.text for one in record.response.contexts] == list(record.sample.reference_contexts)
-
-
 def test_a_generator_needs_contexts_for_each_answerable_sample(tmp_path: Path) -> None:
     project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
     change_rows(project, lambda row: {**row, "reference_contexts": []} if row["id"] == "house-3" else row)
@@ -109,20 +85,10 @@ def test_a_generator_needs_contexts_for_each_answerable_sample(tmp_path: Path) -
         assert "1 sample has no reference_contexts to give to the system: house-3" in found.stderr
         assert "golden.jsonl:4" in found.stderr
     change_rows(project, lambda row: {**row, "answerable": row["id"] != "house-3"})
-    assert ragstone(["run"], project).returncode == 0
-
-
-@pytest.mark.heavy
-def test_runs_of_different_halves_are_not_compared(tmp_path: Path) -> None:
-    project = halves(tmp_path / "repo", GENERATOR, part="generation", attribute="answer", contexts=True)
-    assert ragstone(["gate", "--out", "half"], project).returncode == 0
-    config = (project / "ragstone.toml").read_text(encoding="utf-8").replace('part = "generation"\n', "")
-    (project / "ragstone.toml").write_text(config, encoding="utf-8")
-    (project / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    found = ragstone(["gate", "--baseline", "half", "--out", "whole"], project, exit_code=6)
-    said = " ".join(found.stdout.split())
-    assert "of the whole system" in said
-    assert "of generation alone" in said
+    ragstone(["run"], project, exit_code=0)
+    for record in RunDirectory.open(project / "ragstone-run").records():
+        assert [one.text for one in record.response.contexts] == list(record.sample.reference_contexts)
+        assert record.sample.id == "house-3" or record.response.answer == record.sample.reference
 
 
 def test_what_a_retriever_returned_can_be_rescored_and_resumed(tmp_path: Path) -> None:

@@ -92,12 +92,8 @@ def facts(run: Path) -> dict[str, Any]:
 def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     origin = repository(tmp_path / "shop")
     flags = ["--metrics", "context_recall,faithfulness", "--limit", "20", "--thresholds", "strict.toml"]
-    first = ragstone(
-        ["gate", "--config", "gate.toml", *flags, "--baseline", "main", "--verbose"],
-        origin / "qa",
-        env={"RAGSTONE_SYSTEM_RETRIES": "2"},
-    )
-    assert first.returncode == 1, first.stdout + first.stderr
+    command = ["gate", "--config", "gate.toml", *flags, "--baseline", "main", "--verbose"]
+    first = ragstone(command, origin / "qa", env={"RAGSTONE_SYSTEM_RETRIES": "2"}, exit_code=1)
     git(tmp_path, "clone", "--quiet", str(origin), "clone")
     clone = tmp_path / "clone"
     again = in_shell(pasted(origin / "qa"), clone)
@@ -116,32 +112,20 @@ def pasted(folder: Path) -> list[str]:
     return lines
 
 
-@pytest.mark.usefixtures("processes")
-def test_without_a_config_file_the_run_starts_in_its_folder(tmp_path: Path) -> None:
+def test_without_a_config_file_the_run_starts_in_its_folder_and_uncommitted_changes_are_not_checked_out(
+    tmp_path: Path,
+) -> None:
     origin = repository(tmp_path / "shop")
-    first = ragstone(
-        ["gate", "--golden", "golden.jsonl", "--entrypoint", "houses:answer", "--baseline", "main", "--verbose"],
-        origin / "qa",
-    )
-    assert first.returncode == 1, first.stdout + first.stderr
-    assert "cd qa" in printed(first.stdout)
-    git(tmp_path, "clone", "--quiet", str(origin), "clone")
-    again = in_shell(printed(first.stdout), tmp_path / "clone")
-    assert again.returncode == 1, again.stdout + again.stderr
-    assert facts(tmp_path / "clone/qa/ragstone-run") == facts(origin / "qa/ragstone-run")
-
-
-@pytest.mark.usefixtures("processes")
-def test_uncommitted_changes_are_said_and_nothing_is_checked_out(tmp_path: Path) -> None:
-    origin = repository(tmp_path / "shop")
+    named = ["gate", "--golden", "golden.jsonl", "--entrypoint", "houses:answer", "--baseline", "main", "--verbose"]
+    lines = printed(ragstone(named, origin / "qa", exit_code=1).stdout)
+    assert "cd qa" in lines
+    assert any(line.startswith("git checkout ") for line in lines)
     append(origin / "qa/houses.py", "# changed\n")
     (origin / "notes.txt").write_text("new", encoding="utf-8")
-    first = ragstone(["gate", "--config", "qa/gate.toml", "--baseline", "qa/main", "--verbose"], origin)
-    lines = " ".join(printed(first.stdout)).replace(" # ", " ")
-    assert "uncommitted changes in 1 file" in lines
-    assert "1 untracked file." in lines
-    assert "git checkout" not in lines
-    assert in_shell(printed(first.stdout), origin).returncode == 1
+    text = " ".join(printed(ragstone(named, origin / "qa", exit_code=1).stdout)).replace(" # ", " ")
+    assert "uncommitted changes in 1 file" in text
+    assert "1 untracked file." in text
+    assert "git checkout" not in text
 
 
 # -- every option ------------------------------------------------------------------------------------------------------
@@ -187,7 +171,7 @@ def sample_words(parameter: click.Parameter) -> list[str]:
     return [flag, value, flag, "b.jsonl"] if parameter.multiple else [flag, value]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = make_project(tmp_path / "project", n=1)
     monkeypatch.chdir(path)
@@ -198,8 +182,7 @@ PARAMETERS = [one for one in gate.command.params if one.name not in (*NOT_SETTIN
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda one: one.name)
-def test_every_option_of_gate_is_reproduced(parameter: click.Option, project: Path) -> None:
-    assert project.is_dir()
+def test_every_option_of_gate_is_reproduced(parameter: click.Option) -> None:
     assert parameter.name in FLAGS, "not the flag of a setting, so that a run that uses it can't be reproduced"
     with gate.command.make_context("ragstone", sample_words(parameter)) as context:
         first = settings_from(context.params, {})
@@ -221,8 +204,7 @@ VARIABLES = {
     [one for one in OPTIONS if one.in_file and one.key.partition(".")[2] not in NOT_REPRODUCED],
     ids=lambda one: one.key,
 )
-def test_every_variable_is_reproduced(option: Option, project: Path) -> None:
-    assert project.is_dir()
+def test_every_variable_is_reproduced(option: Option) -> None:
     kind = str(option.field.annotation)
     value = VARIABLES.get(option.key, "true" if "bool" in kind else "7" if "int" in kind or "float" in kind else "z")
     first = settings_from({}, {option.env: "never" if "Literal" in kind and value == "z" else value})
@@ -238,19 +220,18 @@ def test_what_a_variable_turns_off_stays_off(project: Path) -> None:
     assert again(settings_from({}, {})).run.oracle
 
 
-def test_run_is_reproduced_with_its_own_options(project: Path) -> None:
+def test_run_is_reproduced_with_its_own_options() -> None:
     flags: dict[str, object] = {"limit": 3, "answers": 2, "thresholds": "x.toml"}
     found = again(settings_from(flags, {}), "run")
     assert (found.golden.limit, found.run.answers) == (3, 2)
     of_run = {one.name for one in run.command.params} - {"config", "failed"}
     assert of_run == {flag for flag, key in FLAGS.items() if not next(o for o in OPTIONS if o.key == key).of_gate}
-    assert project.is_dir()
 
 
 # -- what must not be printed ------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_named_but_not_shown(project: Path) -> None:
+def test_secrets_are_named_but_not_shown() -> None:
     environ = {
         "RAGSTONE_JUDGE_API_KEY": "sk-private",
         "RAGSTONE_JUDGE_HEADERS": "X-Key: private",
@@ -261,10 +242,9 @@ def test_secrets_are_named_but_not_shown(project: Path) -> None:
     assert "private" not in text
     assert "Needs RAGSTONE_JUDGE_API_KEY and RAGSTONE_JUDGE_HEADERS." in text
     assert "https://gateway.example/v1" in text
-    assert project.is_dir()
 
 
-def test_a_baseline_from_github_is_named_as_it_can_be_had(project: Path) -> None:
+def test_a_baseline_from_github_is_named_as_it_can_be_had() -> None:
     found = invocation_of(settings_from({"baseline_commit": "main"}, {}), {"GITHUB_SHA": "c" * 40}, command="gate")
     found = found.model_copy(update={"folder": "."})
     base = manifest(None, same_job=True, system=SystemManifest(entrypoint="x:y", commit="b" * 40))
@@ -280,7 +260,6 @@ def test_a_baseline_from_github_is_named_as_it_can_be_had(project: Path) -> None
         "gh run download 8 --name 'run-a b' --dir ragstone-baseline",
         "ragstone gate --baseline ragstone-baseline",
     )
-    assert project.is_dir()
 
 
 def test_copies_that_a_job_made_are_not_named(project: Path, tmp_path: Path) -> None:

@@ -1,17 +1,18 @@
-"""A run that is killed goes on where it was, and ends as if it had never been killed."""
+"""A run that is ended by a signal or a time limit keeps what is finished, and goes on from there."""
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import time
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from tests.cli.project import SYSTEM, make_project, ragstone, start, wait_for_lines
+from tests.cli.project import SYSTEM, make_project, ragstone, read_json, start, wait_for_lines
+from tests.system.conftest import server  # noqa: F401 - a fixture
+from tests.system.service import Reply, Server, said
 
 SLOW = SYSTEM.replace(
     "def answer(question):",
@@ -20,44 +21,14 @@ SLOW = SYSTEM.replace(
 )
 
 
-def scores(path: Path) -> object:
-    return RunDirectory.open(path).scores().metrics
-
-
 @pytest.mark.usefixtures("processes")
-def test_kill_9_in_the_middle_of_500_samples_then_resume(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "repo", n=500, system=SLOW)
-    ragstone(["run", "--out", "whole"], project, exit_code=0)
-    (project / "asked.log").unlink()
-
-    records = project / "ragstone-run" / "samples.jsonl"
-    with start(["run"], project) as process:
-        wait_for_lines(records, 120)
-        os.kill(process.pid, signal.SIGKILL)
-    finished = [
-        json.loads(line)["sample"]["question"] for line in records.read_bytes().splitlines(True) if line[-1:] == b"\n"
-    ]
-    assert 120 <= len(finished) < 500
-    time.sleep(0.2)  # the orphaned workers notice and leave
-    before = (project / "asked.log").read_text().splitlines()
-
-    ragstone(["run", "--resume"], project, exit_code=0)
-    assert scores(project / "ragstone-run") == scores(project / "whole")
-    asked_again = (project / "asked.log").read_text().splitlines()[len(before) :]
-    assert not set(asked_again) & set(finished)
-    ids = [record.sample.id for record in RunDirectory.open(project / "ragstone-run").records()]
-    assert ids == [f"house-{i}" for i in range(500)]
-
-
-@pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
+def test_a_signal_saves_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=500, system=SLOW)
     process = start(["run"], project)
     wait_for_lines(project / "ragstone-run" / "samples.jsonl", 40)
-    process.send_signal(number)
+    process.send_signal(signal.SIGHUP)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == code, errors.decode()
+    assert process.returncode == 129, errors.decode()
     assert "--resume" in errors.decode()
     assert "Traceback" not in errors.decode()
     run = RunDirectory.open(project / "ragstone-run")
@@ -82,3 +53,34 @@ def test_resuming_a_run_of_another_golden_set_is_refused(tmp_path: Path) -> None
     (project / "golden.jsonl").write_text((project / "golden.jsonl").read_text().replace("house-9", "house-x"))
     done = ragstone(["run", "--resume"], project, exit_code=2)
     assert "golden" in done.stderr
+
+
+@pytest.mark.usefixtures("processes")  # not that it starts any: it waits
+def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(tmp_path: Path, server: Server) -> None:  # noqa: F811
+    released = threading.Event()
+
+    def reply(_path: str, body: Any) -> Reply:
+        if "number 0" not in body["question"]:
+            released.wait(60)
+        return said({"answer": "Red.", "contexts": ["Red."]})
+
+    server.reply = reply
+    project = make_project(tmp_path / "repo", n=3)
+    system = {"RAGSTONE_TIMEOUT": "600", "RAGSTONE_ENTRYPOINT": f"{server.url}/ask"}
+    done = ragstone(["gate", "--time-limit", "10"], project, env=system, exit_code=124)
+    released.set()
+    assert "run.time_limit_s: the time limit was reached" in done.stderr
+    assert "--resume" in done.stderr
+    run = project / "ragstone-run"
+    manifest = read_json(run / "manifest.json")
+    assert (manifest["state"], manifest["verdict"]) == ("stopped", None)
+    assert manifest["stop_reason"] == "the time limit was reached."
+    assert len((run / "samples.jsonl").read_text().splitlines()) == 1
+    assert ragstone(["gate", "--resume"], project, env=system).returncode in (0, 1, 8)
+    assert read_json(run / "manifest.json")["state"] == "finished"
+    assert len((run / "samples.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_limit_that_is_no_time_is_refused(tmp_path: Path) -> None:
+    done = ragstone(["run", "--time-limit", "0"], make_project(tmp_path / "repo", n=3), exit_code=2)
+    assert "run.time_limit_s" in done.stderr

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.cli.project import environment
-from tests.loopback import answering
+from tests.system.conftest import server  # noqa: F401 - a fixture
+from tests.system.service import Server, said
 
 pytestmark = [
     pytest.mark.usefixtures("processes"),
@@ -38,25 +37,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps(REPLY).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
-        yield f"http://127.0.0.1:{server.server_port}/ask"
-
-
 def ragstone(project: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, str(AS_WINDOWS), *arguments],
@@ -72,10 +52,11 @@ def ragstone(project: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["python", "command", "http"])
-def test_the_gate_decides_on_a_system_of_each_kind(project: Path, address: str, kind: str) -> None:
-    places = {"python": "python:rag:answer", "command": f"command:{sys.executable} lines.py", "http": address}
-    said = ragstone(project, "gate", "--golden", "golden.jsonl", "--entrypoint", places[kind])
-    assert "Passed, with nothing to compare with" in said
+def test_the_gate_decides_on_a_system_of_each_kind(project: Path, server: Server, kind: str) -> None:  # noqa: F811
+    server.reply = lambda _path, _body: said(REPLY)
+    places = {"python": "python:rag:answer", "command": f"command:{sys.executable} lines.py", "http": server.url}
+    shown = ragstone(project, "gate", "--golden", "golden.jsonl", "--entrypoint", places[kind])
+    assert "Passed, with nothing to compare with" in shown
     assert (project / "ragstone-run" / "report.html").is_file()
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "convert": ["convert", "golden.jsonl", "-o", "link"],
     "convert, forced": ["convert", "golden.jsonl", "-o", "link", "--force"],
     "perturb": ["generate", "--perturb", "typos", "-o", "link"],
+    "label": ["label", "ragstone-run", "-o", "link"],
     "review": ["review", "golden.jsonl", "-o", "link"],
     "calibrate": ["calibrate", "labels.jsonl", "--run", "ragstone-run", "-o", "link"],
     "monitor": ["monitor", "log.jsonl", "--history", "link"],
@@ -66,18 +67,6 @@ def test_a_link_in_place_of_an_output_is_refused(project: Path, secret: Path, na
     assert (done.returncode, "it is a link" in done.stderr) == (2, True), done.stderr
     assert [path.name for path in secret.parent.iterdir()] == ["secret"]
     assert secret.read_text(encoding="utf-8") == "theirs\n"
-
-
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "nothing"])
-def test_label_writes_into_no_linked_folder(project: Path, secret: Path, folder: bool) -> None:
-    link = project / "labels"
-    link.symlink_to(secret.parent if folder else secret.parent / "none")
-    try:
-        done = ragstone(["label", "ragstone-run"], project)
-    finally:
-        link.unlink()
-    assert (done.returncode, "it is a link" in done.stderr) == (2, True), done.stderr
-    assert [path.name for path in secret.parent.iterdir()] == ["secret"]
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,10 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
 from ragstone.pipeline import accept as accepting
-from ragstone.pipeline import check as checking
 from ragstone.pipeline import gate as gating
 from ragstone.pipeline import report as reporting
 from ragstone.pipeline import run as running
 from ragstone.pipeline.accept import Accepted, Shown
-from ragstone.pipeline.check import CheckResult
 from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
 from ragstone.pipeline.gate_request import gate_request, read_policy, report_terms
 from ragstone.pipeline.report import Reported
@@ -62,10 +60,6 @@ async def rescore(
     plan = run_plan(settings, context, golden=golden, command=None)
     columns = settings.golden.columns
     return await rescoring.rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run)
-
-
-async def check(settings: Settings, context: RunContext) -> CheckResult:
-    return await checking.check(gate_request(settings, context), context)
 
 
 def report(

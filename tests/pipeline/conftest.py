@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.judgements import Judgements
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context, Response
@@ -25,43 +24,24 @@ Ragstone = Callable[..., tuple[int, str, str]]
 """Exit code, output, errors of the command line."""
 
 
-def write(
-    path: Path,
-    scores: Mapping[str, Mapping[str, float]],
-    *,
-    groups: Mapping[str, str] | None = None,
-    judge: str = "offline",
-    repeats: Sequence[float] = (),
-    answers: Mapping[str, str] | None = None,
-    judgements: Mapping[str, Judgements] | None = None,
-) -> RunDirectory:
-    """A finished run whose `scores` are by metric and sample id; `repeats` are those of every score."""
+def write(path: Path, scores: Mapping[str, Mapping[str, float]], *, judge: str = "offline") -> RunDirectory:
+    """A finished run whose `scores` are by metric and sample id."""
     ids = list(dict.fromkeys(sample_id for values in scores.values() for sample_id in values))
-    samples = [
-        Sample(id=i, question=f"Which is {i}?", reference=f"It is {i}.", group=(groups or {}).get(i)) for i in ids
-    ]
-    golden = GoldenSet(tuple(samples))
+    golden = GoldenSet(tuple(Sample(id=i, question=f"Which is {i}?", reference=f"It is {i}.") for i in ids))
     manifest = Manifest(
         ragstone_version="1",
         state="running",
         created_at="2026-11-21T00:00:00+00:00",
-        golden=GoldenManifest(files=("golden.jsonl",), content_hash=golden.content_hash(), samples=len(samples)),
+        golden=GoldenManifest(files=("golden.jsonl",), content_hash=golden.content_hash(), samples=len(ids)),
         judge=JudgeIdentity(provider=judge, model="m", version="1"),
         system=SystemManifest(entrypoint="app:answer"),
         metrics=dict.fromkeys(scores, "1"),
-        repeats=max(1, len(repeats)),
     )
     writer = RunWriter.create(path, manifest)
-    for sample in samples:
-        response = Response(
-            sample.id,
-            answer=(answers or {}).get(sample.id, f"It is {sample.id}."),
-            contexts=(Context(f"It is {sample.id}, we say."),),
-        )
+    for sample in golden:
+        response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
-        each = dict.fromkeys(own, tuple(repeats)) if repeats else {}
-        judged = (judgements[sample.id],) if judgements and sample.id in judgements else ()
-        writer.append(one_answer(sample, response, judged, own, each))
+        writer.append(one_answer(sample, response, (), own))
     return writer.finish(ids, wall_s=1.0)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
@@ -18,7 +19,7 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.pipeline.decide_again import Decision, decide_again
 from ragstone.pipeline.gate_request import decision_terms
 from ragstone.settings.load import load_settings
-from tests.cli.project import make_project, ragstone
+from tests.cli.project import commit, git, make_project, ragstone, read_json, read_rows, write_rows
 
 POLICY = """
 [gate]
@@ -86,13 +87,11 @@ class World:
         except RagstoneError as error:
             return error.exit_code
 
-    def refusal(self, run: Path, **settings: Any) -> RagstoneError:
-        """The error that `run` ends in."""
-        try:
-            verdict = self.decide(run, **settings).verdict
-        except RagstoneError as error:
-            return error
-        raise AssertionError(f"not refused, but decided: {verdict}")
+    def refusal(self, run: Path, **settings: Any) -> tuple[int, str]:
+        """The exit code and the text of the error that `run` ends in."""
+        with pytest.raises(RagstoneError) as refused:
+            self.decide(run, **settings)
+        return refused.value.exit_code, str(refused.value)
 
     @contextlib.contextmanager
     def copy(self, run: Path) -> Iterator[Path]:
@@ -105,23 +104,15 @@ class World:
             shutil.rmtree(target)
 
 
-def git(root: Path, *arguments: str) -> str:
-    identity = ["-c", "user.email=a@example.com", "-c", "user.name=A", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=root, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def make_world(root: Path) -> World:
     make_project(root, n=N, policy=POLICY)
     (root / "worse.py").write_text(WORSE, encoding="utf-8")
     (root / ".gitignore").write_text("baseline/\ngood/\nbad/\ntampered/\n", encoding="utf-8")
     git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "A system")
+    commit(root)
     run_gate(root, "baseline", code=0)
     (root / "notes.txt").write_text("Nothing that the system reads.\n", encoding="utf-8")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "A note")
+    commit(root)
     run_gate(root, "good", "--baseline", "baseline", code=0)
     run_gate(root, "bad", "--baseline", "baseline", "--entrypoint", "python:worse:answer", code=1)
     return World(root)
@@ -136,13 +127,12 @@ def run_gate(root: Path, out: str, *more: str, code: int) -> None:
 
 
 def lines_of(run: Path) -> list[Any]:
-    return [json.loads(line) for line in (run / SAMPLES).read_text(encoding="utf-8").splitlines()]
+    return read_rows(run / SAMPLES)
 
 
 def write_lines(run: Path, lines: list[Any]) -> None:
     """Write the records, and count them in the manifest as they are now."""
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    (run / SAMPLES).write_text(text, encoding="utf-8")
+    write_rows(run / SAMPLES, lines)
     edit_manifest(run, lambda manifest: manifest["counts"].update(scored=len(lines), partly_failed=0, system_failed=0))
 
 
@@ -155,7 +145,7 @@ def records_of(run: Path) -> Iterator[list[Any]]:
 
 
 def edit_manifest(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    manifest = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
+    manifest = read_json(run / MANIFEST)
     edit(manifest)
     (run / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 

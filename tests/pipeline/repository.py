@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.cli.project import git, write_rows
 
 COLOURS = ("red", "green", "blue")
 HOUSES = {f"What is the colour of house {i}?": f"House {i} is painted {COLOURS[i % 3]}." for i in range(30)}
 WORSE = "Nobody knows that of this building."
-
-
-def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class Repository:
         git(work, "symbolic-ref", "HEAD", "refs/heads/main")
         facts = enumerate(HOUSES.items())
         rows = [{"id": f"h{i}", "question": question, "reference": fact} for i, (question, fact) in facts]
-        (work / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(work / "golden.jsonl", rows)
         (work / "thresholds.toml").write_text(
             "[metrics.faithfulness]\nmax_drop = 0.02\n[metrics.context_recall]\nmax_drop = 0.02\n"
         )
@@ -55,7 +48,7 @@ class Repository:
             {"question": question, "answer": answer or fact, "contexts": [f"{fact} It has a door."]}
             for question, fact in HOUSES.items()
         ]
-        (work / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_rows(work / "outputs.jsonl", rows)
         (work / "notes.txt").write_text(f"{message}\n")
         git(work, "add", "-A")
         git(work, "commit", "-q", "-m", message)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-import ragstone as ragstone_package
-from ragstone.errors import ConfigError
+from tests.cli.project import words, write_rows
 from tests.pipeline.conftest import Ragstone, WriteRun
 
 
@@ -23,6 +21,8 @@ HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.
 @pytest.mark.parametrize(
     ("before", "now", "policy", "code"),
     [
+        (None, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
+        (None, LOW, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 1),
         (HIGH, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
         (HIGH, LOW, "[metrics.politeness]\nmax_drop = 0.02\n", 1),
         (HIGH, HIGH, "[metrics.politenes]\nmin = 0.5\n", 2),
@@ -31,12 +31,14 @@ HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.
     ],
 )
 def test_score_files_of_another_evaluator_end_with_the_code_of_their_verdict(
-    ragstone: Ragstone, tmp_path: Path, before: list[float], now: list[float], policy: str, code: int
+    ragstone: Ragstone, tmp_path: Path, before: list[float] | None, now: list[float], policy: str, code: int
 ) -> None:
     (tmp_path / "policy.toml").write_text(policy)
-    sides = score_file(tmp_path / "a.csv", "politeness", before), score_file(tmp_path / "b.csv", "politeness", now)
+    named = {"a.csv": before, "b.csv": now}
+    sides = [score_file(tmp_path / name, "politeness", values) for name, values in named.items() if values is not None]
     found, out, err = ragstone("compare", *sides, "--thresholds", "policy.toml")
     assert found == code, out + err
+    assert ("no drop was checked" in out) is (before is None)
 
 
 def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path) -> None:
@@ -47,30 +49,6 @@ def test_empty_values_count_against_coverage(ragstone: Ragstone, tmp_path: Path)
     code, out, err = ragstone("compare", baseline, "b.csv", "--thresholds", "policy.toml")
     assert code == 5, out + err
     assert "60 of 69" in out
-
-
-@pytest.mark.parametrize(("values", "code"), [(HIGH, 0), (LOW, 1)])
-def test_one_file_alone_is_compared_with_the_floors(
-    ragstone: Ragstone, tmp_path: Path, values: list[float], code: int
-) -> None:
-    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n")
-    file = score_file(tmp_path / "a.csv", "politeness", values)
-    found, out, err = ragstone("compare", file, "--thresholds", "policy.toml")
-    assert found == code, out + err
-    assert "no drop was checked" in out
-
-
-def test_a_table_of_ragas_is_compared_by_the_ids_of_the_golden_set(ragstone: Ragstone, tmp_path: Path) -> None:
-    rows = [(f"What is {number}?", value) for number, value in enumerate(LOW)]
-    golden = [{"id": f"q{number}", "question": question} for number, (question, _) in enumerate(rows)]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
-    table = "".join(f"{question},\"['One.', 'Two.']\",said,{value}\n" for question, value in rows)
-    (tmp_path / "now.csv").write_text("user_input,retrieved_contexts,response,politeness\n" + table)
-    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
-    before = score_file(tmp_path / "a.csv", "politeness", HIGH)
-    named = ("now.csv", "--golden", "golden.jsonl", "--thresholds", "policy.toml")
-    code, out, err = ragstone("compare", before, *named)
-    assert code == 1, out + err
 
 
 def wide(path: Path, **columns: object) -> str:
@@ -97,50 +75,20 @@ def test_scores_without_a_rule_are_no_verdict(
     assert hint in err
 
 
-def test_a_log_of_inspect_has_no_metric_in_its_epochs(ragstone: Ragstone, tmp_path: Path) -> None:
-    sample = {"id": 1, "epoch": 1, "input": "Q?", "target": "A", "scores": {"match": {"value": "I"}}}
-    (tmp_path / "log.json").write_text(json.dumps({"samples": [sample]}), encoding="utf-8")
-    assert ragstone("compare", "log.json")[0] == 2
-
-
 def test_columns_of_numbers_that_no_rule_names_are_said(ragstone: Ragstone, tmp_path: Path) -> None:
     code, out, err = ragstone("compare", wide(tmp_path / "now.csv", faithfulness=0.9, grade=4, epoch=1), "--verbose")
     assert code == 0, out + err
-    assert "Columns of numbers that no rule names are left out: 'grade' (4 to 4)." in " ".join(out.split())
+    assert "Columns of numbers that no rule names are left out: 'grade' (4 to 4)." in words(out)
     (tmp_path / "policy.toml").write_text("[metrics.tone]\nmax_drop = 0.02\n")
     sides = wide(tmp_path / "then.csv", tone=0.9), wide(tmp_path / "now.csv", tone=0.2)
     assert ragstone("compare", *sides, "--thresholds", "policy.toml")[0] == 1
 
 
 def test_a_bound_of_a_sample_is_a_rule(ragstone: Ragstone, tmp_path: Path) -> None:
-    golden = [{"id": f"q{n}", "question": f"What is {n}?", "min": {"exact_match": 0.5}} for n in range(20)]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in golden))
+    golden = ({"id": f"q{n}", "question": f"What is {n}?", "min": {"exact_match": 0.5}} for n in range(20))
+    write_rows(tmp_path / "golden.jsonl", golden)
     code, out, err = ragstone("compare", wide(tmp_path / "now.csv", exact_match=0), "--golden", "golden.jsonl")
     assert code == 1, out + err
-
-
-def test_the_python_api_has_no_verdict_without_a_rule() -> None:
-    with pytest.raises(ConfigError, match="no rule covers any of its scores"):
-        ragstone_package.compare({"groundedness_pro": {"a": 0.1, "b": 0.0}})
-
-
-def test_the_python_api_reads_the_same_files(tmp_path: Path) -> None:
-    for name, values in (("a.csv", HIGH), ("b.csv", LOW)):
-        score_file(tmp_path / name, "politeness", values)
-    (tmp_path / "policy.toml").write_text("[metrics.politeness]\nmax_drop = 0.02\n")
-    verdict = ragstone_package.compare(tmp_path / "b.csv", tmp_path / "a.csv", tmp_path / "policy.toml")
-    assert verdict.status == "fail"
-
-
-def test_run_directories_are_compared_and_rendered(ragstone: Ragstone, tmp_path: Path, write_run: WriteRun) -> None:
-    scores = {f"q{i}": value for i, value in enumerate(HIGH)}
-    write_run(tmp_path / "before", {"faithfulness": scores})
-    write_run(tmp_path / "after", {"faithfulness": {i: value - 0.3 for i, value in scores.items()}})
-    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n")
-    code, out, _ = ragstone("compare", "before", "after", "--format", "json")
-    assert code == 1
-    assert json.loads(out)["verdict"]["status"] == "fail"
-    assert "dropped by 0.30" in ragstone("compare", "before", "after", "--format", "md")[1]
 
 
 def test_runs_of_different_judges_are_told_how_they_can_be_compared(
@@ -148,8 +96,7 @@ def test_runs_of_different_judges_are_told_how_they_can_be_compared(
 ) -> None:
     write_run(tmp_path / "then", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="openai")
     write_run(tmp_path / "now", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="offline")
-    _, out, _ = ragstone("compare", "then", "now")
-    said = " ".join(out.split())
+    said = words(ragstone("compare", "then", "now")[1])
     command = "ragstone rescore then --judge offline --out rescored"
     assert f"judge the answers of then again: {command}" in said
     assert ragstone(*command.split()[1:])[0] == 0
@@ -168,7 +115,7 @@ def scored(tmp_path: Path) -> list[str]:
     return [score_file(tmp_path / name, "politeness", values) for name, values in names]
 
 
-@pytest.mark.parametrize("form", ["text", "md", "json", "junit", "html"])
+@pytest.mark.parametrize("form", ["text", "junit", "html"])
 def test_every_format_goes_to_a_file_or_to_standard_output(
     ragstone: Ragstone, tmp_path: Path, scored: list[str], form: str
 ) -> None:
@@ -178,15 +125,6 @@ def test_every_format_goes_to_a_file_or_to_standard_output(
     assert ragstone(*arguments, "-o", "new/report") == (code, "", "")
     assert (tmp_path / "new" / "report").read_text(encoding="utf-8") == out
     assert "main.csv" in out or form == "junit"
-
-
-def test_the_names_of_runs_may_be_hostile(ragstone: Ragstone, tmp_path: Path, scored: list[str]) -> None:
-    name = "::error::</details>|`@team <script>".replace("/", "-")
-    (tmp_path / name).write_text((tmp_path / "bad.csv").read_text())
-    for form in ("text", "md", "html", "junit"):
-        out = ragstone("compare", "main.csv", name, "--format", form)[1]
-        assert not any(line.lstrip().startswith("::") for line in out.splitlines()), form
-        assert "@team <script>" not in out or form == "text", form
 
 
 @pytest.mark.parametrize(
@@ -208,4 +146,4 @@ def test_what_can_not_be_compared_is_an_error(
     (tmp_path / "words.csv").write_text("id,metric,value\nq,politeness,good\n")
     found, out, err = ragstone("compare", *runs)
     assert found == code
-    assert says in " ".join((out + err).split())
+    assert says in words(out, err)

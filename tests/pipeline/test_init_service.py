@@ -30,30 +30,18 @@ def steps(root: Path, entrypoint: str, files: dict[str, str], place: str = ".") 
     return [line for step in job[:gate] for line in step.get("run", "").splitlines()], job[gate]
 
 
+COMPOSE = {"compose.yaml": "services:\n  api:\n    ports:\n      - '9000:8000'\n", "Dockerfile": ""}
+EXPOSED = {"docker-compose.yml": "services:\n  db:\n    ports: [5432:5432]\n", "Dockerfile": "FROM x\nEXPOSE 80/tcp\n"}
+WITH_KEY = {"Dockerfile": "FROM x\nCMD uvicorn a:app --port 9000\n", "a.py": "import os\nos.environ['SHOP_KEY']\n"}
+BUILD = "docker build --tag service services/rag"
+
+
 @pytest.mark.parametrize(
     ("files", "start", "port"),
     [
-        (
-            {"compose.yaml": "services:\n  api:\n    ports:\n      - '9000:8000'\n", "Dockerfile": ""},
-            ["docker compose --file services/rag/compose.yaml up --detach --build"],
-            9000,
-        ),
-        (
-            {
-                "docker-compose.yml": "services:\n  db:\n    ports: [5432:5432]\n",
-                "Dockerfile": "FROM x\nEXPOSE 80/tcp\n",
-            },
-            ["docker build --tag service services/rag", "docker run --detach --publish 8000:80 service"],
-            8000,
-        ),
-        (
-            {"Dockerfile": "FROM x\nCMD uvicorn a:app --port 9000\n", "a.py": "import os\nos.environ['SHOP_KEY']\n"},
-            [
-                "docker build --tag service services/rag",
-                "docker run --detach --env SHOP_KEY --publish 8000:9000 service",
-            ],
-            8000,
-        ),
+        (COMPOSE, ["docker compose --file services/rag/compose.yaml up --detach --build"], 9000),
+        (EXPOSED, [BUILD, "docker run --detach --publish 8000:80 service"], 8000),
+        (WITH_KEY, [BUILD, "docker run --detach --env SHOP_KEY --publish 8000:9000 service"], 8000),
     ],
     ids=["compose", "Dockerfile", "Dockerfile with a key"],
 )
@@ -68,26 +56,26 @@ def test_a_service_in_containers_is_started_on_the_runner_and_reached_from_the_a
     assert "env" not in gate, "the key is the service's"
 
 
+FASTAPI = {"app/main.py": "app: FastAPI = FastAPI(title='x')\n", "requirements.txt": "fastapi"}
+FLASK = {"server.py": "web = Flask(__name__)\n"}
+
+
 @pytest.mark.parametrize(
-    ("files", "start"),
+    ("files", "start", "requirements"),
     [
-        (
-            {"app/main.py": "app: FastAPI = FastAPI(title='x')\n", "requirements.txt": "fastapi"},
-            "(cd services/rag/ && uvicorn app.main:app --port 8000) &",
-        ),
-        ({"server.py": "web = Flask(__name__)\n"}, "(cd services/rag/ && flask --app server:web run --port 8000) &"),
+        (FASTAPI, "uvicorn app.main:app --port 8000", "services/rag/requirements.txt"),
+        (FLASK, "flask --app server:web run --port 8000", None),
     ],
     ids=["FastAPI", "Flask"],
 )
 def test_a_python_service_is_started_in_the_actions_container(
-    tmp_path: Path, files: dict[str, str], start: str
+    tmp_path: Path, files: dict[str, str], start: str, requirements: str | None
 ) -> None:
     run, gate = steps(tmp_path, "http://127.0.0.1:8000/ask", files, "services/rag")
     assert run == []
-    assert gate["with"]["setup"].splitlines()[0] == start
+    assert gate["with"]["setup"].splitlines()[0] == f"(cd services/rag/ && {start}) &"
     assert "entrypoint" not in gate["with"]
-    named = "services/rag/requirements.txt" if "requirements.txt" in files else None
-    assert gate["with"].get("requirements") == named
+    assert gate["with"].get("requirements") == requirements
 
 
 def test_keys_that_the_system_reads_come_from_the_secrets_of_the_repository(tmp_path: Path) -> None:

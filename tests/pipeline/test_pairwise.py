@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import binom
 
-from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, ConfigError
+from ragstone.errors import EXIT_PASS, ConfigError
 from ragstone.evaluation.replay import confirm
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.pipeline.gate import GateOutcome
-from ragstone.stats.bounded_mean import blocks_of, p_mean_at_least
 from tests.judge.conftest import fill_in
 from tests.pipeline.project import Project, run_of
 
@@ -88,20 +85,6 @@ def test_only_answers_that_changed_are_judged_in_both_orders_and_once(project: P
     assert choices(project) == 4 * 4
 
 
-@pytest.mark.heavy
-def test_worse_answers_fail_the_gate_better_ones_pass_and_the_same_cost_nothing(project: Project) -> None:
-    same = project.gate("same", "main")
-    assert choices(project) == 0
-    assert (same.exit_code, floors(same)) == (EXIT_PASS, [])
-    assert not any(NAME in warning for warning in same.verdict.warnings)
-    answer(project, ["worse"] * N)
-    bad = project.gate("bad", "main")
-    assert bad.exit_code == EXIT_GATE_FAILED
-    assert (floors(bad)[0].estimate, floors(bad)[0].n) == (0.0, N)
-    answer(project, ["best"] * N)
-    assert project.gate("good", "main").exit_code == EXIT_PASS
-
-
 def test_a_run_with_preferences_can_be_replayed_and_is_no_baseline_for_them(project: Project) -> None:
     answer(project, ["best", "worse"] * (N // 2))
     project.gate("new", "main")
@@ -112,21 +95,7 @@ def test_a_run_with_preferences_can_be_replayed_and_is_no_baseline_for_them(proj
     assert NAME not in later.verdict.comparability.skipped
 
 
-def test_a_judge_that_gives_no_preferences_leaves_the_floor_unchecked_and_says_so(project: Project) -> None:
-    answer(project, ["best"] * N)
-    found = project.gate("new", "main", judge="offline")
-    assert floors(found) == []
-    assert any(warning.startswith(f"{NAME} was not checked: offline judge") for warning in found.verdict.warnings)
-
-
 @pytest.mark.parametrize("key", ["max_drop", "max_drift"])
 def test_a_comparison_with_the_baseline_has_no_drop(key: str) -> None:
     with pytest.raises(ConfigError, match="so it has no drop"):
         policy_from_mapping({"metrics": {NAME: {key: 0.05}}})
-
-
-@pytest.mark.parametrize(("wins", "losses"), [(0, 5), (7, 9), (12, 3)])
-def test_the_test_of_the_floor_is_an_exact_binomial_test(wins: int, losses: int) -> None:
-    values = np.array([1.0] * wins + [0.0] * losses)
-    found = p_mean_at_least(blocks_of(values, None), 0.45, (0.0, 1.0))
-    assert found == pytest.approx(binom.cdf(wins, wins + losses, 0.45), abs=1e-6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from ragstone.gate.findings import Level
 from ragstone.gate.verdict import RetrievalChanges
 from ragstone.pipeline.gate import GateOutcome
+from tests.cli.project import read_json
 from tests.pipeline.project import Project
 
 N = 20
@@ -33,10 +33,6 @@ def contexts(i: int) -> Contexts:
 def rechunked(i: int) -> Contexts:
     words = " ".join(text for _, text in contexts(i)).split()
     return [(f"new{i}-{n}", " ".join(words[n : n + 8])) for n in range(0, len(words), 8)]
-
-
-def rechunked_under_the_same_ids(i: int) -> Contexts:
-    return [("top", "Welcome!"), *((f"h{i}-0", text) for _, text in rechunked(i))]
 
 
 def moved(i: int) -> Contexts:
@@ -79,13 +75,6 @@ def noted(outcome: GateOutcome) -> list[str]:
     return [text for text in outcome.document.texts(Level.NOTE) if text.startswith("Retrieval got worse")]
 
 
-def test_re_chunking_drops_nothing_that_is_labelled_by_text(project: Project) -> None:
-    outcome = compared(project, "text", rechunked, "recall@10", "mrr", "ndcg")
-    assert outcome.exit_code == 0
-    assert outcome.verdict.explanation.retrieval is None
-    assert all(row.score == 1.0 for row in outcome.document.metrics)
-
-
 def test_ids_of_an_earlier_corpus_are_told_from_a_loss(project: Project) -> None:
     outcome = compared(project, "ids", rechunked, "recall@10")
     assert outcome.verdict.explanation.retrieval == RetrievalChanges({}, (), IDS, (), old_ids=IDS)
@@ -107,21 +96,7 @@ def test_evidence_that_is_gone_or_ranks_lower_is_named_whatever_the_labels(
     assert (found.rechunked, found.other) == ((), ())
     assert warned(outcome) == []
     (note,) = noted(outcome)
-    for fact in (
-        "on 8 samples",
-        "on 3, the evidence is gone",
-        "(q00, q01, q02)",
-        "on 5, the evidence ranks lower",
-        "q07)",
-    ):
+    for fact in ("on 8 samples", "on 3, the evidence is gone", "(q00, q01, q02)", "on 5, the evidence ranks lower"):
         assert fact in note
-    report = json.loads((project.root / "out" / "report.json").read_text())
-    assert report["explanation"]["retrieval"]["gone"] == {f"q0{i}": 0.0 for i in range(3)}
-    assert report["explanation"]["retrieval"]["lower"] == list(IDS[3:8])
-
-
-def test_the_same_ids_with_other_texts_still_fit(project: Project) -> None:
-    outcome = compared(project, "ids", rechunked_under_the_same_ids, "mrr")
-    assert outcome.verdict.explanation.retrieval is not None
-    assert len(outcome.verdict.explanation.retrieval.rechunked) == N
-    assert warned(outcome) == []
+    report = read_json(project.root / "out" / "report.json")["explanation"]["retrieval"]
+    assert (report["gone"], report["lower"]) == ({f"q0{i}": 0.0 for i in range(3)}, list(IDS[3:8]))

@@ -1,0 +1,147 @@
+"""What of a run can be accepted, and what fails it still."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_core import to_jsonable_python
+
+from ragstone.errors import ConfigError
+from ragstone.evaluation.lineage import used
+from ragstone.evaluation.manifest import BaselineFact
+from ragstone.evaluation.writer import update_manifest
+from ragstone.gate.policy import Policy, load_policy
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.pipeline.accept import Shown, accept, drop_shown_by
+from tests.pipeline.conftest import write
+
+TODAY = date(2026, 11, 28)
+SHOWN = Shown(0.1, "a" * 16, "b" * 16)
+
+
+def check(kind: CheckKind, metric: str | None = "faithfulness", **more: Any) -> Check:
+    fields: dict[str, Any] = {
+        "status": Status.FAIL,
+        "reason": "It fell.",
+        "estimate": -0.1,
+        "action": Action.BLOCK,
+    } | more
+    return Check(name=f"{metric}.{kind}", kind=kind, metric=metric, **fields)
+
+
+DROP, FLOOR = check(CheckKind.DROP), check(CheckKind.FLOOR, estimate=0.5)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n")
+    return load_policy(tmp_path / "thresholds.toml")
+
+
+def run_with(folder: Path, *checks: Check, compared: bool = True) -> Path:
+    """A run whose report has these checks."""
+    baseline = write(folder / "main", {"faithfulness": {"a": 1.0}})
+    run = write(folder / "run", {"faithfulness": {"a": 0.0}})
+    fact = BaselineFact(eligible=False, reason="it failed", used=used(baseline) if compared else None)
+    update_manifest(run, verdict="fail", baseline=fact)
+    body = {"schema_version": 1, "checks": to_jsonable_python(checks)}
+    (run.path / "report.json").write_text(json.dumps(body), encoding="utf-8")
+    return run.path
+
+
+@pytest.mark.parametrize(
+    ("checks", "still"),
+    [
+        ([DROP], None),
+        ([DROP, FLOOR], "faithfulness is below its floor"),
+        ([DROP, check(CheckKind.FLOOR, "context_recall")], "context_recall is below its floor"),
+        ([DROP, check(CheckKind.CEILING, "hallucination")], "hallucination is above its ceiling"),
+        ([DROP, check(CheckKind.FLOOR, status=Status.PASS)], None),
+        ([DROP, check(CheckKind.FLOOR, action=Action.WARN)], None),
+        ([check(CheckKind.DROP, slice="even"), DROP], None),
+    ],
+)
+def test_the_drop_of_a_run_is_accepted_and_a_floor_that_fails_it_still_is_said(
+    tmp_path: Path, policy: Policy, checks: list[Check], still: str | None
+) -> None:
+    shown = drop_shown_by(run_with(tmp_path, *checks), policy, "faithfulness", None)
+    assert shown.drop == 0.1
+    assert (shown.still_failing is None) if still is None else still in (shown.still_failing or "")
+
+
+@pytest.mark.parametrize(
+    ("checks", "metric", "says"),
+    [
+        ([], "faithfulness", "faithfulness has no drop check in this run"),
+        ([], "hallucination", "hallucination has no rise check in this run"),
+        ([check(CheckKind.DROP, status=Status.PASS)], "faithfulness", "did not fail its drop check: It fell."),
+        ([check(CheckKind.DROP, slice="even")], "faithfulness", "faithfulness has no drop check in this run"),
+        ([check(CheckKind.DROP, "context_recall")], "faithfulness", "faithfulness has no drop check in this run"),
+        ([FLOOR], "faithfulness", r"thresholds.toml:2: faithfulness is below its floor, and"),
+        ([check(CheckKind.FLOOR, action=Action.WARN)], "faithfulness", "faithfulness has no drop check"),
+        ([check(CheckKind.FLOOR, "context_recall")], "faithfulness", "faithfulness has no drop check"),
+        ([], "golden set", "no more questions of the baseline were edited than may be"),
+        ([], "system.broken", "system.broken is no check of this run"),
+    ],
+)
+def test_why_there_is_nothing_to_accept_is_said(
+    tmp_path: Path, policy: Policy, checks: list[Check], metric: str, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        drop_shown_by(run_with(tmp_path, *checks), policy, metric, None)
+
+
+def test_an_edit_of_the_golden_set_is_accepted_by_its_fingerprint(tmp_path: Path, policy: Policy) -> None:
+    edit = check(CheckKind.GOLDEN_SET, None, estimate=0.6, edit="c" * 16)
+    shown = drop_shown_by(run_with(tmp_path, DROP, edit), policy, "golden set", None)
+    assert (shown.drop, shown.edit) == (0.6, "c" * 16)
+
+
+def test_a_run_that_was_compared_with_nothing_shows_no_drop(tmp_path: Path, policy: Policy) -> None:
+    with pytest.raises(ConfigError, match="was not compared with a baseline"):
+        drop_shown_by(run_with(tmp_path, DROP, compared=False), policy, "faithfulness", None)
+
+
+def entry(policy: Policy, root: Path, shown: Shown | Path = SHOWN, **more: Any) -> str:
+    values: dict[str, Any] = {"metric": "faithfulness", "reason": "cheaper", "today": TODAY} | more
+    return accept(policy, root, shown, **values).file.read_text(encoding="utf-8")
+
+
+def test_an_entry_is_appended_once_and_may_end_today(tmp_path: Path, policy: Policy) -> None:
+    entry(policy, tmp_path, expires=TODAY)
+    text = entry(policy, tmp_path, metric="context_recall", slice_="even")
+    assert text.count("[[accepted]]") == 2
+    again = load_policy(tmp_path / "thresholds.toml")
+    with pytest.raises(ConfigError, match="this drop of faithfulness is already accepted"):
+        entry(again, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"expires": TODAY - timedelta(days=1)}, "2026-11-27 is in the past"),
+        ({"metric": "golden set", "slice_": "even"}, "an edit of the golden set has no slice"),
+        ({"metric": "system.broken", "slice_": "even"}, "system.broken has no slice"),
+        ({"metric": "golden set"}, "is needed for the metric 'golden set'"),
+        ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "is needed for the metric 'golden set'"),
+        ({"metric": "faithfulnes"}, "unknown metric 'faithfulnes'.*Did you mean 'faithfulness'"),
+        ({"shown": Shown(7.0, "a" * 16, "b" * 16)}, "'drop'"),
+    ],
+)
+def test_what_can_not_be_accepted_is_refused(tmp_path: Path, policy: Policy, more: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        entry(policy, tmp_path, **more)
+    assert all(part in str(refused.value).replace("\n", " ") for part in says.split(".*"))
+    assert not (tmp_path / "accepted.toml").exists()
+
+
+def test_a_metric_of_the_project_or_of_the_run_alone_can_be_accepted(tmp_path: Path, policy: Policy) -> None:
+    assert "tone" in entry(policy, tmp_path, metric="tone", custom=["tone"])
+    run = run_with(tmp_path, check(CheckKind.DROP, "polite"))
+    assert "polite" in entry(policy, tmp_path, run, metric="polite")
+    with pytest.raises(ConfigError, match="unknown metric 'polit'"):
+        entry(policy, tmp_path, run, metric="polit")

@@ -1,0 +1,204 @@
+"""Which run is the baseline: the named one, the one that it carries, or the newest of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone.archive import ArchiveRefused, read_members
+from ragstone.errors import BaselineError, ConfigError
+from ragstone.evaluation.archive_members import pack_run
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import CARRIED, carry, used
+from ragstone.evaluation.manifest import BaselineFact
+from ragstone.evaluation.writer import update_manifest
+from ragstone.pipeline.baseline import baseline_beside
+from ragstone.pipeline.baseline_search import MAX_READ, BaselineStore, NoBaseline, StoredRun, StoreFailed, find_baseline
+from ragstone.pipeline.role import Role, hand_on
+from tests.pipeline.conftest import write
+
+SCORES = {"faithfulness": {"a": 1.0, "b": 0.5}}
+
+
+def good_run(path: Path) -> RunDirectory:
+    return update_manifest(write(path, SCORES), verdict="pass")
+
+
+def failed_run(path: Path, baseline: RunDirectory | None = None) -> RunDirectory:
+    """A run that failed; against `baseline`, which it carries."""
+    run = write(path, {"faithfulness": {"a": 0.0, "b": 0.0}})
+    fact = BaselineFact(eligible=False, reason="it failed", used=None if baseline is None else used(baseline, run_id=7))
+    if baseline is not None:
+        carry(baseline, path)
+    return update_manifest(run, verdict="fail", baseline=fact)
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "resume", "found", "is_kept", "stands_in"),
+    [
+        ("good", "new", False, "good", False, False),
+        ("good", "good", False, "good/baseline", True, False),
+        ("./link/", "good", False, "good/baseline", True, False),
+        ("bad", "new", False, "bad/baseline", False, True),
+        ("bad", "bad", False, "bad/baseline", True, True),
+        ("bad/baseline", "bad", False, "bad/baseline", True, False),
+        ("bad", "bad", True, "bad/baseline", True, True),
+    ],
+)
+def test_the_baseline_of_a_run_is_never_the_run_itself_nor_one_that_failed(
+    tmp_path: Path, name: str, out: str, resume: bool, found: str, is_kept: bool, stands_in: bool
+) -> None:
+    good = good_run(tmp_path / "good")
+    failed_run(tmp_path / "bad", good)
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    named = baseline_beside(tmp_path / name, tmp_path / out, resume=resume)
+    assert (named.run.path, named.is_kept, named.stands_in) == (tmp_path / found, is_kept, stands_in)
+    assert named.run.scores()["faithfulness"].values == SCORES["faithfulness"]
+
+
+def test_a_run_that_does_not_write_leaves_the_baseline_where_it_is(tmp_path: Path) -> None:
+    good = good_run(tmp_path / "good")
+    assert baseline_beside(good.path, good.path, resume=False, writes=False).run.path == good.path
+    assert not (good.path / CARRIED).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "resume", "says"),
+    [
+        ("good", "good", True, "a resumed run can't be its own baseline"),
+        ("bad", "new", False, "this run can't be a baseline: it failed"),
+        ("stopped", "new", False, "the baseline run was stopped, not finished"),
+        ("none", "new", False, "the baseline can't be used: "),
+        ("good", "good/new", False, "must not contain each other"),
+        ("good/inner", "good", False, "must not contain each other"),
+    ],
+)
+def test_what_is_no_baseline_is_refused(tmp_path: Path, name: str, out: str, resume: bool, says: str) -> None:
+    good_run(tmp_path / "good")
+    failed_run(tmp_path / "bad")
+    update_manifest(good_run(tmp_path / "stopped"), state="stopped")
+    with pytest.raises((BaselineError, ConfigError), match=says):
+        baseline_beside(tmp_path / name, tmp_path / out, resume=resume)
+
+
+# -- the newest of a store ---------------------------------------------------------------------------------------------
+
+
+class Store(BaselineStore):
+    """Archives in memory, the newest first; `asked` are the runs that were asked for by their number."""
+
+    def __init__(self, *stored: StoredRun, named: StoredRun | None = None, fails: str = "") -> None:
+        self.stored = stored
+        self.named = named
+        self.fails = fails
+        self.asked: list[int] = []
+
+    def newest(self) -> Iterator[StoredRun]:
+        yield from self.stored
+        if self.fails:
+            raise StoreFailed(self.fails, "Look.")
+
+    def of_run(self, run_id: int) -> StoredRun | None:
+        self.asked.append(run_id)
+        return self.named
+
+
+def stored(place: str, run: RunDirectory | None, *, on_branch: bool = True, **more: Any) -> StoredRun:
+    """A run in the store; None: an archive that can't be read."""
+
+    def read(limits: Mapping[str, int]) -> dict[str, bytes]:
+        if run is None:
+            raise ArchiveRefused("it is broken")
+        return read_members(pack_run(run.path), limits)
+
+    return StoredRun(place, read, lambda _commit: on_branch, commit="c", **more)
+
+
+def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_not(tmp_path: Path) -> None:
+    good = good_run(tmp_path / "good")
+    passed = stored("passed", good, run_id=3, url="https://x/runs/3")
+    failed = stored("failed", failed_run(tmp_path / "bad", good), run_id=9, url="https://x/runs/9")
+    own = find_baseline(Store(stored("broken", None), passed, failed))
+    assert not isinstance(own, NoBaseline)
+    assert (own.place, own.run_id, own.carried_by) == ("passed", 3, None)
+    carried = find_baseline(Store(failed, passed))
+    assert not isinstance(carried, NoBaseline)
+    assert (carried.place, carried.run_id, carried.carried_by, carried.url) == ("failed", 7, 9, "https://x/runs/7")
+    assert carried.materialise(tmp_path / "found").fingerprint == good.fingerprint
+
+
+def test_a_carried_run_that_is_not_of_the_branch_leads_to_the_run_that_is_named(tmp_path: Path) -> None:
+    good = good_run(tmp_path / "good")
+    failed = stored("failed", failed_run(tmp_path / "bad", good), on_branch=False)
+    store = Store(failed, named=stored("named", good))
+    found = find_baseline(store)
+    assert not isinstance(found, NoBaseline)
+    assert (found.place, store.asked) == ("named", [7])
+    nothing = find_baseline(Store(failed))
+    assert isinstance(nothing, NoBaseline)
+    assert "of a commit that is not before this one" in nothing.reason
+    assert not nothing.is_unread
+
+
+@pytest.mark.parametrize(
+    ("kinds", "fails", "reason", "empty", "unread"),
+    [
+        ([], "", "the folder has no run of a commit before this one", True, False),
+        ([], "no disk", "The baseline folder can't be read: no disk. Look.", False, True),
+        (["broken"], "", "can't be a baseline (broken was left out: it is broken)", False, True),
+        (["refused"], "", "refused was left out: too old", False, False),
+        (["history"], "", "the folder has no run of a commit before this one", True, False),
+        (["failed", "failed"], "", "None of the newest 2 runs in the folder can be a baseline", False, False),
+        (["other"], "", "it contains a run of commit unknown", False, True),
+    ],
+)
+def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
+    tmp_path: Path, kinds: list[str], fails: str, reason: str, empty: bool, unread: bool
+) -> None:
+    good = good_run(tmp_path / "good")
+    runs = {
+        "broken": stored("broken", None),
+        "refused": stored("refused", good, refused="too old"),
+        "history": stored("history", good, history_only=True),
+        "failed": stored("failed", failed_run(tmp_path / "bad")),
+        "other": stored("other", good, exact=True),
+    }
+    found = find_baseline(Store(*(runs[kind] for kind in kinds), fails=fails))
+    assert isinstance(found, NoBaseline)
+    assert reason in found.reason
+    assert (found.is_empty, found.is_unread, found.unproven is not None) == (empty, unread, unread)
+
+
+def test_only_so_many_archives_are_read(tmp_path: Path) -> None:
+    good, bad = good_run(tmp_path / "good"), failed_run(tmp_path / "bad")
+    within = Store(*[stored("bad", bad)] * (MAX_READ - 1), stored("good", good))
+    assert not isinstance(find_baseline(within), NoBaseline)
+    beyond = Store(*[stored("bad", bad)] * MAX_READ, stored("good", good))
+    assert isinstance(find_baseline(beyond), NoBaseline)
+
+
+# -- what a run that was stopped hands on ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "undecided", "carries", "kept"),
+    [
+        ("stopped", False, True, True),
+        ("stopped", False, False, False),
+        ("finished", True, True, True),
+        ("finished", False, True, None),
+    ],
+)
+def test_a_run_that_was_stopped_hands_its_baseline_on(
+    tmp_path: Path, state: str, undecided: bool, carries: bool, kept: bool | None
+) -> None:
+    good = good_run(tmp_path / "good")
+    run = update_manifest(write(tmp_path / "run", SCORES), state=state)
+    hand_on(run.path, Role(carries=carries), good, None, undecided=undecided)
+    fact = RunDirectory.open(run.path).manifest.baseline
+    assert (fact is not None) is (kept is not None)
+    assert (run.path / CARRIED).exists() is bool(kept)
+    assert fact is None or (fact.eligible, fact.lineage) == (False, (good.fingerprint,))
