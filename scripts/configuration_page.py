@@ -15,16 +15,14 @@ from ragstone.settings.settings import CustomMetric, Settings
 HEAD = """\
 # Configuration
 
-Settings come from four sources, and later sources override earlier ones: the defaults, `ragstone.toml` (or
-`[tool.ragstone]` in `pyproject.toml`, or the next `ragstone.toml` in a folder above, in the same repository),
-environment variables, and flags. On GitHub, inputs replace flags; see
-[the action](github-action.md).
+Later sources override earlier ones: the defaults, `ragstone.toml` (or `[tool.ragstone]` in `pyproject.toml`, or the
+next `ragstone.toml` in a folder above, in the same repository), environment variables, and flags; on GitHub, the
+[inputs of the action](github-action.md).
 
-Relative paths in the file are relative to its folder; those in flags and variables are relative to the current
-directory. An empty flag unsets what file or variable say: `--baseline ""`. An empty variable counts as
-not set, because a workflow passes `${{ vars.NAME }}` as empty text where there is none. Unknown keys are errors,
-and so are variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`. Thresholds are set in a separate file:
-[thresholds](thresholds.md).
+Relative paths in the file are relative to its folder; those in flags and variables, to the current directory. An empty
+flag unsets what file or variable say: `--baseline ""`. An empty variable counts as not set. Unknown keys are errors,
+and so are variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`. [Thresholds](thresholds.md) have a
+file of their own.
 """
 INTRO = {
     "golden": "Location of the golden set: see [golden sets](golden-sets.md).",
@@ -52,7 +50,9 @@ def rows(table: str, model: type[BaseModel], texts: Mapping[str, Any], prefix: s
         where = f"`{prefix}{name}`" if in_file else f"({name})"
         text = texts[name]["text"]
         meaning = text if in_file else f"{text}; never in a file"
-        shown = "`false`" if field.default is False else default_text(field, texts[name].get("unset", ""))
+        shown = default_text(field, texts[name].get("unset", ""))
+        if isinstance(field.default, bool):
+            shown = f"`{str(field.default).lower()}`"
         yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {meaning} |"
 
 
