@@ -188,6 +188,11 @@ def test_no_question_shows_the_columns_and_the_lines_to_write(tmp_path: Path) ->
     assert '[golden.columns]\n  question = "frage"\n  reference = "fall.ground_truth"' in message
 
 
+def test_annotations_for_training_a_judge_are_said_to_be_that(tmp_path: Path) -> None:
+    with pytest.raises(GoldenSetError, match="look like annotations for training a judge"):
+        load(tmp_path, {"text": "A.", "metric_output": 1})
+
+
 def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
     row = {
         "frage": "A?",

@@ -285,6 +285,8 @@ TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "
 
 
 def test_a_history_is_part_of_what_is_asked(tmp_path: Path) -> None:
+    (mapping,) = load_rows(tmp_path, {"question": "And then?", "history": ["a", "b"]}, {"question": "a?"}).mappings
+    assert mapping.notes == ("earlier turns of conversations are read (samples with a history: 1)",)
     plain, one, other = (
         load_rows(tmp_path, {"question": "And then?", **row}).samples[0]
         for row in ({}, {"history": ["a", "b"]}, {"history": ["a", "c"]})

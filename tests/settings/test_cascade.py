@@ -171,6 +171,11 @@ def test_an_entrypoint_is_placed_only_if_it_is_a_path_from_here(tmp_path: Path, 
         assert settings.system.entrypoint == expected
 
 
+def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="config file not found"):
+        load_settings(directory=tmp_path, environ={}, config=tmp_path / "none.toml")
+
+
 def test_every_option_names_a_setting_that_exists_once() -> None:
     fields = {
         f"{table}.{name}"
