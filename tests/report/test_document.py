@@ -137,6 +137,12 @@ def test_a_sentence_has_titles_and_a_capital(text: str, shown: str) -> None:
     assert sentence(text) == shown
 
 
+def test_a_metric_of_the_offline_judge_has_the_grade_that_was_measured() -> None:
+    grades = {row.metric: row.offline_reliability for row in helpdesk_report(offline=True).metrics}
+    assert (grades["tone"], bool(grades["faithfulness"])) == (None, True)
+    assert {row.offline_reliability for row in helpdesk_report().metrics} == {None}
+
+
 def test_a_blocking_failure_decides_over_a_warning() -> None:
     drop = metric_check(Status.FAIL, kind=CheckKind.DROP, estimate=-0.1, threshold=-0.02)
     found = verdict_of(Status.FAIL, "", (metric_check(Status.FAIL, action=Action.WARN), drop))

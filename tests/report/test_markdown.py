@@ -69,6 +69,11 @@ def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     check_tables(markdown)
 
 
+def test_a_limit_too_small_for_a_verdict_is_refused() -> None:
+    with pytest.raises(ValueError, match="too small"):
+        render(HUGE, "md", limit=100)
+
+
 def test_what_was_left_out_is_said() -> None:
     markdown = render(HUGE, "md", limit=16_000)
     assert "more rows left out" in markdown

@@ -44,6 +44,10 @@ def test_a_row_names_the_place_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> 
         assert chunks[chunk][at] == {"about": row[0] * 10}
 
 
+def test_a_page_without_samples_has_no_line() -> None:
+    assert list(pack([], str)) == []
+
+
 def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "_TEXTS_AT_ONCE", 1)
     monkeypatch.setattr(page, "MAX_PACKED", 200)

@@ -222,6 +222,11 @@ def test_a_template_that_is_a_link_out_of_its_folder_is_refused(tmp_path: Path) 
     assert "sk-very-secret" not in str(caught.value)
 
 
+def test_a_template_that_never_fits_gives_way_to_ours(tmp_path: Path) -> None:
+    own = with_template(tmp_path, "long " * 20_000)
+    assert render(helpdesk_report(), "md", templates=own) == render(helpdesk_report(), "md")
+
+
 def test_a_template_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "report.md.j2").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ from ragstone.system.response import (
     TokenUsage,
     ToolCall,
 )
+from tests.cli.project import ragstone
 from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
 
@@ -304,6 +307,31 @@ def test_what_is_no_traceback_is_its_last_lines() -> None:
 
 
 words = st.lists(st.sampled_from(["a", "bc", "d.", "e"]), max_size=30).map(" ".join)
+
+
+APP = """
+def find(question):
+    return {}[question]
+
+def answer(question):
+    return find(question)
+"""
+
+
+def test_a_system_that_only_fails_is_not_asked_to_the_end_and_shows_where(tmp_path: Path) -> None:
+    rows = [{"id": f"q{n}", "question": f"What is {n}?", "reference": "It is."} for n in range(40)]
+    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    arguments = ["gate", "--golden", "golden.jsonl", "--entrypoint", "app:answer"]
+    gate = ragstone(arguments, tmp_path, exit_code=4)
+    assert "return {}[question]" in gate.stdout
+    assert "system.log" not in gate.stdout
+    run = tmp_path / "ragstone-run"
+    records = (run / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("not asked, since the first 20 questions failed" in record for record in records) >= 10
+    markdown = (run / "report.md").read_text(encoding="utf-8")
+    assert markdown.count("return {}[question]") == 1
+    assert "return {}[question]" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_what_was_lost_and_what_was_gained_stand_beside_what_stayed() -> None:
