@@ -344,6 +344,10 @@ def test_what_does_not_label_a_reference_wrong_is_read(tmp_path: Path, label: ob
         {"answer": "one", "answer_aliases": ["two"]},
         {"answer": "one", "possible_answers": '["one", "two"]'},
         {"answer": ["one", "two"], "possible_answers": "one"},
+        {"reference": "one", "ground_truth": ["two", "one"]},
+        {"reference": ["two", "one"], "ground_truth": "one"},
+        {"reference": ["one", "two"], "ground_truth": ["two", "one"]},
+        {"reference": ["one", "two"], "ground_truth": []},
         {"best_answer": "one", "correct_answers": ["two", "one"]},
     ],
 )
@@ -364,6 +368,7 @@ def test_a_sample_may_have_as_many_references_as_the_limit(tmp_path: Path) -> No
     ("row", "says"),
     [
         ({"best_answer": "three", "correct_answers": ["two", "one"]}, "could both be the reference, but differ"),
+        ({"reference": ["three", "one"], "ground_truth": ["two", "one"]}, "could both be the reference, but differ"),
         ({"references": MANY}, "1,001 references; at most 1,000"),
         ({"reference": {"x": 1}}, r"golden\.jsonl:1: column 'reference' \(reference\) contains an object"),
     ],

@@ -116,6 +116,9 @@ def test_cases_of_a_deepeval_run_have_their_names_as_ids_where_a_question_is_rep
         with pytest.raises(GoldenSetError, match="duplicate question"):
             load_text(tmp_path, "a.json", text)
         return
+    if ids:
+        with pytest.raises(GoldenSetError, match="duplicate question"):
+            load_text(tmp_path, "b.json", json.dumps({"data": cases}))
     found = [sample.id for sample in load_text(tmp_path, "a.json", text)]
     assert found == ids if ids else all(name.startswith("q-") for name in found)
 

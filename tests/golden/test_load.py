@@ -182,6 +182,7 @@ def test_only_a_column_of_short_texts_is_proposed_for_ids(tmp_path: Path, length
         ("a.csv", "question,reference\nA?,a,b\n", "a.csv:2: 3 cells, but the header has 2 columns"),
         ("a.csv", "question,question\nA?,a\n", "duplicate column 'question'"),
         ("a.json", '{"question": {"0": "A?"}, "truth": {"1": "t"}}', "number their rows differently"),
+        ("a.json", '{"question": ["A?", null]}', "a.json:1: no question: column 'question'"),
         ("a.json", "[] x", "a.json:1: more text after the end of the document"),
         ("a.json", '{"a": {"b": {"c": {"d": {"e": [{"question": "A?"}]}}}}}', "found no list of samples"),
         ("a.yaml", "- <<: x\n  question: A?\n", "a.yaml:1: '<<' must name a mapping"),

@@ -88,6 +88,7 @@ def test_a_template_that_names_no_variable_leaves_the_assertion_out_whole(tmp_pa
     assert asserted(tmp_path, {"type": "contains-any", "value": ["mill", "{{nothing.at.all}}"]}) == []
     assert asserted(tmp_path, {"type": "contains", "value": "{{ year | upper }}"}, year="1901") == []
     assert asserted(tmp_path, {"type": "contains", "value": "{{ year }}."}, year=1901) == ["contains: 1901."]
+    assert asserted(tmp_path, {"type": "contains", "value": "{{ missing }}"}) == []
 
 
 @pytest.mark.parametrize("weight", [0, 0.0, "0"])
@@ -124,7 +125,10 @@ OTHERS: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("document", [*OTHERS, *({"results": inner} for inner in OTHERS)])
+NO_RESULTS = [{"results": [{"vars": {}}]}, {"results": [{"success": True, "vars": {}}, {"success": True}]}]
+
+
+@pytest.mark.parametrize("document", [*OTHERS, *NO_RESULTS, *({"results": inner} for inner in OTHERS)])
 def test_a_document_without_variables_is_none_of_promptfoo(document: object) -> None:
     assert read_promptfoo(document) is None
 
