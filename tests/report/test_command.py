@@ -210,3 +210,19 @@ def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path,
     assert said not in ragstone(["gate", *system, "--limit", "30"], tmp_path).stdout
     (tmp_path / "thresholds.toml").write_text(PARTS.replace("h29", "h30"), encoding="utf-8")
     assert ragstone(["gate", *system, "--limit", "30"], tmp_path).returncode == 5
+
+
+@pytest.mark.heavy
+def test_links_and_templates_of_ones_own_do_not_change_the_verdict(gated: Path) -> None:
+    link = ("--link", "https://git.example/{file}#L{line}")
+    found = ragstone(["report", "gated", "--format", "md", *link], gated)
+    assert "(https://git.example/golden.jsonl#L2)" in found.stdout
+    (gated / "templates").mkdir()
+    (gated / "templates" / "report.md.j2").write_text("# {{ report.verdict.status }}", encoding="utf-8")
+    own = ragstone(["report", "gated", "--format", "md"], gated)
+    heading, _, rest = own.stdout.partition("\n\n")
+    assert heading.startswith(BLOCKED)
+    assert "15 of 30" in heading
+    assert rest == "# fail"
+    assert ragstone([*GATE, "--out", "new"], gated).returncode == 1
+    assert (gated / "new" / "report.md").read_text(encoding="utf-8") == own.stdout

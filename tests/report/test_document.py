@@ -13,7 +13,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regre
 from ragstone.golden.sample import Message, Origin
 from ragstone.metrics.score import Failed
 from ragstone.report.document import MAX_ROWS, check_part, document_of
-from ragstone.report.filters import other_checks, sentence, status_word
+from ragstone.report.filters import PHRASES, other_checks, sentence, status_word
 from ragstone.report.metrics import metric_parts, state_of
 from ragstone.report.parts import Links
 from ragstone.report.render import render
@@ -252,3 +252,10 @@ def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
         ("Coverage: Faithfulness, Context recall, Context precision", 9),
         ("Coverage: Answer relevancy", 10),
     ]
+
+
+def test_without_a_baseline_nothing_got_worse() -> None:
+    worst = helpdesk_report().samples.worst
+    assert PHRASES["worst_heading"](worst) == "What got worse"
+    alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
+    assert PHRASES["worst_heading"](alone) == "What falls short"

@@ -13,12 +13,13 @@ import ragstone
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import Action, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.report.document import document_of
 from ragstone.report.parts import Document
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.summary import summary_of
 from tests.gate.conftest import build_run, make_manifest
+from tests.gate.verdicts import verdict_of
 from tests.report.conftest import helpdesk_report
 from tests.report.runs import one_check
 
@@ -279,3 +280,11 @@ def test_what_is_said_of_the_metrics_without_a_row(
     assert summary_of(report).other_metrics == said
     for form in ("md", "html"):
         assert said.split(" (")[0] in " ".join(render(report, form).split())
+
+
+@pytest.mark.parametrize("form", ["md", "html", "text"])
+def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
+    for action in (Action.WARN, Action.BLOCK):
+        check = Check("latency.p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
+        report = document_of(verdict_of(Status.PASS, "fine", [check]), RunScores("run", {}, {}))
+        assert ("(warns)" in render(report, form)) is (action is Action.WARN)

@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ragstone.gate.findings import Level
+from ragstone.gate.verdict import Status
 from ragstone.report.markdown import length
 from ragstone.report.parts import Document, FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.render import render
@@ -98,3 +99,15 @@ def test_text_that_grows_when_escaped_costs_detail_and_not_the_report(nasty: str
     markdown = render(replace(report, checks=checks), "md")
     assert markdown.startswith("## ❌ Blocked: ")
     check_tables(markdown)
+
+
+def test_the_words_that_contradict_a_statement_are_shown() -> None:
+    report = helpdesk_report(Status.FAIL)
+    bad = StatementPart("It costs €9.", "contradicted", quote="costs @everyone 11 euros")
+    first, *others = report.samples.worst
+    report = with_samples(report, worst=(replace(first, unsupported=(bad,), detailed=True), *others))
+    assert "11 euros" in render(report, "md")
+    assert "11 euros" in render(report, "html")
+    assert "11 euros" in render(report, "text")
+    assert "11 euros" in render(report, "json")
+    assert "@everyone" not in render(report, "md")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,3 +159,29 @@ def assert_counts_add_up(text: str, report: Document) -> None:
     worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in report.checks)
     assert not (worse and "Nothing is shown to be worse" in text)
     assert report.verdict.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
+
+
+@pytest.mark.heavy
+@settings(max_examples=300)
+@given(cases)
+def test_no_two_sentences_of_many_reports_contradict_each_other(case: Case) -> None:
+    assert_no_contradiction(case)
+
+
+def test_text_reports_say_what_to_do_about_every_cause() -> None:
+    kinds = [
+        SampleChange(compared=True, evidence_lost=True),
+        SampleChange(compared=True, answer=JudgedAnswer(statements=2, unsupported=1)),
+    ]
+
+    def changes_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, SampleChange]:
+        return {name: kinds[int(name[1:]) % 2] for name in ids}
+
+    now, before = scores(40, [-0.9] * 4, 1), scores(40, [0.0] * 4, 1)
+    report = document_of(decide_gate(now, before, POLICIES[0], changes_of=changes_of), now, before)
+    assert report.explanation.diagnosis is not None
+    assert len(report.explanation.diagnosis.counts) == 2
+    for name in ("text", "md"):
+        said = " ".join(render(report, name).split())
+        for cause in report.explanation.diagnosis.counts:
+            assert f"To do ({cause.title}): {' '.join(cause.action.split())}" in said.replace("&#8203;", "")

@@ -11,14 +11,15 @@ from dataclasses import replace
 
 import pytest
 
+from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
 from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, Place, SampleRow
+from ragstone.report.parts import Links, Place, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
-from tests.report.paged import packed_in, page_lines, unpacked
+from tests.report.paged import packed_in, page_lines, paged, unpacked
 
 
 def rows(count: int) -> list[SampleRow]:
@@ -136,3 +137,41 @@ def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:
     assert json.loads(render(report, "json"))["samples"]["worst_omitted"] == 5
     assert '<property name="samples_left_out" value="5"' in render(report, "junit")
     assert render(report, "junit").count('classname="ragstone.samples"') == 30 + 2
+
+
+def test_rows_are_redacted() -> None:
+    secret = "sk-live-0123456789abcdef"
+    (row,) = rows(1)
+    row = replace(row, id=secret, question=secret, tags=(secret,), place=Place(secret, 1), failure=secret, cause=secret)
+    assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
+
+
+def test_the_page_without_javascript_has_the_worst_samples() -> None:
+    report = helpdesk_report()
+    html = paged(report, {"port-default": record(Text())})
+    assert html.count('<td class="q"') == 60
+    html = render(with_samples(report, total=4000), "html")
+    assert html.count('<td class="q"') == 60
+    assert "60 worst of 4,000 samples" in html
+
+
+def test_reports_say_how_much_of_a_long_answer_they_leave_out() -> None:
+    text = Text(answer="a" * 2_000_000)
+    report = helpdesk_report(details={text.id: record(text)})
+    bad = StatementPart("So it is.", "unsupported")
+    long = replace(report.samples.worst[0], unsupported=(bad,) * 50)
+    report = with_samples(report, worst=(long, *report.samples.worst[1:]))
+    for form in ("html", "json"):
+        text_of_report = render(report, form)
+        assert len(text_of_report) < 1_000_000
+        assert text_of_report.count("1,980,000 more characters") == 1
+    assert "30 more statements" in render(report, "html")
+
+
+def test_many_failed_samples_do_not_flood_a_test_viewer() -> None:
+    report = helpdesk_report()
+    (first, *_) = report.samples.failures
+    many = replace(first, samples=tuple(replace(first.samples[0], id=f"f{at}") for at in range(1500)))
+    text = render(with_samples(report, failures=(many,)), "junit")
+    assert text.count("(no score)") == 1000
+    assert '<property name="failed_left_out" value="500"' in text
