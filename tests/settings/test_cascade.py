@@ -267,6 +267,14 @@ def test_the_paths_of_a_judge_start_from_the_file_or_from_here(tmp_path: Path) -
     assert (settings.judge.ca_bundle, settings.run.dask) == (None, None)
 
 
+def test_metrics_of_both_kinds_are_defined(tmp_path: Path) -> None:
+    python = '[metrics.short]\npython = "checks:short"\ntimeout_s = 3\n'
+    rubric = '[metrics.tone]\nrubric = "Polite?"\nlevels = ["no", "yes"]\nsees = ["answer"]\n'
+    write(tmp_path / "ragstone.toml", python + rubric)
+    metrics = load_settings(directory=tmp_path, environ={}).metrics
+    assert (metrics["short"].timeout_s, metrics["tone"].levels) == (3, ("no", "yes"))
+
+
 def test_as_many_metrics_as_the_limit_may_be_defined(tmp_path: Path) -> None:
     tables = [f"[metrics.m{number}]\nrubric = 'x'\n" for number in range(_MAX_METRICS + 1)]
     write(tmp_path / "ragstone.toml", "".join(tables[1:]))
