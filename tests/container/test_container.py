@@ -37,45 +37,19 @@ def workspace(tmp_path: Path) -> Path:
 
 def staged(workspace: Path, out: str) -> RunPlan:
     private = workspace.parent / "private"
-    container = Container(
-        Confinement(RunAs(1, 1, private), private),
-        private,
-        workspace,
-        workspace,
-        {},
-        SystemSetup(),
-        RunnerFolders({}, workspace),
-    )
-    return container.staged(
-        RunPlan(
-            GoldenSet(()),
-            JudgeSource(JudgeSettings()),
-            ProjectMetrics(SystemSource(SystemSettings())),
-            workspace / "service" / out,
-        )
-    )
+    confinement, folders = Confinement(RunAs(1, 1, private), private), RunnerFolders({}, workspace)
+    container = Container(confinement, private, workspace, workspace, {}, SystemSetup(), folders)
+    metrics = ProjectMetrics(SystemSource(SystemSettings()))
+    return container.staged(RunPlan(GoldenSet(()), JudgeSource(JudgeSettings()), metrics, workspace / "service" / out))
 
 
-@pytest.mark.parametrize(
-    "out",
-    [
-        *(
-            ".",
-            "..",
-            "../..",
-            "src",
-            "../src",
-            ".git",
-            ".git/run",
-            "home",
-            "home/run",
-            "source",
-            "circle",
-            "src/main.py",
-        ),
-        *("../../elsewhere", "/github/home", "/"),
-    ],
+SOMETHING_ELSE = (
+    *(".", "..", "../..", "src", "../src", ".git", ".git/run", "home", "home/run", "source", "circle", "src/main.py"),
+    *("../../elsewhere", "/github/home", "/"),
 )
+
+
+@pytest.mark.parametrize("out", SOMETHING_ELSE)
 def test_a_run_directory_that_is_something_else_is_refused(workspace: Path, out: str) -> None:
     with pytest.raises(ConfigError):
         staged(workspace, out)

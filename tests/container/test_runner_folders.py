@@ -52,14 +52,8 @@ class Host:
 
     def runner(self, line: str) -> bool:
         """Whether the runner itself may do `line`."""
-        done = subprocess.run(
-            ["/bin/sh", "-c", f"cd {self.temporary} && {line}"],
-            check=False,
-            user=self.uid,
-            group=self.uid,
-            extra_groups=[],
-        )
-        return done.returncode == 0
+        shell = ["/bin/sh", "-c", f"cd {self.temporary} && {line}"]
+        return subprocess.run(shell, check=False, user=self.uid, group=self.uid, extra_groups=[]).returncode == 0
 
     def rights(self) -> list[tuple[int, int, int]]:
         found = (one.lstat() for one in (self.temporary, *sorted(self.temporary.glob("_*"))))
@@ -101,20 +95,28 @@ def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: st
 @pytest.mark.usefixtures("processes")
 @needs_root
 def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: Host) -> None:
-    host.folders.close(host.confinement)  # and nothing after it
-    append(host.output, b"verdict=error\n")
+    host.folders.close(host.confinement)
+    append(host.output, b"verdict=error\n")  # and nothing after it
     assert host.runner("grep -q verdict=error _runner_file_commands/set_output_1")
-    assert host.runner("rm _runner_file_commands/set_output_1 && touch _runner_file_commands/set_output_2")
-    assert host.runner("touch _github_workflow/event.json _github_home/x script.sh")
+    assert host.runner("touch _runner_file_commands/set_output_2 _github_workflow/event.json _github_home/x script.sh")
+    host.folders.give_back()
+    assert host.output.stat().st_uid == host.uid
+    assert host.runner("grep -q verdict=error _runner_file_commands/set_output_1")
 
 
 @needs_root
-@pytest.mark.parametrize("fake", [name for name in FAKES if name != "folder"])
-def test_whatever_stands_in_place_of_a_command_file_is_replaced(host: Host, tmp_path: Path, fake: str) -> None:
+@pytest.mark.parametrize("fake", FAKES)
+def test_whatever_stands_in_place_of_a_command_file_is_replaced_unless_it_is_a_folder(
+    host: Host, tmp_path: Path, fake: str
+) -> None:
     precious = tmp_path / "precious"
     precious.write_text("keep", encoding="utf-8")
     host.output.unlink()
     FAKES[fake](host.output, precious)
+    if fake == "folder":
+        with pytest.raises(ConfigError, match="can't be protected"):
+            host.folders.renew()
+        return
     host.folders.renew()
     assert stat.S_ISREG(host.output.lstat().st_mode)
     assert host.output.read_text(encoding="utf-8") == ""
@@ -122,26 +124,20 @@ def test_whatever_stands_in_place_of_a_command_file_is_replaced(host: Host, tmp_
 
 
 @needs_root
-def test_a_folder_in_place_of_a_command_file_is_an_error(host: Host) -> None:
-    host.output.unlink()
-    host.output.mkdir()
-    with pytest.raises(ConfigError, match="can't be protected"):
-        host.folders.renew()
-
-
-@needs_root
-def test_command_files_below_a_folder_of_the_users_are_an_error(host: Host) -> None:
+@pytest.mark.parametrize(
+    ("mode", "uid", "is_refused"),
+    [(0o755, None, True), (0o755, 0, False), (0o777, 0, True), (0o1777, 0, False)],
+    ids=["the user's", "root's", "open to all", "open to all, but only for own files"],
+)
+def test_command_files_are_out_of_reach_below_folders_that_only_root_can_replace(
+    host: Host, mode: int, uid: int | None, is_refused: bool
+) -> None:
     # RUNNER_TEMP is not told, so it is not taken over, and the folder could be moved away whole.
+    os.chown(host.temporary, host.uid if uid is None else uid, host.uid)
+    host.temporary.chmod(mode)
     folders = RunnerFolders({"GITHUB_OUTPUT": str(host.output)}, host.workspace)
-    with pytest.raises(ConfigError, match="may replace what is in it"):
+    if is_refused:
+        with pytest.raises(ConfigError, match="may replace what is in it"):
+            folders.close(host.confinement)
+    else:
         folders.close(host.confinement)
-
-
-@pytest.mark.usefixtures("processes")
-@needs_root
-def test_the_files_are_given_back_to_the_runner(host: Host) -> None:
-    host.folders.close(host.confinement)
-    append(host.output, b"verdict=fail\n")
-    host.folders.give_back()
-    assert host.output.stat().st_uid == host.uid
-    assert host.runner("grep -q verdict=fail _runner_file_commands/set_output_1")

@@ -11,12 +11,11 @@ import pytest
 
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
 from ragstone.github.container.confinement import Confinement, confine, living
-from ragstone.github.container.user_environment import Limits, Steps, installing
+from ragstone.github.container.user_environment import Limits, Steps, SystemSetup, installing
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
 from tests.needs import needs_root
 
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change users")
 OWNER = 1_000_000 + os.getpid()
 
 
@@ -35,12 +34,19 @@ def test_settings_of_installers_are_not_passed_on_unless_they_are_named(tmp_path
         "HTTP_PROXY": "http://proxy.example.com",
         "PATH": "/bin",
     }
-    assert "s3cret" not in str(installing(given, confinement, ()))
-    assert not {"UV_INDEX_URL", "PIP_INDEX_URL"} & set(installing(given, confinement, ()))
-    assert installing(given, confinement, ())["HTTP_PROXY"] == "http://proxy.example.com"
+    unnamed = installing(given, confinement, ())
+    assert "s3cret" not in str(unnamed)
+    assert not {"UV_INDEX_URL", "PIP_INDEX_URL"} & unnamed.keys()
+    assert unnamed["HTTP_PROXY"] == "http://proxy.example.com"
     named = installing(given, confinement, ("UV_INDEX_PRIVATE_PASSWORD", "HTTPS_PROXY"))
     assert (named["UV_INDEX_PRIVATE_PASSWORD"], named["HTTPS_PROXY"]) == ("s3cret", given["HTTPS_PROXY"])
     assert "PIP_INDEX_URL" not in named
+
+
+def test_a_system_has_an_environment_of_its_own_if_anything_is_set_up() -> None:
+    assert not SystemSetup().needs_environment
+    for setup in (SystemSetup("make"), SystemSetup(requirements=("r.txt",)), SystemSetup(python_version="3.12")):
+        assert setup.needs_environment
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ragstone.settings.load import load_settings
 from tests.github.api.fake import BASE_SHA, TOKEN, FakeGitHub
 from tests.github.api.payloads import payload_of, pull_request, runner, with_payload, workflow_run
 from tests.github.api.test_text_channels import acting, parse_outputs
+from tests.github.runs import artifact_of
 from tests.pipeline.reported import again
 
 QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.0, max_pause_s=0.01, total_pause_s=1.0, settle_s=0.0)
@@ -55,6 +56,15 @@ class Outcome:
     outputs: dict[str, str]
     annotations: list[str] = field(default_factory=list)
 
+    @property
+    def verdict(self) -> str:
+        return self.outputs["verdict"]
+
+    @property
+    def baseline(self) -> str:
+        """The id of the run that was compared with."""
+        return self.outputs["baseline-run-id"]
+
 
 class Checkout:
     """A workspace in `folder`. `answers` maps a sample to its answer; the context is always the fact.
@@ -72,7 +82,7 @@ class Checkout:
         self.files.mkdir()
         self.write("golden.jsonl", "".join(self._line(*fact) for fact in FACTS))
         self.write("thresholds.toml", POLICY)
-        self.answer({name: fact for name, _, fact in FACTS})
+        self.answer_well()
 
     @staticmethod
     def _line(name: str, question: str, reference: str) -> str:
@@ -90,6 +100,21 @@ class Checkout:
     def answer_badly(self, text: str = "Bananas are purple and were invented in 1834 by a committee.") -> None:
         # Never quite the same twice: one answer to everything fails by itself.
         self.answer({name: text + "!" * index for index, (name, _, _) in enumerate(FACTS)})
+
+    @property
+    def out(self) -> Path:
+        return self.root / "ragstone-run"
+
+    @property
+    def comments(self) -> list[str]:
+        return self.github.bodies()
+
+    def answer_well(self) -> None:
+        self.answer({name: fact for name, _, fact in FACTS})
+
+    def uploaded(self, run_id: int = 1) -> None:
+        """What the run directory is now becomes the artifact of a push to main."""
+        self.github.add_run(run_id, artifact=artifact_of(self.out))
 
     def is_base(self) -> None:
         """Make the checkout as it is the base of pull requests."""

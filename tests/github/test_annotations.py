@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.gate.policy import load_policy
+from ragstone.gate.policy import default_policy, load_policy
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.github.annotations import Places, annotations_on, error_annotation
 from ragstone.github.api.commands import Annotation, Level, render_annotation
+from ragstone.github.evaluate import _policy_folder
 from ragstone.golden.sample import Origin
 from ragstone.report.document import check_part
 from ragstone.report.parts import SamplesPart
@@ -103,3 +104,9 @@ def test_a_link_leads_to_the_line_of_a_file_of_the_checkout(
 )
 def test_a_line_is_written_with_its_file_only(file: str | None, line: int | None, properties: str) -> None:
     assert render_annotation(Annotation(Level.NOTICE, "text", "T", file, line)) == f"::notice {properties}::text"
+
+
+def test_commands_are_run_where_the_policy_is(places: Places) -> None:
+    policy = load_policy(places.root / "thresholds.toml", known_metrics=None)
+    assert _policy_folder(policy, places.root / "rag", places) == "."
+    assert _policy_folder(default_policy(), places.root / "rag", places) == "rag"

@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 
 from ragstone.archive import ArchiveRefused
-from ragstone.github.api.base_tree import add_left_out, download_tree
+from ragstone.errors import ConfigError
+from ragstone.github.api import base_tree
+from ragstone.github.api.base_tree import add_left_out, compared_commit, download_tree
 from ragstone.github.api.client import GitHubApi
+from ragstone.github.api.event import build_event
+from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.base_commit import _missing
 from tests.github.api import fake as fakes
 from tests.github.api.fake import BASE_SHA, FakeGitHub
-from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
+from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, runner
 from tests.github.builders import Checkout, Outcome
 from tests.github.runs import artifact_of
 
@@ -69,7 +74,7 @@ class Repository:
         return self.checkout.gate(event, **{"RAGSTONE_BASELINE": "commit", **more})
 
     def manifest(self, folder: str = "") -> Any:
-        return json.loads((self.checkout.root / "ragstone-run" / folder / "manifest.json").read_text(encoding="utf-8"))
+        return json.loads((self.checkout.out / folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -82,62 +87,63 @@ def test_a_pull_request_is_compared_with_its_base_asked_in_the_same_job(reposito
     repository.checkout.write("rag.py", repository.rag(broken=True))
     repository.checkout.reports_again = True
     found = repository.gate()
-    assert found.code == 1, found.log
+    assert (found.code, found.baseline) == (1, ""), found.log
     assert f"commit {BASE_SHA[:12]}, asked in the same job" in found.summary
     assert f"/commit/{BASE_SHA}" in found.summary
-    assert found.outputs["baseline-run-id"] == ""
     assert repository.manifest()["system"]["commit"] == MERGE_SHA
     assert repository.manifest("base-commit")["system"]["commit"] == BASE_SHA
     assert not repository.manifest("base-commit")["baseline"]["eligible"]
 
 
 @pytest.mark.heavy
-def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(
-    repository: Repository, github: FakeGitHub
-) -> None:
+def test_a_bad_hour_of_the_provider_is_not_blamed_on_the_pull_request(repository: Repository) -> None:
     assert repository.gate("push").code == 0
-    github.add_run(1, artifact=artifact_of(repository.checkout.root / "ragstone-run"))
+    repository.checkout.uploaded()
     repository.provider.write_text("since this morning", encoding="utf-8")
     assert repository.gate(RAGSTONE_BASELINE="artifact").code == 1
     found = repository.gate()
-    assert found.code == 0, found.log
-    assert found.outputs["baseline-run-id"] == ""
-
-
-@pytest.mark.heavy
-def test_the_run_of_the_base_in_an_artifact_is_not_found_as_a_baseline(
-    repository: Repository, github: FakeGitHub
-) -> None:
-    assert repository.gate().code == 0
-    files = artifact_of(repository.checkout.root / "ragstone-run")
-    assert "base-commit/manifest.json" in files
-    github.add_run(1, artifact=files)
-    found = repository.gate(RAGSTONE_BASELINE="artifact")
-    assert found.outputs["baseline-run-id"] == ""
-    assert "compared with" not in found.summary
+    assert (found.code, found.baseline) == (0, ""), found.log
+    assert "base-commit/manifest.json" in artifact_of(repository.checkout.out)
+    repository.github.artifacts.clear()
+    repository.checkout.uploaded(2)
+    assert repository.gate(RAGSTONE_BASELINE="artifact").baseline == "", "the base's run in it is not found as one"
 
 
 def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Repository) -> None:
     found = repository.gate("push")
     assert found.code == 0, found.log
     assert any("no base commit" in line for line in found.annotations)
-    assert not (repository.checkout.root / "ragstone-run" / "base-commit").exists()
+    assert not (repository.checkout.out / "base-commit").exists()
 
 
-@pytest.mark.heavy
-def test_the_base_is_the_one_that_was_merged_with(repository: Repository, github: FakeGitHub) -> None:
-    newer = "e" * 40
-    github.parents[MERGE_SHA] = [newer, HEAD_SHA]
-    repository.checkout.write("rag.py", repository.rag(broken=True))
-    repository.commit(newer)
-    assert repository.gate().code == 0
-    assert repository.manifest("base-commit")["system"]["commit"] == newer
-    del github.parents[MERGE_SHA]
-    assert repository.gate().code == 1
+NEWER = "e" * 40
 
 
-def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Repository) -> None:
-    repository.checkout.write("good.py", repository.rag())
+@pytest.mark.parametrize(
+    ("parents", "compared"),
+    [
+        ([NEWER, HEAD_SHA], NEWER),
+        ([NEWER, "f" * 40], BASE_SHA),
+        ([NEWER], BASE_SHA),
+        ([NEWER, HEAD_SHA, "f" * 40], BASE_SHA),
+        (None, BASE_SHA),
+    ],
+    ids=["merged with a newer base", "another head", "no merge", "a merge of three", "GitHub does not know it"],
+)
+def test_the_base_is_the_one_that_was_merged_with(
+    repository: Repository, api: GitHubApi, parents: list[str] | None, compared: str
+) -> None:
+    del repository.github.parents[MERGE_SHA]
+    if parents is not None:
+        repository.github.parents[MERGE_SHA] = parents
+    event = build_event(runner("pull_request"), pull_request())
+    assert compared_commit(api, reviewed_base(api, event)) == compared
+
+
+def test_the_system_of_the_base_has_its_settings_and_files(repository: Repository) -> None:
+    """Outside of the container both share a user: the base's files are in a folder of their own all the same."""
+    sabotage = "pathlib.Path(__file__).with_name('facts.jsonl').write_text('')\n"
+    repository.checkout.write("good.py", repository.rag() + sabotage)
     repository.checkout.write("rag.py", repository.rag(broken=True))
     repository.checkout.write("ragstone.toml", CONFIG.replace("rag:answer", "good:answer"))
     assert repository.gate().code == 0
@@ -150,65 +156,77 @@ def test_the_system_of_the_base_has_the_settings_of_the_base(repository: Reposit
     tries="`baseline_commit` or `baseline_entrypoint` in the config file",
     stopped_by="refused on GitHub",
 )
-@pytest.mark.parametrize("key", ["baseline_commit", "baseline_entrypoint", "baseline_folder"])
-def test_a_pull_request_does_not_choose_what_it_is_compared_with(repository: Repository, key: str) -> None:
-    repository.checkout.write("ragstone.toml", f'{CONFIG}[gate]\n{key} = "python:rag:worse"\n')
-    found = repository.gate()
+@pytest.mark.parametrize(
+    "keys",
+    [("baseline_commit",), ("baseline_entrypoint",), ("baseline_folder",), ("baseline", "baseline_entrypoint")],
+)
+@pytest.mark.parametrize("source", ["commit", "artifact"])
+def test_a_pull_request_does_not_choose_what_it_is_compared_with(
+    repository: Repository, keys: tuple[str, ...], source: str
+) -> None:
+    lines = "".join(f'{key} = "artifact"\n' for key in keys)
+    repository.checkout.write("ragstone.toml", f"{CONFIG}[gate]\n{lines}")
+    more = {} if "baseline" in keys else {"RAGSTONE_BASELINE": source}
+    found = repository.checkout.gate(**more)
     assert found.code == 2, found.log
-    assert any(f"gate.{key}" in line and "the workflow chooses" in line for line in found.annotations)
+    assert any(f"gate.{keys[0]}" in line and "the workflow chooses" in line for line in found.annotations)
 
 
-def test_what_the_pull_request_does_to_files_while_it_runs_does_not_reach_the_base(repository: Repository) -> None:
-    """Outside of the container both share a user: the base's files are in a folder of their own all the same."""
-    sabotage = "pathlib.Path(__file__).with_name('facts.jsonl').write_text('')\n"
-    repository.checkout.write("rag.py", repository.rag(broken=True) + sabotage)
-    assert repository.gate().code == 1
-
-
-def test_a_base_that_can_not_be_downloaded_ends_with_7(repository: Repository, github: FakeGitHub) -> None:
-    github.fail("GET", f"/repos/acme/rag/tarball/{BASE_SHA}", 403, times=5)
+def test_a_base_that_can_not_be_downloaded_ends_with_7(repository: Repository) -> None:
+    repository.github.fail("GET", f"/repos/acme/rag/tarball/{BASE_SHA}", 403, times=5)
     found = repository.gate()
     assert found.code == 7, found.log
     assert any("can't be downloaded" in line and "contents: read" in line for line in found.annotations)
+    repository.github.fail("GET", "/git/commits/", 403, times=5)
+    assert repository.gate().code == 7
     found = repository.gate(GITHUB_TOKEN="")
     assert found.code == 7
     assert any("no GitHub token" in line for line in found.annotations)
 
 
-def test_a_base_that_does_not_start_is_named(repository: Repository) -> None:
+def test_a_base_that_does_not_start_is_named_and_recorded_answers_are_refused(repository: Repository) -> None:
     repository.commit(BASE_SHA, **{"rag.py": b"import no_such_module\n"})
     found = repository.gate()
-    assert found.code == 4
+    assert (found.code, found.verdict) == (4, "error")
     assert any(f"the base, commit {BASE_SHA[:12]}" in line for line in found.annotations)
-    assert found.outputs["verdict"] == "error"
-
-
-def test_recorded_answers_are_refused(repository: Repository) -> None:
     assert repository.gate(RAGSTONE_ENTRYPOINT="file:outputs.jsonl").code == 2
 
 
-@pytest.mark.heavy
-def test_files_in_lfs_are_named_and_submodules_in_use_are_an_error(repository: Repository) -> None:
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
-    repository.commit(BASE_SHA, **{"index.bin": pointer})
-    found = repository.gate()
-    assert found.code == 0, found.log
-    assert "1 file (index.bin)" in found.summary
-    repository.commit(BASE_SHA, **{".gitmodules": b'[submodule "x"]\n\tpath = data/docs\n\turl = ../docs\n'})
-    assert repository.gate().code == 0  # this checkout does without it, too
-    repository.checkout.write("data/docs/one.txt", "text")
-    found = repository.gate()
-    assert found.code == 2
-    assert any("submodules that this checkout uses (data/docs)" in line for line in found.annotations)
+def test_files_in_lfs_are_named_and_submodules_in_use_are_an_error(tmp_path: Path) -> None:
+    base, workspace = tmp_path / "base", tmp_path / "workspace"
+    (workspace / "data" / "docs").mkdir(parents=True)
+    base.mkdir()
+    for name in ("a", "b", "c", "d"):
+        (base / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    (base / "e").symlink_to("a")
+    (base / "f").write_bytes(b"version of another kind")
+    (base / ".gitmodules").write_text('[submodule "x"]\n\tpath = data/docs \n\turl = ../docs\n', encoding="utf-8")
+    [note] = _missing(base, workspace, BASE_SHA)  # this checkout does without the submodule, too
+    assert note.endswith("4 files (a, b, c, …).")
+    (workspace / "data" / "docs" / "one.txt").touch()
+    with pytest.raises(ConfigError, match=r"submodules that this checkout uses \(data/docs\)"):
+        _missing(base, workspace, BASE_SHA)
+    (base / "data" / "docs").mkdir(parents=True)
+    (base / "data" / "docs" / "one.txt").touch()
+    (base / "d").unlink()
+    [note] = _missing(base, workspace, BASE_SHA)
+    assert note.endswith("3 files (a, b, c).")
 
 
-def _archive(*entries: tuple[str, str | bytes]) -> bytes:
+# -- the tree of a commit ----------------------------------------------------------------------------------------------
+
+Entry = tuple[str, str | bytes]
+INNER: Entry = ("top/a", b"x")
+
+
+def _archive(*entries: Entry) -> bytes:
+    """An archive of files, of links (where they lead, as text), and of folders (names that end with a slash)."""
     body = io.BytesIO()
     with tarfile.open(fileobj=body, mode="w:gz") as opened:
         for name, content in entries:
             entry = tarfile.TarInfo(name)
             if isinstance(content, str):
-                entry.type, entry.linkname = tarfile.SYMTYPE, content
+                entry.type, entry.linkname = (tarfile.DIRTYPE if name.endswith("/") else tarfile.SYMTYPE), content
                 opened.addfile(entry)
             else:
                 entry.size = len(content)
@@ -217,33 +235,52 @@ def _archive(*entries: tuple[str, str | bytes]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "entries",
+    ("entries", "limits"),
     [
-        (("top/../../outside", b"x"),),
-        (("top/link", "../.."), ("top/link/outside", b"x")),
-        (("top/link", "../.."), ("top/link/outside/more", "anywhere")),
-        (("top/a", b"x"), ("top/a", b"y")),
+        ((("top/../../outside", b"x"),), {}),
+        ((("top/link", "../.."), ("top/link/outside", b"x")), {}),
+        ((("top/link", "../.."), ("top/link/outside/more", "anywhere")), {}),
+        ((INNER, INNER), {}),
+        ((INNER, ("top/b", b"y")), {"MAX_FILES": 1}),
+        ((INNER, ("top/b", b"y")), {"MAX_TREE_BYTES": 1}),
     ],
+    ids=["a path out", "a file below a link", "a link below a link", "a file twice", "too many", "too large"],
 )
-def test_an_archive_writes_nothing_outside_of_its_folder(
+def test_an_archive_writes_nothing_outside_of_its_folder_and_no_more_than_is_bounded(
     api: GitHubApi,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    entries: tuple[tuple[str, str | bytes], ...],
+    entries: tuple[Entry, ...],
+    limits: dict[str, int],
 ) -> None:
     monkeypatch.setattr(fakes, "tar_of", lambda *_: _archive(*entries))
-    (tmp_path / "inner").mkdir()
-    with pytest.raises(ArchiveRefused):
-        download_tree(api, BASE_SHA, tmp_path / "inner" / "checkout")
+    for name, limit in limits.items():
+        monkeypatch.setattr(base_tree, name, limit)
     inside = tmp_path / "inner" / "checkout"
+    inside.parent.mkdir()
+    with pytest.raises(ArchiveRefused):
+        download_tree(api, BASE_SHA, inside)
     assert [path for path in tmp_path.rglob("outside") if not path.is_relative_to(inside)] == []
 
 
-def test_a_tree_is_written_as_it_is(api: GitHubApi, github: FakeGitHub, tmp_path: Path) -> None:
-    github.files[BASE_SHA] = {"a/b.txt": b"text", "link": "a/b.txt", "away": "/etc/hostname"}
-    download_tree(api, BASE_SHA, tmp_path / "checkout")
-    assert (tmp_path / "checkout" / "link").read_text(encoding="utf-8") == "text"
-    assert str((tmp_path / "checkout" / "away").readlink()) == "/etc/hostname"
+def test_a_tree_is_written_as_it_is_up_to_its_limits(
+    api: GitHubApi, github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries: tuple[Entry, ...] = (
+        ("top/", ""),
+        ("top", "away"),
+        ("top/a/", ""),
+        ("top/b", b"text"),
+        ("top/l", "/etc/x"),
+    )
+    monkeypatch.setattr(fakes, "tar_of", lambda *_: _archive(*entries))
+    monkeypatch.setattr(base_tree, "MAX_FILES", len(entries))
+    monkeypatch.setattr(base_tree, "MAX_TREE_BYTES", 4)
+    folder = tmp_path / "checkout"
+    download_tree(api, BASE_SHA, folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b", "l"]
+    assert (folder / "b").read_text(encoding="utf-8") == "text"
+    assert str((folder / "l").readlink()) == "/etc/x"
     assert [seen for seen in github.storage_seen if "authorization" in seen.headers] == []
 
 
@@ -270,8 +307,7 @@ def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
     more: dict[str, bytes | str] = {".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "rag.py"}
     repository.commit(BASE_SHA, **more)
     leave_out(monkeypatch, *names)
-    found = repository.gate()
-    assert found.code == 0, found.log
+    assert repository.gate().code == 0
     assert repository.manifest("base-commit")["counts"]["scored"] == repository.manifest()["counts"]["scored"]
     repository.checkout.write("rag.py", repository.rag(broken=True))
     assert repository.gate().code == 1
@@ -291,32 +327,35 @@ def test_files_that_were_left_out_are_written_as_they_are_and_nowhere_else(
     assert (folder / "c.txt").stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize("left_out", ["away", "many"])
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"away": "/etc/hostname"}, "lacks 'away', which can't be read apart"),
+        ({f"docs/{n}.md": b"text" for n in range(201)}, "201 files"),
+    ],
+    ids=["a link out", "too many"],
+)
 def test_a_base_that_can_not_be_completed_blocks(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch, left_out: str
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, more: dict[str, bytes | str], says: str
 ) -> None:
-    more: dict[str, bytes | str] = {"away": "/etc/hostname"}
-    if left_out == "many":
-        more = {f"docs/{n}.md": b"text" for n in range(201)}
     repository.commit(BASE_SHA, **more)
     leave_out(monkeypatch, *more)
     found = repository.gate()
     assert found.code == 7, found.log
-    says = "lacks 'away', which can't be read apart" if left_out == "away" else "201 files"
     assert any("can't be downloaded" in line and says in line for line in found.annotations)
 
 
 def test_a_base_of_more_files_than_github_lists_is_asked_and_says_so(
-    repository: Repository, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = github._tree
+    whole = repository.github._tree
 
     def cut(*arguments: Any) -> Any:
         reply = whole(*arguments)
         reply.body["truncated"] = True
         return reply
 
-    monkeypatch.setattr(github, "_tree", cut)
+    monkeypatch.setattr(repository.github, "_tree", cut)
     found = repository.gate()
     assert found.code == 0, found.log
     assert "so the base lacks those that" in found.summary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,51 @@ import pytest
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.github.api import artifacts
+from ragstone.github.api import artifacts, trusted_runs
 from ragstone.github.api.artifacts import fetch_without_token
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.trusted_runs import GitHubArtifacts
 from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline
-from tests.github.api.fake import ALL_RIGHTS, FORK_ID, TOKEN, Actor, FakeGitHub, Fault, Reply, zip_of
+from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, Fault, Reply, zip_of
 from tests.github.runs import failed_with, files_of, make_run
 
 OWN_RUN = 900
+LONG_AGO = "2020-01-01T00:00:00Z"
+QUALITY = 44
+"""Another workflow, quality.yml, that a job may name."""
+Files = dict[str, bytes]
 
 
-pytestmark = pytest.mark.usefixtures("own_run")
+@dataclass
+class Main:
+    """The runs on main, among which a job looks for its baseline."""
+
+    github: FakeGitHub
+    api: GitHubApi
+
+    def find(
+        self, branch: str | None = "main", workflow: str | None = "gate.yml", named: str | None = None
+    ) -> TrustedBaseline | NoBaseline:
+        store = GitHubArtifacts(
+            self.api, run_id=OWN_RUN, workflow=workflow, branch=branch, artifact_name="ragstone-run", named=named
+        )
+        return find_baseline(store)
+
+    def found(self, **where: str | None) -> TrustedBaseline:
+        found = self.find(**where)
+        assert isinstance(found, TrustedBaseline), found
+        return found
+
+    def reason(self, **where: str | None) -> str:
+        found = self.find(**where)
+        assert isinstance(found, NoBaseline), found
+        return found.reason
+
+
+@pytest.fixture
+def main(own_run: None, github: FakeGitHub, api: GitHubApi) -> Main:
+    github.workflows["quality.yml"] = QUALITY
+    return Main(github, api)
 
 
 @pytest.fixture(scope="module")
@@ -31,142 +65,91 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 @pytest.fixture(scope="module")
-def files(passed: RunDirectory) -> dict[str, bytes]:
+def files(passed: RunDirectory) -> Files:
     return files_of(passed)
 
 
 @pytest.fixture(scope="module")
-def failed_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def failed_files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return files_of(make_run(tmp_path_factory.mktemp("failed"), verdict="fail"))
 
 
-def find(
-    api: GitHubApi, branch: str | None = "main", name: str = "ragstone-run", named: str | None = None
-) -> TrustedBaseline | NoBaseline:
-    store = GitHubArtifacts(api, run_id=OWN_RUN, workflow="gate.yml", branch=branch, artifact_name=name, named=named)
-    return find_baseline(store)
+@pytest.fixture(scope="module")
+def carrying(passed: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """The artifact of a failed run that carries `passed`, which was run 1."""
+    return failed_with(tmp_path_factory.mktemp("carrying"), passed)
 
 
-def found_id(found: TrustedBaseline | NoBaseline) -> int:
-    assert isinstance(found, TrustedBaseline), found
-    return found.run_id
-
-
-def reason(found: TrustedBaseline | NoBaseline) -> str:
-    assert isinstance(found, NoBaseline), found
-    return found.reason
-
-
-def test_the_newest_passing_run_of_the_branch_is_taken_and_can_be_opened(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], passed: RunDirectory, tmp_path: Path
+def test_the_newest_passing_run_is_taken_whatever_the_other_jobs_came_to(
+    main: Main, files: Files, failed_files: Files, passed: RunDirectory, tmp_path: Path
 ) -> None:
-    for run in (1, 2, 3):
-        github.add_run(run, event=("push", "schedule", "workflow_dispatch")[run - 1], artifact=files)
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
-    assert (found.run_id, found.branch) == (3, "main")
+    assert main.reason().startswith("First run")
+    main.github.add_run(1, artifact=files)
+    main.github.add_run(2, event="schedule", conclusion="failure", artifact=files)
+    main.github.add_run(3, event="workflow_dispatch", artifact=failed_files)
+    found = main.found(branch=None)
+    assert (found.run_id, found.branch) == (2, "main")
     opened = found.materialise(tmp_path / "baseline")
     assert opened.manifest == passed.manifest
     assert opened.scores().metrics["faithfulness"].values == passed.scores().metrics["faithfulness"].values
 
 
-def test_the_verdict_of_the_gate_counts_whatever_the_other_jobs_came_to(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], failed_files: dict[str, bytes]
+def test_of_several_attempts_the_newest_artifact_counts(main: Main, files: Files, failed_files: Files) -> None:
+    main.github.add_run(1, artifact=files)
+    main.github.add_artifact(1, failed_files)
+    assert "can't be a baseline" in main.reason()
+
+
+@pytest.mark.parametrize("verdict", ["inconclusive", None])
+def test_a_run_that_nothing_is_shown_against_may_be_the_baseline(
+    main: Main, tmp_path: Path, verdict: str | None
 ) -> None:
-    github.add_run(1, conclusion="failure", artifact=files)
-    github.add_run(2, artifact=failed_files)
-    assert found_id(find(api)) == 1
+    main.github.add_run(1, artifact=files_of(make_run(tmp_path, verdict=verdict)))
+    assert main.found().run_id == 1
 
 
-def test_of_several_attempts_the_newest_artifact_counts(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], failed_files: dict[str, bytes]
+def test_a_commit_counts_that_the_branch_holds_or_ends_with(main: Main, files: Files) -> None:
+    queue = "gh-readonly-queue/main/pr-5-abc"
+    main.github.add_run(1, event="merge_group", branch=queue, sha="e" * 40, artifact=files)
+    assert "not on 'main'" in main.reason()
+    main.github.merged.add("e" * 40)
+    assert main.found().run_id == 1
+    main.github.add_run(2, sha=BASE_SHA, artifact=files)
+    assert main.found().run_id == 2
+    main.github.fail("GET", "/compare/", 404, times=9)  # GitHub no longer knows them
+    assert "not on 'main'" in main.reason()
+
+
+@pytest.mark.parametrize(
+    ("attempt", "event", "history"), [(1, "push", None), (2, "push", b"own"), (2, "pull_request", None)]
+)
+def test_an_earlier_attempt_of_the_job_gives_its_history_and_is_no_baseline(
+    main: Main, files: Files, attempt: int, event: str, history: bytes | None
 ) -> None:
-    github.add_run(1, artifact=files)
-    github.add_artifact(1, failed_files)
-    assert "can't be a baseline" in reason(find(api))
-
-
-def test_the_default_branch_stands_in_where_none_is_named(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.add_run(1, artifact=files)
-    found = find(api, branch=None)
-    assert isinstance(found, TrustedBaseline)
-    assert found.branch == "main"
-
-
-def test_a_merge_group_counts_once_its_commit_is_merged(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.add_run(1, event="merge_group", branch="gh-readonly-queue/main/pr-5-abc", sha="e" * 40, artifact=files)
-    assert isinstance(find(api), NoBaseline)
-    github.merged.add("e" * 40)
-    assert found_id(find(api)) == 1
-
-
-def test_the_first_run_is_told_as_such(api: GitHubApi) -> None:
-    assert reason(find(api)).startswith("First run")
-
-
-def test_runs_without_our_artifact_are_told_as_such(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.add_run(1)
-    github.add_artifact(1, files, name="other")
-    assert "has an artifact called" in reason(find(api))
+    main.github.runs[0].update(run_attempt=attempt, event=event, head_branch="main", status="completed")
+    main.github.add_artifact(OWN_RUN, {**files, "history.jsonl": b"own"})
+    found = main.find()
+    assert isinstance(found, NoBaseline)
+    assert found.history == history
 
 
 # -- a season of runs --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def carrying(passed: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The artifact of a failed run that carries `passed`, which was run 1."""
-    return failed_with(tmp_path_factory.mktemp("carrying"), passed)
-
-
-@pytest.mark.parametrize("verdict", ["inconclusive", None])
-def test_a_run_that_nothing_is_shown_against_may_be_the_baseline(
-    github: FakeGitHub, api: GitHubApi, tmp_path: Path, verdict: str | None
-) -> None:
-    github.add_run(1)
-    github.add_artifact(1, files_of(make_run(tmp_path, verdict=verdict)))
-    assert found_id(find(api)) == 1
-
-
 def test_thirty_failed_runs_lead_to_the_baseline_that_they_carry(
-    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes], passed: RunDirectory, tmp_path: Path
+    main: Main, carrying: Files, passed: RunDirectory, tmp_path: Path
 ) -> None:
+    artifact = {**carrying, "judgements.sqlite": b"outer"}
     for run in range(2, 32):
-        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", conclusion="failure", artifact=carrying)
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
+        main.github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", conclusion="failure", artifact=artifact)
+    found = main.found()
     assert (found.run_id, found.carried_by, found.url) == (1, 31, "https://github.com/acme/rag/actions/runs/1")
-    assert len(github.storage_seen) == 1
-    opened = found.materialise(tmp_path / "baseline")
+    assert len(main.github.storage_seen) == 1
+    assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
+    assert found.files["judgements.sqlite"] == b"outer", "of the run that carries it"
+    opened = RunDirectory.open(found.materialise(tmp_path / "baseline").path)
     assert opened.manifest == passed.manifest
     assert opened.scores().metrics == passed.scores().metrics
-
-
-def test_the_judgements_of_a_carried_baseline_are_those_of_the_run_that_carries_it(
-    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes]
-) -> None:
-    github.add_run(2, artifact={**carrying, "judgements.sqlite": b"outer"})
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
-    assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
-    assert found.files["judgements.sqlite"] == b"outer"
-
-
-def test_a_carried_baseline_has_every_score_replayed(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
-    forged = make_run(tmp_path / "forged")
-    lines = claims_perfection(files_of(forged))
-    (forged.path / SAMPLES).write_bytes(lines[SAMPLES])
-    github.add_run(2, artifact=failed_with(tmp_path / "failed", forged))
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
-    with pytest.raises(RunDirectoryError, match="does not follow from the recorded judgements"):
-        found.materialise(tmp_path / "baseline")
 
 
 @pytest.mark.attack(
@@ -175,56 +158,60 @@ def test_a_carried_baseline_has_every_score_replayed(github: FakeGitHub, api: Gi
     stopped_by="its fingerprint must be the recorded one, its commit on the branch",
 )
 def test_a_carried_run_other_than_the_one_that_was_used_is_left_out(
-    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes], tmp_path: Path
+    main: Main, carrying: Files, tmp_path: Path
 ) -> None:
-    other = files_of(make_run(tmp_path, n=4))
-    github.add_run(2, artifact={**carrying, **{f"baseline/{name}": body for name, body in other.items()}})
-    assert "carries a different run" in reason(find(api))
-
-
-def test_a_carried_run_that_failed_itself_is_left_out(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
+    other = files_of(make_run(tmp_path / "other", n=4))
+    main.github.add_run(2, artifact={**carrying, **{f"baseline/{name}": body for name, body in other.items()}})
+    assert "carries a different run" in main.reason()
     worse = make_run(tmp_path / "worse", verdict="fail", n=4)
-    github.add_run(2, artifact=failed_with(tmp_path / "failed", worse))
-    assert "carries a different run" in reason(find(api))
-
-
-def test_a_carried_baseline_whose_commit_left_the_branch_is_left_out(
-    github: FakeGitHub, api: GitHubApi, carrying: dict[str, bytes]
-) -> None:
-    github.add_run(2, sha="e" * 40)
-    github.merged = {"e" * 40}
-    github.add_artifact(2, carrying)
-    assert "is not on 'main'" in reason(find(api))
+    main.github.add_artifact(2, failed_with(tmp_path / "failed", worse))
+    assert "carries a different run" in main.reason()
+    main.github.merged = {"e" * 40}
+    main.github.add_run(3, sha="e" * 40, artifact=carrying)
+    assert "is not on 'main'" in main.reason()
 
 
 def test_the_run_that_is_named_as_the_baseline_is_asked_where_nothing_is_carried(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], carrying: dict[str, bytes]
+    main: Main, files: Files, carrying: Files
 ) -> None:
-    github.add_run(1, created_at="2026-01-01T00:00:00Z", artifact=files)
+    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
     bare = {name: body for name, body in carrying.items() if not name.startswith("baseline/")}
     for run in range(2, 20):
-        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", artifact=bare)
-    assert found_id(find(api)) == 1
-    assert len(github.storage_seen) == 2
+        main.github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", artifact=bare)
+    assert main.found().run_id == 1
+    assert len(main.github.storage_seen) == 2
 
 
 @pytest.mark.heavy
-def test_cancelled_runs_hide_no_baseline_and_cost_little(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.add_run(1, created_at="2026-01-01T00:00:00Z", artifact=files)
+def test_cancelled_runs_hide_no_baseline_and_cost_little(main: Main, files: Files) -> None:
+    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
     for run in range(2, 452):
-        github.add_run(run, created_at=f"2026-11-20T{run // 60:02d}:{run % 60:02d}:00Z", conclusion="cancelled")
+        created = f"2026-11-20T{run // 60:02d}:{run % 60:02d}:00Z"
+        main.github.add_run(run, created_at=created, conclusion="cancelled")
     for run in range(2_000, 2_150):
-        github.add_run(run, event="pull_request", branch="main", head_repository_id=FORK_ID, artifact=files)
-    assert found_id(find(api)) == 1
-    assert len(github.seen) + len(github.storage_seen) <= 30
+        main.github.add_run(run, event="pull_request", branch="main", head_repository_id=FORK_ID, artifact=files)
+    assert main.found().run_id == 1
+    assert len(main.github.seen) + len(main.github.storage_seen) <= 30
 
 
-def test_runs_found_by_their_artifacts_are_verified_like_any_other(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+def test_behind_runs_without_an_artifact_the_list_of_artifacts_leads_to_the_baseline(
+    main: Main, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lies = {"workflow_run": {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}}
+    monkeypatch.setattr(trusted_runs, "MAX_NEAR", 2)
+    monkeypatch.setattr(trusted_runs, "MAX_FAR", 1)
+    queue = "gh-readonly-queue/main/pr-5-abc"
+    main.github.add_run(1, event="merge_group", branch=queue, created_at=LONG_AGO, artifact=files)
+    for run in range(2, 6):
+        main.github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z")
+    main.github.add_artifact(2, files, expired=True)
+    main.github.add_run(2_000, event="pull_request", branch="main", head_repository_id=FORK_ID, artifact=files)
+    main.github.add_run(2_001, event="pull_request", branch="topic", artifact=files)
+    assert main.found().run_id == 1
+    asked = {seen.path.rpartition("/")[2] for seen in main.github.seen if "/actions/runs/" in seen.path}
+    assert not asked & {"2000", "2001"}, "the list of artifacts already says whose they are"
+
+
+def test_runs_found_by_their_artifacts_are_verified_like_any_other(main: Main, files: Files) -> None:
     oddities: list[dict[str, Any]] = [
         {"event": "pull_request", "head_repository_id": FORK_ID},
         {"event": "push", "head_repository_id": FORK_ID},
@@ -234,64 +221,38 @@ def test_runs_found_by_their_artifacts_are_verified_like_any_other(
         {"event": "push", "sha": "e" * 40},
     ]
     for run, odd in enumerate(oddities, start=1):
-        github.add_run(run, **odd)
-        artifact = github.add_artifact(run, files)
-        artifact["workflow_run"].update(lies["workflow_run"])
-    for run in range(100, 160):
-        github.add_run(run, conclusion="cancelled")
-    assert isinstance(find(api), NoBaseline)
-    assert github.storage_seen == []
-
-
-def test_artifacts_that_have_expired_are_passed_over(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.add_run(1, created_at="2026-01-01T00:00:00Z", artifact=files)
-    for run in range(2, 40):
-        github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z")
-        github.add_artifact(run, files, expired=True)
-    assert found_id(find(api)) == 1
-    assert len(github.storage_seen) == 1
+        main.github.add_run(run, **odd)
+        lies = {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}
+        main.github.add_artifact(run, files)["workflow_run"].update(lies)
+    for run in range(100, 112):
+        main.github.add_run(run, conclusion="cancelled")
+    assert isinstance(main.find(), NoBaseline)
+    assert main.github.storage_seen == []
 
 
 @pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
-def test_the_run_of_a_tag_named_like_the_branch_is_not_the_baseline(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], event: str
-) -> None:
+def test_the_run_of_a_tag_named_like_the_branch_is_not_the_baseline(main: Main, files: Files, event: str) -> None:
     # GitHub gives the tag's name where a branch's would stand, and the tag may point anywhere.
-    github.add_run(1, created_at="2026-01-01T00:00:00Z", artifact=files)
-    github.add_run(2, event=event, branch="main", sha="e" * 40, artifact=files)
-    assert found_id(find(api)) == 1
-    compared = [seen.path for seen in github.seen if "/compare/" in seen.path]
-    assert all(path.endswith(github.branches["main"]) for path in compared)
-    assert len(github.storage_seen) == 1
+    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
+    main.github.add_run(2, event=event, branch="main", sha="e" * 40, artifact=files)
+    assert main.found().run_id == 1
+    compared = [seen.path for seen in main.github.seen if "/compare/" in seen.path]
+    assert all(path.endswith(main.github.branches["main"]) for path in compared)
+    assert len(main.github.storage_seen) == 1
 
 
-def test_a_commit_that_github_no_longer_knows_is_on_no_branch(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+def test_the_history_is_that_of_the_newest_run_that_left_one_and_outlives_the_baseline(
+    main: Main, files: Files, carrying: Files, failed_files: Files
 ) -> None:
-    github.add_run(1, artifact=files)
-    github.fail("GET", "/compare/", 404, times=9)
-    assert "not on 'main'" in reason(find(api))
-
-
-def test_the_history_is_that_of_the_newest_run_that_left_one(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], carrying: dict[str, bytes]
-) -> None:
-    github.add_run(1, artifact={**files, "history.jsonl": b"old"})
-    github.add_run(2, artifact={**carrying, "history.jsonl": b"new"})
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
+    main.github.add_run(1, artifact={**files, "history.jsonl": b"old"})
+    main.github.add_run(2, artifact={**carrying, "history.jsonl": b"new"})
+    found = main.found()
     assert (found.run_id, found.history) == (1, b"new")
-
-
-def test_the_history_outlives_a_baseline_that_is_lost(
-    github: FakeGitHub, api: GitHubApi, failed_files: dict[str, bytes]
-) -> None:
-    github.add_run(1, artifact={**failed_files, "history.jsonl": b"kept"})
-    found = find(api)
-    assert isinstance(found, NoBaseline)
-    assert found.history == b"kept"
+    main.github.artifacts.clear()
+    main.github.add_artifact(2, {**failed_files, "history.jsonl": b"kept"})
+    lost = main.find()
+    assert isinstance(lost, NoBaseline)
+    assert lost.history == b"kept"
 
 
 # -- poisoning ---------------------------------------------------------------------------------------------------------
@@ -315,93 +276,71 @@ def test_the_history_outlives_a_baseline_that_is_lost(
         pytest.param({"event": "push", "branch": "topic"}, id="another branch"),
         pytest.param({"event": "push", "workflow_id": 43}, id="another workflow"),
         pytest.param({"event": "push", "status": "in_progress"}, id="a run that has not ended"),
-        pytest.param(
-            {"event": "push", "branch": "gh-readonly-queue/main/pr-1"}, id="a branch that looks like the queue"
-        ),
-        pytest.param(
-            {"event": "merge_group", "branch": "main", "head_repository_id": FORK_ID},
-            id="a queue of another repository",
-        ),
+        pytest.param({"event": "push", "branch": "gh-readonly-queue/main/pr-1"}, id="a branch that looks like a queue"),
+        pytest.param({"event": "merge_group", "branch": "main"}, id="a queue without its branch"),
+        pytest.param({"event": "push", "repository_id": FORK_ID}, id="a run of another repository"),
     ],
 )
 def test_a_run_that_others_can_bring_about_is_never_the_baseline(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], run: dict[str, Any]
+    main: Main, files: Files, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    github.merged.add("d" * 40)
-    github.workflows["quality.yml"] = 44
-    github.add_run(5, **run, artifact=files)
-    github.add_run(6, **{"workflow_id": 44, **run})  # the same of another workflow, which the job may name
-    github.add_artifact(6, files)
-    assert isinstance(find(api), NoBaseline)
-    assert isinstance(find(api, named="quality.yml"), NoBaseline)
-    # GitHub does give null for a head repository that was deleted, whatever its description says.
-    github.problems = [
-        problem
-        for problem in github.problems
-        if "head_repository: None" not in problem and "type 'object'" not in problem
-    ]
-
-
-def test_the_runs_of_a_named_workflow_are_baselines_in_place_of_its_own(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.workflows["quality.yml"] = 44
-    github.add_run(1, workflow_id=44, artifact=files)
-    github.add_run(2, artifact=files)
-    assert found_id(find(api, named="quality.yml")) == 1
-    assert found_id(find(api)) == 2
-
-
-def test_why_a_named_workflow_has_no_baseline(github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]) -> None:
-    github.workflows["quality.yml"] = 44
-    assert reason(find(api, named="quality.yml")) == ("No baseline: no finished run of quality.yml on 'main' yet.")
-    github.add_run(1, workflow_id=44)
-    assert reason(find(api, named="quality.yml")).startswith("No run of quality.yml on 'main' has an artifact")
-    assert "404" in reason(find(api, named="gone.yml"))
-
-
-def test_where_the_own_run_can_not_be_read_other_workflows_do_not_count(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    github.runs.clear()
-    github.add_run(5, workflow_id=43, artifact=files)
-    assert isinstance(find(api), NoBaseline)
-    github.add_run(6, artifact=files)
-    assert found_id(find(api)) == 6
-
-
-def test_a_server_that_does_not_filter_is_not_believed(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    github.add_run(5, event="pull_request", head_repository_id=FORK_ID, artifact=files)
-    honest = github._list_runs
+    honest = main.github._list_runs
 
     def unfiltered(seen: Any, actor: Any, workflow: str) -> Any:
         seen.query.clear()
         return honest(seen, actor, workflow)
 
-    monkeypatch.setattr(github, "_list_runs", unfiltered)
-    assert isinstance(find(api), NoBaseline)
+    monkeypatch.setattr(main.github, "_list_runs", unfiltered)
+    repository_id = run.get("repository_id", 1001)
+    described = {name: value for name, value in run.items() if name != "repository_id"}
+    for run_id, workflow_id in ((5, 42), (6, QUALITY)):  # the same of another workflow, which the job may name
+        main.github.add_run(run_id, **{"workflow_id": workflow_id, **described}, artifact=files)
+        main.github.runs[-1]["repository"].update(id=repository_id)
+    assert isinstance(main.find(), NoBaseline)
+    assert isinstance(main.find(named="quality.yml"), NoBaseline)
+    # GitHub does give null for a head repository that was deleted, whatever its description says.
+    problems = main.github.problems
+    main.github.problems = [each for each in problems if "_repository: None" not in each and "'object'" not in each]
 
 
-def test_pull_requests_can_not_push_the_baseline_out_of_the_listing(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
+def test_the_runs_of_a_named_workflow_are_baselines_in_place_of_its_own(main: Main, files: Files) -> None:
+    assert main.reason(named="quality.yml") == "No baseline: no finished run of quality.yml on 'main' yet."
+    main.github.add_run(1, workflow_id=QUALITY)
+    assert main.reason(named="quality.yml").startswith("No run of quality.yml on 'main' has an artifact")
+    assert "404" in main.reason(named="gone.yml")
+    main.github.add_artifact(1, files)
+    main.github.add_run(2, artifact=files)
+    assert main.found(named="quality.yml").run_id == 1
+    assert main.found().run_id == 2
+
+
+def test_where_the_own_run_can_not_be_read_the_workflow_is_known_by_its_file_alone(main: Main, files: Files) -> None:
+    main.github.runs.clear()
+    main.github.add_run(5, workflow_id=43, artifact=files)
+    assert isinstance(main.find(), NoBaseline)
+    main.github.add_run(6, artifact=files)
+    assert main.found().run_id == 6
+    assert "/runs/900" in main.reason(workflow=None)
+
+
+def test_pull_requests_can_not_push_the_baseline_out_of_the_listing(main: Main, files: Files) -> None:
+    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
+    for run in range(2_000, 2_150):
+        main.github.add_run(run, event="pull_request", head_repository_id=FORK_ID)
+    assert main.found().run_id == 1
+
+
+@pytest.mark.parametrize(("run_id", "name"), [(1, "other"), (2, "ragstone-run")])
+def test_an_artifact_of_another_run_or_name_is_not_taken_for_ours(
+    main: Main, files: Files, monkeypatch: pytest.MonkeyPatch, run_id: int, name: str
 ) -> None:
-    github.add_run(1, created_at="2020-01-01T00:00:00Z", artifact=files)
-    for n in range(150):
-        github.add_run(2_000 + n, event="pull_request", head_repository_id=FORK_ID)
-    assert found_id(find(api)) == 1
-
-
-def test_an_artifact_of_another_run_is_not_taken_for_this_ones(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    github.add_run(1)
-    github.add_run(2, event="pull_request", head_repository_id=FORK_ID, artifact=files)
-    artifacts = [artifact for artifact, _ in github.artifacts.values()]
-    reply = Reply(200, {"total_count": 1, "artifacts": artifacts})
-    monkeypatch.setattr(github, "_run_artifacts", lambda seen, actor, identity: reply)
-    assert isinstance(find(api), NoBaseline)
+    main.github.add_run(1)
+    main.github.add_run(2, event="pull_request", head_repository_id=FORK_ID)
+    artifact = main.github.add_artifact(run_id, files, name=name)
+    reply = Reply(200, {"total_count": 1, "artifacts": [artifact]})
+    for listing in ("_run_artifacts", "_list_artifacts"):
+        monkeypatch.setattr(main.github, listing, lambda *_: reply)
+    assert "has an artifact called" in main.reason()
 
 
 @pytest.mark.parametrize(
@@ -415,11 +354,11 @@ def test_an_artifact_of_another_run_is_not_taken_for_this_ones(
     ],
 )
 def test_an_artifact_that_is_not_what_it_should_be_is_left_out_and_named(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], changed: dict[str, Any], says: str
+    main: Main, files: Files, changed: dict[str, Any], says: str
 ) -> None:
-    github.add_run(1)
-    github.add_artifact(1, files, **changed)
-    assert says in reason(find(api))
+    main.github.add_run(1)
+    main.github.add_artifact(1, files, **changed)
+    assert says in main.reason()
 
 
 @pytest.mark.attack(
@@ -436,52 +375,42 @@ def test_an_artifact_that_is_not_what_it_should_be_is_left_out_and_named(
         (zip_of({"other.json": b"{}"}), "contains no run"),
     ],
 )
-def test_a_hostile_archive_is_refused(
-    github: FakeGitHub, api: GitHubApi, archive: bytes, says: str, tmp_path: Path
-) -> None:
-    github.add_run(1, artifact=archive)
-    assert says in reason(find(api))
+def test_a_hostile_archive_is_refused(main: Main, archive: bytes, says: str, tmp_path: Path) -> None:
+    main.github.add_run(1, artifact=archive)
+    assert says in main.reason()
     assert list(tmp_path.iterdir()) == []
 
 
-def claims_perfection(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def claims_perfection(files: Mapping[str, bytes]) -> Files:
     lines = [json.loads(line) for line in files[SAMPLES].splitlines()]
-    changed = json.loads(json.dumps(lines))
-    for line in changed:
+    for line in lines:
         for score in line["scores"].values():
             if "value" in score:
                 score["value"] = 1.0
-    assert changed != lines
-    return {**files, SAMPLES: b"".join(json.dumps(line).encode() + b"\n" for line in changed)}
+    changed = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    assert changed != files[SAMPLES]
+    return {**files, SAMPLES: changed}
 
 
 @pytest.mark.attack(by="fork", tries="claim perfect scores", stopped_by="recomputed from the judgements")
-def test_scores_that_do_not_follow_from_their_judgements_are_refused(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], tmp_path: Path
-) -> None:
-    github.add_run(1, artifact=claims_perfection(files))
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
-    with pytest.raises(RunDirectoryError, match="does not follow from the recorded judgements"):
-        found.materialise(tmp_path / "baseline")
-
-
-def test_a_manifest_that_claims_scores_of_its_own_is_not_read(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes]
-) -> None:
-    manifest = {**json.loads(files[MANIFEST]), "scores": {"faithfulness": 1.0}}
-    github.add_run(1, artifact={**files, MANIFEST: json.dumps(manifest).encode()})
-    assert isinstance(find(api), NoBaseline)
-
-
-def test_a_run_that_lost_samples_is_refused(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], tmp_path: Path
-) -> None:
-    github.add_run(1, artifact={**files, SAMPLES: files[SAMPLES].splitlines(keepends=True)[0]})
-    found = find(api)
-    assert isinstance(found, TrustedBaseline)
-    with pytest.raises(RunDirectoryError, match="counts 6 samples"):
-        found.materialise(tmp_path / "baseline")
+@pytest.mark.parametrize("how", ["forged", "forged and carried", "fewer samples", "scores in the manifest"])
+def test_what_does_not_follow_from_the_records_is_refused(main: Main, files: Files, tmp_path: Path, how: str) -> None:
+    artifact, says = claims_perfection(files), "does not follow from the recorded judgements"
+    if how == "forged and carried":
+        forged = make_run(tmp_path / "forged")
+        (forged.path / SAMPLES).write_bytes(claims_perfection(files_of(forged))[SAMPLES])
+        artifact = failed_with(tmp_path / "failed", forged)
+    elif how == "fewer samples":
+        artifact, says = {**files, SAMPLES: files[SAMPLES].splitlines(keepends=True)[0]}, "counts 6 samples"
+    elif how == "scores in the manifest":
+        manifest = {**json.loads(files[MANIFEST]), "scores": {"faithfulness": 1.0}}
+        artifact = {**files, MANIFEST: json.dumps(manifest).encode()}
+    main.github.add_run(2, artifact=artifact)
+    if how == "scores in the manifest":
+        assert isinstance(main.find(), NoBaseline)
+        return
+    with pytest.raises(RunDirectoryError, match=says):
+        main.found().materialise(tmp_path / "baseline")
 
 
 # -- the download ------------------------------------------------------------------------------------------------------
@@ -493,67 +422,62 @@ def test_a_run_that_lost_samples_is_refused(
     stopped_by="artifacts are fetched without token, `.netrc` and redirects",
 )
 def test_the_storage_host_never_sees_the_token(
-    github: FakeGitHub,
-    api: GitHubApi,
-    files: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    main: Main, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     netrc = tmp_path / ".netrc"
     netrc.write_text("default login mallory password stolen\n", encoding="utf-8")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
-    github.add_run(1, artifact=files)
-    assert found_id(find(api)) == 1
-    assert len(github.storage_seen) == 1
-    headers = github.storage_seen[0].headers
-    assert "authorization" not in headers
-    assert "cookie" not in headers
-    assert TOKEN not in str(github.storage_seen)
-    assert all("authorization" in seen.headers for seen in github.seen)
+    main.github.add_run(1, artifact=files)
+    assert main.found().run_id == 1
+    [seen] = main.github.storage_seen
+    assert not {"authorization", "cookie"} & seen.headers.keys()
+    assert TOKEN not in str(seen)
+    assert all("authorization" in seen.headers for seen in main.github.seen)
 
 
 @pytest.mark.parametrize("fault", [{"how": "truncated"}, {"how": "reset"}, {"status": 503}, {"status": 403}])
-def test_a_transfer_that_breaks_is_begun_again(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], fault: dict[str, Any]
-) -> None:
-    github.add_run(1, artifact=files)
-    github.storage_faults.append(Fault("GET", "blob", times=2, **fault))
-    assert found_id(find(api)) == 1
-    assert len(github.storage_seen) == 3
+def test_a_transfer_that_breaks_is_begun_again(main: Main, files: Files, fault: dict[str, Any]) -> None:
+    main.github.add_run(1, artifact=files)
+    main.github.storage_faults.append(Fault("GET", "blob", times=2, **fault))
+    assert main.found().run_id == 1
+    assert len(main.github.storage_seen) == 3
+    main.github.storage_faults.append(Fault("GET", "blob", times=99, **fault))
+    assert "the storage host" in main.reason()
+    assert len(main.github.storage_seen) == 3 + main.api.patience.attempts
 
 
 @pytest.mark.parametrize(("spare_bytes", "is_downloaded"), [(0, True), (-1, False)])
 def test_an_archive_is_downloaded_up_to_a_size_whatever_github_says_of_it(
-    github: FakeGitHub, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, spare_bytes: int, is_downloaded: bool
+    main: Main, monkeypatch: pytest.MonkeyPatch, spare_bytes: int, is_downloaded: bool
 ) -> None:
     archive = zip_of({"other.json": b"{}"})
     monkeypatch.setattr(artifacts, "MAX_ARCHIVE_BYTES", len(archive) + spare_bytes)
-    github.add_run(1)
-    github.add_artifact(1, archive, size_in_bytes=1)
-    assert ("contains no run" if is_downloaded else "larger than") in reason(find(api))
+    main.github.add_run(1)
+    main.github.add_artifact(1, archive, size_in_bytes=1)
+    assert ("contains no run" if is_downloaded else "larger than") in main.reason()
 
 
-def test_a_plain_http_storage_host_is_refused_where_the_api_is_https(github: FakeGitHub, api: GitHubApi) -> None:
-    api.plain_http = False
+@pytest.mark.parametrize(("scheme", "plain_http"), [("http", False), ("ftp", True)])
+def test_a_storage_host_is_asked_by_https_or_as_the_api_is(main: Main, scheme: str, plain_http: bool) -> None:
+    main.api.plain_http = plain_http
     with pytest.raises(GitHubApiError, match="not https"):
-        fetch_without_token(api, f"{github.storage_url}/blob/1", deadline=1.0)
-    assert github.storage_seen == []
+        fetch_without_token(main.api, f"{main.github.storage_url}/blob/1".replace("http", scheme), deadline=1.0)
+    assert main.github.storage_seen == []
 
 
 # -- GitHub is unwell --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", [{"status": 404}, {"status": 500}, {"how": "reset"}, {"how": "garbage"}])
+@pytest.mark.parametrize("fault", [{"status": 404}, {"status": 500}, {"how": "garbage"}])
 @pytest.mark.parametrize("path", [r"^/repos/acme/rag$", "workflows", "artifacts"])
-def test_any_fault_means_no_baseline_and_says_why(
-    github: FakeGitHub, api: GitHubApi, files: dict[str, bytes], fault: dict[str, Any], path: str
-) -> None:
-    github.add_run(1, artifact=files)
-    github.fail("GET", path, times=99, **fault)
-    assert "GitHub" in reason(find(api))
+def test_any_fault_means_no_baseline_and_says_why(main: Main, files: Files, fault: dict[str, Any], path: str) -> None:
+    main.github.add_run(1, artifact=files)
+    main.github.fail("GET", path, times=99, **fault)
+    assert "GitHub" in main.reason()
 
 
-def test_a_missing_right_names_the_permission(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
-    github.actors["weak"] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"actions"})
-    assert "actions: read" in reason(find(connect("weak")))
+def test_a_missing_right_names_the_permission(main: Main, connect: Callable[..., GitHubApi]) -> None:
+    main.github.actors["weak"] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"actions"})
+    main.api = connect("weak")
+    assert "actions: read" in main.reason()

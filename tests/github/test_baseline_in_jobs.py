@@ -39,12 +39,9 @@ class Season:
     def __init__(self, checkout: Checkout) -> None:
         self.github = checkout.github
         self.checkout = checkout
+        self.out = checkout.out
         self.runs = 0
         checkout.write("thresholds.toml", POLICY)
-
-    @property
-    def out(self) -> Path:
-        return self.checkout.root / "ragstone-run"
 
     def manifest(self) -> Any:
         return json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
@@ -57,11 +54,11 @@ class Season:
         self.upload(event, sha)
         return found
 
-    def job(self, event: str = "pull_request", **more: str) -> Outcome:
+    def job(self, event: str = "pull_request", payload: Any = None, **more: str) -> Outcome:
         self.runs += 1
         shutil.rmtree(self.out, ignore_errors=True)
         self.github.add_run(900 + self.runs, event="pull_request", branch="topic", status="in_progress")
-        return self.checkout.gate(event, GITHUB_RUN_ID=str(900 + self.runs), **more)
+        return self.checkout.gate(event, payload, GITHUB_RUN_ID=str(900 + self.runs), **more)
 
     def upload(self, event: str = "push", sha: str = "b" * 40, **changed: Any) -> None:
         run = next(run for run in self.github.runs if run["id"] == 900 + self.runs)
@@ -70,17 +67,11 @@ class Season:
         self.github.add_artifact(900 + self.runs, artifact_of(self.out), **changed)
 
     def finish(self, event: str = "push", conclusion: str = "success", sha: str = "b" * 40) -> None:
-        minute = f"{self.runs // 60:02d}:{self.runs % 60:02d}"
-        created = f"2026-11-20T{minute}:00Z"
+        created = f"2026-11-20T{self.runs // 60:02d}:{self.runs % 60:02d}:00Z"
         self.github.add_run(900 + self.runs, event=event, created_at=created, conclusion=conclusion, sha=sha)
 
-    def cancel(self, times: int) -> None:
-        for _ in range(times):
-            self.runs += 1
-            self.finish(conclusion="cancelled")
-
     def heal(self) -> None:
-        self.checkout.answer({name: fact for name, _, fact in FACTS})
+        self.checkout.answer_well()
 
 
 @pytest.fixture
@@ -92,80 +83,57 @@ def test_failed_runs_leave_the_good_baseline_until_one_passes(season: Season) ->
     assert season.merge().code == 0
     good = RunDirectory.open(season.out).fingerprint
     season.checkout.answer_badly()
-    for _ in range(3):
+    for _ in range(2):
         assert season.merge().code == 1
         assert (season.out / CARRIED / "manifest.json").is_file()
         assert season.manifest()["baseline"]["used"]["fingerprint"] == good
     bad = season.job()
-    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
-    assert "actions/runs/901" in season.github.bodies()[0]
-    assert "gh run download 904 --name ragstone-run --dir ragstone-baseline" in season.github.bodies()[0]
+    assert (bad.code, bad.baseline) == (1, "901")
+    assert "actions/runs/901" in season.checkout.comments[0]
+    assert "gh run download 903 --name ragstone-run --dir ragstone-baseline" in season.checkout.comments[0]
     season.heal()
     repaired = season.merge()
-    assert (repaired.code, repaired.outputs["baseline-run-id"]) == (0, "901")
+    assert (repaired.code, repaired.baseline) == (0, "901")
     assert not (season.out / CARRIED).exists()
     last = season.runs
-    assert season.job().outputs["baseline-run-id"] == str(900 + last)
+    assert season.job().baseline == str(900 + last)
 
 
-@pytest.mark.heavy
-def test_what_a_failed_run_carries_outlives_the_artifact_of_the_baseline(season: Season) -> None:
-    season.merge()
-    season.cancel(60)
-    season.checkout.answer_badly()
-    season.merge()
-    for artifact, _ in list(season.github.artifacts.values())[:-1]:
-        artifact["expired"] = True
-    season.github.runs = [run for run in season.github.runs if run["id"] != 901]  # GitHub forgets runs, too
-    season.merge()
-    assert season.job().outputs["baseline-run-id"] == "901"
-
-
-def test_an_inconclusive_run_on_main_is_the_baseline_of_the_next(season: Season) -> None:
-    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "warn"'))
-    first = season.merge()
-    assert first.outputs["verdict"] == "inconclusive"
-    assert season.manifest()["baseline"]["eligible"] is True
+@pytest.mark.parametrize(
+    ("on_no_baseline", "bound", "bad", "is_baseline"),
+    [
+        ("warn", "", False, True),
+        ("fail", "", False, True),
+        ("fail", "min = 0.5\n", True, False),
+    ],
+    ids=["inconclusive without a baseline", "a baseline is required", "it fails by itself"],
+)
+def test_the_first_run_is_the_baseline_unless_it_fails_by_itself(
+    season: Season, on_no_baseline: str, bound: str, bad: bool, is_baseline: bool
+) -> None:
+    policy = POLICY.replace("[gate]", f'[gate]\non_no_baseline = "{on_no_baseline}"')
+    season.checkout.write("thresholds.toml", policy.replace("max_drop", f"{bound}max_drop"))
+    if bad:
+        season.checkout.answer_badly()
+    assert season.merge().verdict != "pass"
+    assert season.manifest()["baseline"]["eligible"] is is_baseline
     season.checkout.answer_badly()
     found = season.job()
-    assert (found.outputs["verdict"], found.outputs["baseline-run-id"]) == ("fail", "901")
-
-
-def test_a_policy_that_requires_a_baseline_gets_its_first_one(season: Season) -> None:
-    season.checkout.write("thresholds.toml", POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"'))
-    assert season.merge().code == 6
-    assert season.merge().code == 0
-    season.checkout.answer_badly()
-    assert season.job().code == 1
-
-
-def test_a_first_run_that_fails_its_floor_is_no_baseline_though_one_is_required(season: Season) -> None:
-    policy = POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"').replace("max_drop", "min = 0.5\nmax_drop")
-    season.checkout.write("thresholds.toml", policy)
-    season.checkout.answer_badly()
-    assert season.merge().code != 0
-    assert season.manifest()["baseline"]["eligible"] is False
-    assert season.job().outputs["baseline-run-id"] == ""
+    assert found.baseline == ("901" if is_baseline else "")
+    assert found.code != 0
 
 
 @pytest.mark.heavy
 def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
     season.merge()
-    season.checkout.answer_badly()
-    found = season.job("push", GITHUB_REF="refs/tags/main")
-    assert found.code == 1
-    fact = season.manifest()["baseline"]
-    assert fact["eligible"] is False
-    season.heal()
     season.job("push", GITHUB_REF="refs/tags/main")
-    assert season.manifest()["baseline"]["reason"] == "it ran on a tag, not on a branch"
+    fact = season.manifest()["baseline"]
+    assert (fact["eligible"], fact["reason"]) == (False, "it ran on a tag, not on a branch")
     # An older version does not say so in its manifest: what counts is whether the branch holds the commit.
     text = (season.out / "manifest.json").read_text(encoding="utf-8").replace('"eligible": false', '"eligible": true')
     (season.out / "manifest.json").write_text(text, encoding="utf-8")
-    season.github.runs.pop()
-    season.finish(sha="e" * 40)
-    season.github.add_artifact(900 + season.runs, artifact_of(season.out))
-    assert season.job().outputs["baseline-run-id"] == "901"
+    season.upload(sha="e" * 40)
+    assert season.job().baseline == "901"
 
 
 @pytest.mark.parametrize("event", ["pull_request", "release"])
@@ -192,15 +160,10 @@ def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Seas
     season.merge()
     season.checkout.answer({**{name: fact for name, _, fact in FACTS}, "moon": BROKEN})
     alone = deploy(season, event)
-    assert (alone.code, alone.outputs["baseline-run-id"]) == (0, "")
+    assert (alone.code, alone.baseline) == (0, "")
     assert "no finished run of this workflow on 'main' yet" in alone.summary
     named = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW=".github/workflows/gate.yml")
-    assert (named.code, named.outputs["baseline-run-id"]) == (1, "901")
-    season.heal()
-    assert deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml").code == 0
-    refused = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW="gate.yml", RAGSTONE_BASELINE_BRANCH="topic")
-    assert refused.code == 2
-    assert "so its runs can't be baselines" in refused.log
+    assert (named.code, named.baseline) == (1, "901")
 
 
 @pytest.mark.parametrize(
@@ -212,11 +175,9 @@ def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Seas
     ],
 )
 def test_a_workflow_that_is_not_there_is_an_error(season: Season, named: str, why: str) -> None:
-    season.merge()
     if "has no workflow" in why:
         found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
-        assert found.code == 2
-        assert why in found.log
+        assert (found.code, why in found.log) == (2, True)
     else:
         with pytest.raises(ConfigError, match=re.escape(why)):
             deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
@@ -227,8 +188,8 @@ def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(seas
     for artifact, _ in season.github.artifacts.values():
         artifact["expired"] = True
     found = season.job()
-    assert found.outputs["baseline-run-id"] == ""
-    for text in (found.summary, season.github.bodies()[0]):
+    assert found.baseline == ""
+    for text in (found.summary, season.checkout.comments[0]):
         assert "run 901 was left out: the artifact has expired" in text.split("|", 1)[0]
 
 
@@ -251,30 +212,25 @@ def test_a_run_whose_baseline_could_not_be_read_does_not_pass(
     season.merge()
     make_unreadable(season.github)
     found = season.job()
-    assert found.outputs["verdict"] == "inconclusive", found.log
+    assert found.verdict == "inconclusive", found.log
     assert "a baseline could not be read" in found.summary
     season.github.faults.clear()
     season.merge()  # on main it is the first one that can be read again
-    assert season.job().outputs["verdict"] == "pass"
+    assert season.job().verdict == "pass"
 
 
-@pytest.mark.parametrize("bad", [False, True], ids=["pass", "fail"])
-def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp_path: Path, bad: bool) -> None:
+def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp_path: Path) -> None:
     planted = make_run(tmp_path / "planted")
     season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.5\nmax_drop"))
-    if bad:
-        season.checkout.answer_badly()
+    season.checkout.answer_badly()
     season.runs += 1
     shutil.copytree(planted.path, season.out)
     carry(planted, season.out)
     season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
-    found = season.checkout.gate("push", GITHUB_RUN_ID="901")
-    assert found.code == int(bad)
+    assert season.checkout.gate("push", GITHUB_RUN_ID="901").code == 1
     assert not (season.out / CARRIED).exists()
-    if not bad:
-        return
     season.upload()
-    assert season.job().outputs["baseline-run-id"] == ""
+    assert season.job().baseline == ""
 
 
 # -- a drop that is accepted -------------------------------------------------------------------------------------------
@@ -294,63 +250,44 @@ def run_as_printed(season: Season, line: str) -> Completed:
     return ragstone(shlex.split(line)[1:], season.checkout.root)
 
 
+def accepted(season: Season) -> dict[str, Any]:
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    return dict(entry)
+
+
 @pytest.mark.heavy
 def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.merge().code == 0
+    trade_off(season, wrong=2)
+    assert season.merge().code == 1, "a failed run lies between"
     trade_off(season)
-    refused = season.job()
-    assert refused.code == 1
-    comment = season.github.bodies()[0]
+    assert season.job().code == 1
+    comment = season.checkout.comments[0]
     assert "<details><summary>If this drop is worth it, accept it</summary>" in comment
-
-    done = run_as_printed(season, command_in(comment))
-    assert done.returncode == 0, done.stderr
-    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
+    assert run_as_printed(season, command_in(comment)).returncode == 0
+    entry = accepted(season)
     assert (entry["metric"], entry["drop"]) == ("faithfulness", pytest.approx(0.25, abs=0.03))
 
-    accepted = season.job()
-    assert accepted.code == 0, accepted.log
-    assert (
-        f"A drop of faithfulness of up to {entry['drop']:g} is accepted" in season.github.bodies()[0].split("|", 1)[0]
-    )
+    assert season.job().code == 0
+    said = season.checkout.comments[0].split("|", 1)[0]
+    assert f"A drop of faithfulness of up to {entry['drop']:g} is accepted" in said
     trade_off(season, wrong=2)
     assert season.job().code == 1  # never more than its size
-
     trade_off(season)
-    merged = season.merge()
-    assert merged.code == 0
+    assert season.merge().code == 0
     fact = season.manifest()["baseline"]
     assert (fact["eligible"], fact["spent"]) == (True, [entry["id"]])
     assert fact["accepted"] == [{"id": entry["id"], "metric": "faithfulness", "slice": None, "drop": entry["drop"]}]
 
     unchanged = season.job()
-    assert (unchanged.code, unchanged.outputs["baseline-run-id"]) == (0, str(900 + season.runs - 1))
-    assert f"({entry['id']}) is spent, because the baseline includes the change: remove it" in season.github.bodies()[0]
-    trade_off(season, wrong=2)
-    assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
-    trade_off(season)
+    assert (unchanged.code, unchanged.baseline) == (0, str(900 + season.runs - 1))
+    assert f"({entry['id']}) is spent, because the baseline includes" in season.checkout.comments[0]
     for _ in range(2):
+        trade_off(season, wrong=2)
+        assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
+        trade_off(season)
         assert season.merge().code == 0
     assert season.manifest()["baseline"]["spent"] == [entry["id"]]
-    trade_off(season, wrong=2)
-    assert season.job().code == 1
-
-
-@pytest.mark.heavy
-def test_an_accepted_drop_is_spent_though_failed_runs_lie_between(season: Season) -> None:
-    season.merge()
-    trade_off(season, wrong=2)
-    assert season.merge().code == 1
-    trade_off(season)
-    season.job()
-    assert run_as_printed(season, command_in(season.github.bodies()[0])).returncode == 0
-    trade_off(season, wrong=2)
-    assert season.merge().code == 1
-    assert season.manifest()["baseline"]["eligible"] is False
-    trade_off(season)
-    assert season.merge().code == 0
-    trade_off(season, wrong=2)
-    assert season.job().code == 1
 
 
 def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> None:
@@ -360,8 +297,8 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     line = "ragstone accept ragstone-run --metric faithfulness --reason 'half the latency' --expires 2099-01-31"
     done = run_as_printed(season, line)
     assert done.returncode == 0, done.stderr
-    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
-    printed = command_in(season.github.bodies()[0])
+    entry = accepted(season)
+    printed = command_in(season.checkout.comments[0])
     assert f"--drop {entry['drop']} --of-run {entry['run']} --of-baseline {entry['baseline']}" in printed
     assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
     assert season.job().code == 0
@@ -374,14 +311,14 @@ def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) 
     season.merge()
     trade_off(season)
     assert season.job().code == 1
-    assert "ragstone accept" not in season.github.bodies()[0]
+    assert "ragstone accept" not in season.checkout.comments[0]
     done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
     assert done.returncode == 2
     assert "thresholds.toml:7" in done.stderr
     assert "`min`" in done.stderr
 
 
-# -- runs that were stopped --------------------------------------------------------------------------------------------
+# -- runs that were stopped, and judges that changed -------------------------------------------------------------------
 
 HANGING = """
 import pathlib, time
@@ -401,21 +338,21 @@ def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, mon
     monkeypatch.setattr("ragstone.pipeline.baseline_search.MAX_READ", 1)  # the newest artifact alone has to do
     season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
     system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
-    season.checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", system) + "time_limit_s = 60\n")
+    text = CONFIG.replace("file:outputs.jsonl", system)
+    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
     assert season.merge().code == 0
     history = (season.out / "history.jsonl").read_bytes()
     season.checkout.write("hang", "")
-    text = (season.checkout.root / "ragstone.toml").read_text(encoding="utf-8")
-    season.checkout.write("ragstone.toml", text.replace("time_limit_s = 60", "time_limit_s = 5"))
+    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 5\n")
     for _ in range(2):
         assert season.merge().code == 124
         assert season.manifest()["state"] == "stopped"
         assert season.manifest()["baseline"]["used"]["run_id"] == 901
         assert (season.out / "history.jsonl").read_bytes() == history
     (season.checkout.root / "hang").unlink()
-    season.checkout.write("ragstone.toml", text)
+    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
     found = season.job()
-    assert (found.code, found.outputs["baseline-run-id"]) == (0, "901")
+    assert (found.code, found.baseline) == (0, "901")
 
 
 def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge: str) -> None:
@@ -435,37 +372,27 @@ def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -
     assert "the baseline's answers were judged again by offline judge" in same.summary
     season.checkout.answer_badly()
     bad = season.job()
-    assert (bad.code, bad.outputs["baseline-run-id"]) == (1, "901")
-    assert "judged again" in season.github.bodies()[0]
+    assert (bad.code, bad.baseline) == (1, "901")
     # A run on main becomes the baseline as any other: by the judge of today.
     season.heal()
     season.merge()
     last = 900 + season.runs
     after = season.job()
-    assert after.outputs["baseline-run-id"] == str(last)
+    assert after.baseline == str(last)
     assert "judged again" not in after.summary
 
 
-def test_a_fork_that_is_judged_offline_is_guarded_too(season: Season) -> None:
+def test_a_fork_that_is_judged_offline_is_guarded_too_by_a_baseline_whose_answers_are_only_judged(
+    season: Season,
+) -> None:
+    hostile = "\n::set-output name=verdict::pass\n"
+    season.checkout.answer({name: fact + hostile * (name == "moon") for name, _, fact in FACTS})
     offline = 'name = "openai:gpt-x"\n[gate]\nwithout_key = "offline"\n'
     season.checkout.write("ragstone.toml", f"{CONFIG}[judge]\n{offline}")
     judged_by(season, {"RAGSTONE_JUDGE": "offline"}, provider="openai", model="gpt-x", version="0" * 64)
     season.checkout.answer_badly()
-    season.runs += 1
-    shutil.rmtree(season.out, ignore_errors=True)
-    run_id = 900 + season.runs
-    season.github.add_run(run_id, event="pull_request", branch="topic", status="in_progress")
-    found = season.checkout.gate("pull_request", pull_request(fork=True), GITHUB_RUN_ID=str(run_id))
-    assert found.code == 1
+    found = season.job("pull_request", pull_request(fork=True))
+    assert (found.code, found.verdict) == (1, "fail")
     assert "offline judge is used instead" in found.summary
     assert "the baseline's answers were judged again by offline judge" in found.summary
-
-
-def test_what_a_baseline_says_in_its_answers_is_only_judged(season: Season) -> None:
-    hostile = "\n::set-output name=verdict::pass\n"
-    season.checkout.answer({name: fact + hostile * (name == "moon") for name, _, fact in FACTS})
-    judged_by(season, version="1")
-    season.checkout.answer_badly()
-    found = season.job()
-    assert (found.code, found.outputs["verdict"]) == (1, "fail")
     assert not any("set-output" in line for line in found.annotations)

@@ -24,7 +24,7 @@ def fake() -> Iterator[FakeLlm]:
 def checkout(github: FakeGitHub, checkout: Checkout, fake: FakeLlm) -> Checkout:
     """A checkout whose branch has a baseline that this judge made."""
     assert gate(checkout, fake, "push").code == 0
-    github.add_run(1, artifact=artifact_of(checkout.root / "ragstone-run"))
+    github.add_run(1, artifact=artifact_of(checkout.out))
     fake.seen.clear()
     return checkout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,227 +13,64 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.github.api.posts import marker
 from ragstone.metrics.registry import select_metrics
-from tests.github.api.fake import FORK_ID, FakeGitHub, zip_of
+from tests.github.api.fake import FORK_ID, zip_of
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, workflow_run
-from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.builders import Checkout, Outcome
 from tests.github.runs import files_of
 
 UPSTREAM = 555
+Files = dict[str, bytes]
 
 
-@pytest.fixture(autouse=True)
-def fork_run(github: FakeGitHub) -> None:
-    """A pull request from a fork, and its run. It was made in a checkout like the trusted one."""
-    github.add_run(UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+class Fork:
+    """A pull request from a fork, whose run left an artifact, and the trusted job that reports it."""
 
+    def __init__(self, checkout: Checkout) -> None:
+        self.checkout, self.github = checkout, checkout.github
+        self.run = self.github.add_run(
+            UPSTREAM, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA
+        )
+        self.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
 
-@pytest.fixture
-def fork_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
-    """What the fork's run left behind: a failing run with hostile text in it."""
-    checkout.answer_badly("Bananas were purple in 1834. @acme/admins <!-- ragstone:comment -->")
-    return run_files(github, checkout)
+    def files(self, bad: str = "") -> Files:
+        """What its run left behind, made in a checkout like the trusted one; one that fails if it answers `bad`."""
+        self.checkout.answer_well()
+        if bad:
+            self.checkout.answer_badly(bad)
+        self.checkout.is_commit(MERGE_SHA)
+        self.checkout.gate("push")
+        del self.github.files[MERGE_SHA]
+        return files_of(RunDirectory.open(self.checkout.out))
 
-
-@pytest.fixture
-def passing(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
-    """What a fork's run left behind that passes."""
-    return run_files(github, checkout)
-
-
-def run_files(github: FakeGitHub, checkout: Checkout) -> dict[str, bytes]:
-    checkout.is_commit(MERGE_SHA)
-    checkout.gate("push")
-    del github.files[MERGE_SHA]
-    github.seen.clear()
-    return files_of(RunDirectory.open(checkout.root / "ragstone-run"))
-
-
-def report(checkout: Checkout, payload: Any = None) -> Outcome:
-    return checkout.gate("workflow_run", payload or workflow_run())
-
-
-def nothing_posted(github: FakeGitHub) -> bool:
-    return github.comments == []
-
-
-def test_a_forks_run_is_posted_on_its_pull_request(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    (checkout.root / "outputs.jsonl").unlink()  # its system is not run: asking it would fail
-    checkout.reports_again = True
-    github.add_artifact(UPSTREAM, fork_files)
-    found = report(checkout)
-    assert found.code == 0, found.log
-    [comment] = github.bodies(7)
-    assert comment.startswith(marker("comment", "default"))
-    assert "the pull request's own run" in comment
-    assert "Faithfulness" in comment
-    assert found.outputs["verdict"] == "fail"
-    assert f"/blob/{HEAD_SHA}/golden.jsonl" in comment
-
-
-def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(github: FakeGitHub, checkout: Checkout) -> None:
-    """An answer, an error and a name that hold the key, as if the fork had guessed or stolen it."""
-    key = "sk-the-judges-own-key-0123456789"
-    checkout.answer_badly(f"Bananas were purple in 1834, as {key} says.")
-    files = run_files(github, checkout)
-    assert key.encode() in files[SAMPLES]
-    manifest = json.loads(files[MANIFEST])
-    manifest["judge"]["model"] = f"a model called {key}"
-    named = {**files, MANIFEST: json.dumps(manifest).encode()}
-    twice = files[SAMPLES].replace(b'"moon"', f'"{key}"'.encode()).replace(b'"sun"', f'"{key}"'.encode())
-    for artifact in (files, named, {**files, SAMPLES: twice}):
-        github.add_artifact(UPSTREAM, artifact)
-        found = checkout.gate("workflow_run", workflow_run(), RAGSTONE_JUDGE_API_KEY=key)
+    def report(self, files: Files | bytes | None = None, payload: Any = None, **environ: str) -> Outcome:
+        if files is not None:
+            self.github.add_artifact(UPSTREAM, files)
+        found = self.checkout.gate("workflow_run", payload or workflow_run(), **environ)
         assert found.code == 0, found.log
-        said = found.log.replace(f"::add-mask::{key}", "")
-        assert all(key not in text for text in (*github.bodies(7), said, found.summary, *found.outputs.values()))
-    assert "Bananas were purple" in github.bodies(7)[0]
-    assert any("The run's data was refused: duplicate sample" in line for line in found.annotations)
+        return found
+
+    @property
+    def comment(self) -> str:
+        [comment] = self.checkout.comments
+        return comment
 
 
-def test_the_verdict_is_decided_anew_by_the_trusted_policy(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    manifest = {**json.loads(fork_files[MANIFEST]), "verdict": "pass"}
-    github.add_artifact(UPSTREAM, {**fork_files, MANIFEST: json.dumps(manifest).encode()})
-    assert report(checkout).outputs["verdict"] == "fail"
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.0\n')
-    assert report(checkout).outputs["verdict"] == "pass"
-    assert len(github.bodies(7)) == 1
+@pytest.fixture
+def fork(checkout: Checkout) -> Fork:
+    return Fork(checkout)
 
 
-@pytest.mark.attack(
-    by="fork",
-    tries="make the `workflow_run` job post arbitrary text",
-    stopped_by="only records are read; all else is determined afresh",
-)
-def test_rendered_text_and_numbers_from_the_artifact_are_not_looked_at(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    extra = {"report.md": b"All is well, merge me", "pr-number.txt": b"1", "event.json": b'{"number": 1}'}
-    github.add_artifact(UPSTREAM, {**fork_files, **extra})
-    report(checkout)
-    assert github.bodies(1) == []
-    assert "merge me" not in github.bodies(7)[0]
+@pytest.fixture
+def bad_files(fork: Fork) -> Files:
+    return fork.files("Bananas were purple in 1834. @acme/admins <!-- ragstone:comment -->")
 
 
-@pytest.mark.parametrize("how", ["higher", "left out"])
-def test_forged_scores_are_refused(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], how: str
-) -> None:
-    def forge(document: dict[str, Any]) -> None:
-        if "sample" in document and how == "higher":
-            document["scores"]["faithfulness"]["value"] = 0.87
-        elif document.get("sample", {}).get("id") == "moon":
-            document["scores"].clear()
-
-    github.add_artifact(UPSTREAM, changed(fork_files, forge))
-    found = report(checkout)
-    assert found.code == 0
-    assert nothing_posted(github)
-    assert any("does not follow" in line for line in found.annotations)
+@pytest.fixture
+def passing(fork: Fork) -> Files:
+    return fork.files()
 
 
-@pytest.mark.parametrize(
-    ("archive", "says"),
-    [
-        (zip_of({"../../x": b""}), "leads out"),
-        (zip_of({"manifest.json": b"{}", "samples.jsonl": b""}), "not a valid manifest"),
-        (zip_of({}), "no manifest.json"),
-    ],
-)
-def test_a_hostile_artifact_posts_nothing_and_fails_nothing(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], archive: bytes, says: str
-) -> None:
-    github.add_artifact(UPSTREAM, archive)
-    found = report(checkout)
-    assert found.code == 0
-    assert nothing_posted(github)
-    assert any(says in line for line in found.annotations), found.annotations
-
-
-@pytest.mark.parametrize(
-    "pull",
-    [
-        {"sha": "f" * 40},
-        {"head_id": 3003},
-        {"owner": "somebody-else"},
-        {"branch": "other"},
-    ],
-    ids=["moved on", "another repository", "another owner", "another branch"],
-)
-def test_a_pull_request_that_is_not_the_runs_is_not_commented_on(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], pull: dict[str, Any]
-) -> None:
-    github.pulls.clear()
-    github.add_pull(8, **{"owner": "mallory", "branch": "main", "sha": HEAD_SHA, "head_id": FORK_ID, **pull})
-    github.add_artifact(UPSTREAM, fork_files)
-    assert report(checkout).code == 0
-    assert nothing_posted(github)
-
-
-def test_two_pull_requests_of_one_head_are_ambiguous(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    github.add_pull(8, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base="release")
-    github.add_artifact(UPSTREAM, fork_files)
-    assert report(checkout).code == 0
-    assert nothing_posted(github)
-
-
-def test_a_run_that_left_nothing_is_no_error(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    assert report(checkout).code == 0
-    assert nothing_posted(github)
-
-
-@pytest.mark.attack(by="fork", tries="poison the cache of judgements", stopped_by="an untrusted run's is never used")
-def test_the_forks_cache_of_judgements_is_never_taken_in(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], tmp_path: Path
-) -> None:
-    github.add_artifact(UPSTREAM, {**fork_files, "judgements.sqlite": b"SQLite format 3\0poison"})
-    assert report(checkout).code == 0
-    assert not list(tmp_path.rglob("judgements.sqlite"))
-
-
-def test_a_run_after_anything_but_a_pull_request_is_refused(checkout: Checkout) -> None:
-    with pytest.raises(ConfigError, match="follows a run of 'push'"):
-        report(checkout, workflow_run(event="push"))
-
-
-@pytest.mark.parametrize("fault", [{"status": 403}, {"status": 500}, {"how": "reset"}])
-def test_a_github_that_is_unwell_fails_nothing(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes], fault: dict[str, Any]
-) -> None:
-    github.add_artifact(UPSTREAM, fork_files)
-    for method in ("GET", "POST"):
-        github.fail(method, ".", times=1000, **fault)
-    assert report(checkout).code == 0
-
-
-def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(
-    github: FakeGitHub, checkout: Checkout, fork_files: dict[str, bytes]
-) -> None:
-    checkout.answer({name: fact for name, _, fact in FACTS})
-    checkout.gate("push")
-    before = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
-    manifest = json.loads(before[MANIFEST])
-    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
-    github.add_run(444, event="push", sha="b" * 40, artifact={**before, MANIFEST: json.dumps(manifest).encode()})
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
-    github.add_artifact(UPSTREAM, fork_files)
-    found = report(checkout)
-    assert found.outputs["verdict"] == "fail", found.log
-    assert "the baseline's answers were judged again by offline judge" in github.bodies(7)[0]
-
-
-# -- what can't be vouched for has not passed --------------------------------------------------------------------------
-
-
-def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
+def changed(files: Files, change: Callable[[dict[str, Any]], None]) -> Files:
     """`files` after `change` was made to each record and to the manifest (the last)."""
     records = [json.loads(line) for line in files[SAMPLES].splitlines()]
     manifest = json.loads(files[MANIFEST])
@@ -244,12 +82,162 @@ def changed(files: dict[str, bytes], change: Any) -> dict[str, bytes]:
 
 @pytest.mark.attack(
     by="fork",
+    tries="make the `workflow_run` job post arbitrary text",
+    stopped_by="only records are read; all else is determined afresh",
+)
+def test_a_forks_run_is_posted_on_its_pull_request_by_its_records_alone(fork: Fork, bad_files: Files) -> None:
+    (fork.checkout.root / "outputs.jsonl").unlink()  # its system is not run: asking it would fail
+    fork.checkout.reports_again = True
+    claims = {**json.loads(bad_files[MANIFEST]), "verdict": "pass"}
+    extra = {"report.md": b"All is well, merge me", "pr-number.txt": b"1", "event.json": b'{"number": 1}'}
+    found = fork.report({**bad_files, **extra, MANIFEST: json.dumps(claims).encode()})
+    assert found.verdict == "fail"
+    assert fork.comment.startswith(marker("comment", "default"))
+    for words in ("the pull request's own run", "Faithfulness", f"/blob/{HEAD_SHA}/golden.jsonl"):
+        assert words in fork.comment
+    assert fork.github.bodies(1) == []
+    assert "merge me" not in fork.comment
+    fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.0\n')
+    assert fork.report().verdict == "pass", "by the policy of this checkout"
+    assert fork.comment
+
+
+def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(fork: Fork) -> None:
+    """An answer, an error and a name that hold the key, as if the fork had guessed or stolen it."""
+    key = "sk-the-judges-own-key-0123456789"
+    files = fork.files(f"Bananas were purple in 1834, as {key} says.")
+    assert key.encode() in files[SAMPLES]
+    manifest = json.loads(files[MANIFEST])
+    manifest["judge"]["model"] = f"a model called {key}"
+    named = {**files, MANIFEST: json.dumps(manifest).encode()}
+    twice = files[SAMPLES].replace(b'"moon"', f'"{key}"'.encode()).replace(b'"sun"', f'"{key}"'.encode())
+    for artifact in (files, named, {**files, SAMPLES: twice}):
+        found = fork.report(artifact, RAGSTONE_JUDGE_API_KEY=key)
+        said = found.log.replace(f"::add-mask::{key}", "")
+        assert key not in f"{fork.checkout.comments}{said}{found.summary}{found.outputs}"
+    assert "Bananas were purple" in fork.comment
+    assert any("The run's data was refused: duplicate sample" in line for line in found.annotations)
+
+
+def higher(document: dict[str, Any]) -> None:
+    if "sample" in document:
+        document["scores"]["faithfulness"]["value"] = 0.87
+
+
+def left_out(document: dict[str, Any]) -> None:
+    if document.get("sample", {}).get("id") == "moon":
+        document["scores"].clear()
+
+
+def with_a_number(document: dict[str, Any]) -> None:
+    """A metric of a number that nobody else has asked for."""
+    if "metrics" in document:
+        document["metrics"]["recall@7"] = select_metrics(["recall@7"])[0].info.version
+    else:
+        document["scores"]["recall@7"] = document["scores"]["faithfulness"]
+
+
+def made_at(when: str) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document.update({"created_at": when} if "created_at" in document else {})
+
+
+REFUSED: dict[str, tuple[Callable[[Files], Files | bytes], str]] = {
+    "higher scores": (lambda files: changed(files, higher), "does not follow"),
+    "scores that are left out": (lambda files: changed(files, left_out), "does not follow"),
+    "a metric of another number": (lambda files: changed(files, with_a_number), "recall@7 does not follow"),
+    "a day that is none": (lambda files: changed(files, made_at("yesterday")), "The run's data was refused"),
+    "an hour that is none": (
+        lambda files: changed(files, made_at("2026-13-45T99:99:99")),
+        "The run's data was refused",
+    ),
+    "a path that leads out": (lambda _: zip_of({"../../x": b""}), "leads out"),
+    "no manifest": (lambda _: zip_of({}), "no manifest.json"),
+    "an empty manifest": (lambda _: zip_of({"manifest.json": b"{}", "samples.jsonl": b""}), "not a valid manifest"),
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+def test_an_artifact_that_is_no_run_posts_nothing_and_fails_nothing(fork: Fork, bad_files: Files, how: str) -> None:
+    forge, says = REFUSED[how]
+    found = fork.report(forge(bad_files))
+    assert fork.checkout.comments == []
+    assert any(says in line for line in found.annotations), found.annotations
+
+
+@pytest.mark.parametrize(
+    ("pull", "run", "says"),
+    [
+        ({"sha": "f" * 40}, {}, "No open pull request"),
+        ({"head_id": 3003}, {}, "No open pull request"),
+        ({"owner": "somebody-else"}, {}, "No open pull request"),
+        ({"branch": "other"}, {}, "No open pull request"),
+        ({"base_id": 3003}, {}, "No open pull request"),
+        ({"count": 2}, {}, "Several open pull requests"),
+        ({}, {"event": "push"}, "is not for a pull request"),
+        ({}, {"head_sha": "f" * 40}, "is not for a pull request"),
+        ({}, {"head_branch": None}, "no longer exists"),
+        ({}, {"head_repository": None}, "no longer exists"),
+        ({}, {}, "left no artifact"),
+    ],
+    ids=str,
+)
+def test_a_run_that_is_not_of_one_open_pull_request_is_not_posted(
+    fork: Fork, pull: dict[str, Any], run: dict[str, Any], says: str
+) -> None:
+    fork.github.pulls.clear()
+    of_base = pull.pop("base_id", None)
+    for number in range(pull.pop("count", 1)):
+        described = {"owner": "mallory", "branch": "main", "sha": HEAD_SHA, "head_id": FORK_ID, **pull}
+        fork.github.add_pull(8 + number, **described)
+    if of_base is not None:
+        fork.github.pulls[0]["base"]["repo"].update(id=of_base)
+    fork.run.update(run)
+    assert any(says in line for line in fork.report().annotations)
+    assert fork.checkout.comments == []
+    fork.github.problems.clear()  # GitHub gives null for what was deleted, whatever its description says
+
+
+@pytest.mark.attack(by="fork", tries="poison the cache of judgements", stopped_by="an untrusted run's is never used")
+def test_the_forks_cache_of_judgements_is_never_taken_in(fork: Fork, bad_files: Files, tmp_path: Path) -> None:
+    fork.report({**bad_files, "judgements.sqlite": b"SQLite format 3\0poison"})
+    assert fork.comment
+    assert not list(tmp_path.rglob("judgements.sqlite"))
+
+
+def test_a_run_after_anything_but_a_pull_request_is_refused(fork: Fork) -> None:
+    with pytest.raises(ConfigError, match="follows a run of 'push'"):
+        fork.report(payload=workflow_run(event="push"))
+
+
+@pytest.mark.parametrize("fault", [{"status": 403}, {"status": 500}, {"how": "reset"}])
+def test_a_github_that_is_unwell_fails_nothing(fork: Fork, bad_files: Files, fault: dict[str, Any]) -> None:
+    for method in ("GET", "POST"):
+        fork.github.fail(method, ".", times=1000, **fault)
+    assert any("could not be read" in line for line in fork.report(bad_files).annotations)
+
+
+def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(fork: Fork) -> None:
+    before = fork.files()
+    manifest = json.loads(before[MANIFEST])
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    fork.github.add_run(444, sha="b" * 40, artifact={**before, MANIFEST: json.dumps(manifest).encode()})
+    files = fork.files("Bananas were purple in 1834.")
+    fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
+    assert fork.report(files).verdict == "fail"
+    assert "the baseline's answers were judged again by offline judge" in fork.comment
+
+
+# -- what can't be vouched for has not passed --------------------------------------------------------------------------
+
+
+@pytest.mark.attack(
+    by="fork",
     tries="claim another version of a metric, or leave scores out",
     stopped_by="unverified or missing; inconclusive at best",
 )
 @pytest.mark.parametrize(("version", "named"), [("99", True), ("latest", True), ("0", False)])
 def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pass(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], version: str, named: bool
+    fork: Fork, passing: Files, version: str, named: bool
 ) -> None:
     def forge(document: dict[str, Any]) -> None:
         if "metrics" in document:
@@ -258,58 +246,12 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
             document["scores"]["faithfulness"]["value"] = 1.0
 
     if not named:
-        checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n')
-    github.add_artifact(UPSTREAM, changed(passing, forge))
-    found = report(checkout)
-    assert found.outputs["verdict"] in ("inconclusive", "error")
+        fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n')
+    found = fork.report(changed(passing, forge))
+    assert found.verdict in ("inconclusive", "error")
     assert found.outputs["faithfulness"] == ""
-    [comment] = github.bodies(7)
-    assert "✅ Ragstone" not in comment
-    assert "Faithfulness is unverified and left out" in comment
-
-
-@pytest.mark.parametrize("count", [None, 1])
-def test_a_run_of_other_files_than_its_commits_is_no_pass(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], count: int | None
-) -> None:
-    def forge(document: dict[str, Any]) -> None:
-        if "invocation" in document:
-            document["invocation"]["changed"] = count
-
-    github.add_artifact(UPSTREAM, passing)
-    assert report(checkout).outputs["verdict"] == "pass"
-    github.add_artifact(UPSTREAM, changed(passing, forge))
-    assert report(checkout).outputs["verdict"] == "inconclusive"
-    assert "does not show that the files it evaluated were those of its commit" in github.bodies(7)[0]
-
-
-def test_a_metric_that_nobody_knows_is_unverified(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
-) -> None:
-    def forge(document: dict[str, Any]) -> None:
-        if "metrics" in document:
-            document["metrics"]["wonderfulness"] = "1"
-        else:
-            document["scores"]["wonderfulness"] = document["scores"]["faithfulness"]
-
-    github.add_artifact(UPSTREAM, changed(passing, forge))
-    assert report(checkout).outputs["verdict"] == "inconclusive"
-    assert "Wonderfulness is unverified" in github.bodies(7)[0]
-
-
-def test_a_metric_with_a_number_of_its_own_is_replayed(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
-) -> None:
-    def forge(document: dict[str, Any]) -> None:
-        if "metrics" in document:
-            document["metrics"]["recall@7"] = select_metrics(["recall@7"])[0].info.version
-        else:
-            document["scores"]["recall@7"] = document["scores"]["faithfulness"]
-
-    github.add_artifact(UPSTREAM, changed(passing, forge))
-    found = report(checkout)
-    assert nothing_posted(github)
-    assert any("recall@7 does not follow" in line for line in found.annotations)
+    assert "✅ Ragstone" not in fork.comment
+    assert "Faithfulness is unverified and left out" in fork.comment
 
 
 def easier(document: dict[str, Any]) -> None:
@@ -318,17 +260,31 @@ def easier(document: dict[str, Any]) -> None:
         document["sample"]["question"] = "Is that so?"
 
 
-def fewer(files: dict[str, bytes]) -> dict[str, bytes]:
+def fewer(files: Files) -> Files:
     lines = files[SAMPLES].splitlines(keepends=True)[1:]
     manifest = json.loads(files[MANIFEST])
-    manifest["golden"]["samples"] = len(lines)
-    manifest["counts"]["scored"] = len(lines)
+    manifest["golden"]["samples"] = manifest["counts"]["scored"] = len(lines)
     return {**files, SAMPLES: b"".join(lines), MANIFEST: json.dumps(manifest).encode()}
 
 
 def renamed(document: dict[str, Any]) -> None:
     if "sample" in document:
         document["sample"]["id"] += "-2"
+
+
+def unknown(document: dict[str, Any]) -> None:
+    if "metrics" in document:
+        document["metrics"]["wonderfulness"] = "1"
+    else:
+        document["scores"]["wonderfulness"] = document["scores"]["faithfulness"]
+
+
+def differing(count: int | None) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document["invocation"].update(changed=count) if "invocation" in document else None
+
+
+OTHERS = "are not those of the default branch's golden set"
+OF_ITS_COMMIT = "does not show that the files it evaluated were those of its commit"
 
 
 @pytest.mark.attack(
@@ -339,57 +295,42 @@ def renamed(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("forge", "says"),
     [
-        (lambda files: changed(files, easier), "4 changed of 4"),
-        (fewer, "1 missing of 4"),
-        (lambda files: changed(files, renamed), "4 new, 4 missing of 4"),
+        (lambda files: changed(files, easier), (OTHERS, "4 changed of 4")),
+        (fewer, (OTHERS, "1 missing of 4")),
+        (lambda files: changed(files, renamed), (OTHERS, "4 new, 4 missing of 4")),
+        (lambda files: changed(files, unknown), ("Wonderfulness is unverified",)),
+        (lambda files: changed(files, differing(None)), (OF_ITS_COMMIT,)),
+        (lambda files: changed(files, differing(1)), (OF_ITS_COMMIT,)),
     ],
-    ids=["easier", "fewer", "renamed"],
+    ids=["easier", "fewer", "renamed", "a metric that nobody knows", "of unknown files", "of other files"],
 )
-def test_other_questions_are_not_the_default_branchs_and_no_pass(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], forge: Any, says: str
+def test_what_is_not_the_default_branchs_or_the_commits_is_no_pass(
+    fork: Fork, passing: Files, forge: Callable[[Files], Files], says: tuple[str, ...]
 ) -> None:
-    github.add_artifact(UPSTREAM, forge(passing))
-    found = report(checkout)
-    assert found.outputs["verdict"] == "inconclusive", found.log
-    [comment] = github.bodies(7)
-    assert "are not those of the default branch's golden set" in comment
-    assert says in comment
-    assert "✅ Ragstone" not in comment
+    assert fork.report(passing).verdict == "pass"
+    found = fork.report(forge(passing))
+    assert found.verdict == "inconclusive", found.log
+    for words in says:
+        assert words in fork.comment
+    assert "✅ Ragstone" not in fork.comment
 
 
-def test_what_a_sample_must_reach_is_read_from_the_default_branch(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
-) -> None:
+def test_what_a_sample_must_reach_is_read_from_the_default_branch(fork: Fork, passing: Files) -> None:
     def easy(document: Any) -> None:
         if "sample" in document:
             document["sample"]["min"] = {"faithfulness": 0.0}
 
-    github.add_artifact(UPSTREAM, changed(passing, easy))
-    assert report(checkout).outputs["verdict"] == "pass"
-    assert "unverified" not in github.bodies(7)[0].lower()
-    rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert fork.report(changed(passing, easy)).verdict == "pass"
+    assert "unverified" not in fork.comment.lower()
+    rows = [json.loads(line) for line in (fork.checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
     strict = [{**row, "min": {"faithfulness": 1.0}} for row in rows]
-    checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in strict))
-    assert report(checkout).outputs["verdict"] == "fail"
-    assert "Faithfulness is 0.98, required 1.00" in github.bodies(7)[0]
+    fork.checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in strict))
+    assert fork.report().verdict == "fail"
+    assert "Faithfulness is 0.98, required 1.00" in fork.comment
 
 
-def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes]
-) -> None:
-    github.add_run(1)
-    github.add_artifact(1, changed(passing, easier))  # a baseline whose questions are not those of its hashes
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n')
-    found = checkout.gate("push", RAGSTONE_BASELINE="artifact")
-    assert "no sample is the same" in found.summary
-
-
-@pytest.mark.parametrize("when", ["yesterday", "2026-13-45T99:99:99"])
-def test_a_manifest_that_no_run_has_is_refused_and_fails_nothing(
-    github: FakeGitHub, checkout: Checkout, passing: dict[str, bytes], when: str
-) -> None:
-    manifest = {**json.loads(passing[MANIFEST]), "created_at": when}
-    github.add_artifact(UPSTREAM, {**passing, MANIFEST: json.dumps(manifest).encode()})
-    found = report(checkout)
-    assert found.code == 0
-    assert nothing_posted(github)
+def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(fork: Fork, passing: Files) -> None:
+    fork.github.add_run(1, artifact=changed(passing, easier))  # whose questions are not those of its hashes
+    policy = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n'
+    fork.checkout.write("thresholds.toml", policy)
+    assert "no sample is the same" in fork.checkout.gate("push", RAGSTONE_BASELINE="artifact").summary

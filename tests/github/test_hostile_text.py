@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
@@ -22,7 +22,7 @@ from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
 from tests.github.builders import CONFIG, FACTS, Checkout, Outcome
 from tests.github.runs import files_of
 from tests.github.test_forks import changed
-from tests.report.hostile import FRAGMENTS, every_fragment, hostile
+from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
 from tests.report.test_hostile_reports import TAGS, Skeleton
 
@@ -107,28 +107,17 @@ def toml_string(text: str) -> str:
     return re.sub(r"\\ud[89a-f][0-9a-f]{2}", "?", written).replace("\x7f", "\\u007f")
 
 
-def config(template: str) -> Put:
+def written(name: str, template: str, *, before: str = "", quote: Callable[[str], str] = toml_string) -> Put:
     def put(checkout: Checkout, text: str) -> None:
-        checkout.write("ragstone.toml", CONFIG + template.format(toml_string(text)))
-
-    return put
-
-
-def policy(template: str) -> Put:
-    def put(checkout: Checkout, text: str) -> None:
-        checkout.write("thresholds.toml", template.format(toml_string(text)))
+        content = before + template.format(quote(text))
+        (checkout.root / name).write_bytes(content.encode("utf-8", "surrogatepass"))
         checkout.answer_badly()
 
     return put
 
 
-def broken(name: str, template: str) -> Put:
-    def put(checkout: Checkout, text: str) -> None:
-        (checkout.root / name).write_bytes(template.format(text).encode("utf-8", "surrogatepass"))
-
-    return put
-
-
+config = partial(written, "ragstone.toml", before=CONFIG)
+policy = partial(written, "thresholds.toml")
 ANSWERS = 'while read -r line; do echo \'{"answer": "Bananas.", "contexts": ["So."]}\'; done'
 SOURCES: dict[str, Put] = {
     **{f"golden {name}": golden_field(name) for name in ("id", "question", "reference", "tags", "group")},
@@ -144,8 +133,8 @@ SOURCES: dict[str, Put] = {
     "unknown metric": policy('[gate]\ndecision = "point"\n[metrics.{}]\nmin = 0.1\n'),
     "slice": policy("[metrics.faithfulness]\nmin = 0.1\n[slices.{}.metrics.faithfulness]\nmin = 0.9\n"),
     "must pass": policy("[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nids = [{}]\n"),
-    "broken golden set": broken("golden.jsonl", '{{"id": "a", "question": {}\n'),
-    "broken policy": broken("thresholds.toml", "[gate]\n{}\n"),
+    "broken golden set": written("golden.jsonl", '{{"id": "a", "question": {}\n', quote=str),
+    "broken policy": policy("[gate]\n{}\n", quote=str),
 }
 
 
@@ -260,23 +249,6 @@ def test_what_is_in_line_one_stays_text_in_the_title_of_an_issue(
     check(found, github, checkout)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("source", ["golden question", "recorded answer", "recorded error", "last words"])
-@settings(
-    max_examples=4,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(text=hostile)
-def test_hostile_text_stays_text(github: FakeGitHub, checkout: Checkout, source: str, text: str) -> None:
-    github.comments.clear()
-    SOURCES[source](checkout, f"x{text}")
-    found = run(checkout)
-    if found is not None:
-        check(found, github, checkout)
-
-
 # -- a fork's run, and what GitHub itself says -------------------------------------------------------------------------
 
 
@@ -316,7 +288,3 @@ def test_what_github_names_stays_text(github: FakeGitHub, checkout: Checkout) ->
     github.problems.clear()  # such a branch can't be asked for
     assert found is not None
     check(found, github, checkout)
-
-
-def test_the_fragments_hold_what_this_is_about() -> None:
-    assert {"::error::x", "##[error]x", "@octocat", "\u202e", "\x1b[31m", "<!--"} <= set(FRAGMENTS)

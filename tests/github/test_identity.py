@@ -61,7 +61,7 @@ def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowher
     secrets = [*issuer.job_tokens, *issuer.tokens]
     assert masks == [f"::add-mask::{secret}" for secret in secrets]
     rest = "\n".join(line for line in found.log.splitlines() if line not in masks)
-    shown = f"{rest}{found.summary}{json.dumps(found.outputs)}{github.bodies()}{written(checkout)}"
+    shown = f"{rest}{found.summary}{json.dumps(found.outputs)}{checkout.comments}{written(checkout)}"
     assert "My token is ***" in shown
     for secret in (*secrets, REQUEST_TOKEN):
         assert secret not in shown

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,16 +8,6 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.inputs import INPUTS, CommentMode, read_inputs, read_variables
 from ragstone.settings.load import load_settings
-
-
-def test_no_inputs_give_the_defaults() -> None:
-    found = read_inputs({})
-    assert found.baseline == "artifact"
-    assert found.comment is CommentMode.ALWAYS
-    assert found.annotations
-    assert not found.report_issue
-    assert dict(found.overrides) == {}
-    assert found.github_token.get_secret_value() == ""
 
 
 def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
@@ -41,12 +32,6 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
     assert settings.judge.max_cost_usd == 2.5
     assert settings.run.metrics == ("faithfulness", "context_recall")
     assert settings.gate.fail_on == "never"
-
-
-def test_secrets_are_in_no_repr() -> None:
-    found = read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret", "INPUT_GITHUB-TOKEN": "ghs_secret"})
-    assert "secret" not in repr(found)
-    assert found.github_token.get_secret_value() == "ghs_secret"
 
 
 @pytest.mark.attack(by="pull request", tries="list the gate's own variables in `system-env`", stopped_by="refused")
@@ -83,47 +68,35 @@ def test_each_bad_value_is_named_with_its_input(name: str, value: str, says: str
     assert f"input '{name.lower()}'" in str(caught.value)
 
 
-def test_a_bad_key_is_not_shown() -> None:
+def test_a_secret_is_shown_nowhere() -> None:
+    found = read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret", "INPUT_GITHUB-TOKEN": "ghs_secret"})
+    assert "secret" not in repr(found)
+    assert found.github_token.get_secret_value() == "ghs_secret"
     with pytest.raises(ConfigError) as caught:
         read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret\0"})
     assert "sk-secret" not in str(caught.value)
 
 
 def test_the_command_line_takes_the_same_from_variables() -> None:
+    given = {"COMMENT": "failures", "COMMENT_ID": "nightly", "ANNOTATIONS": "false", "ARTIFACT_NAME": "gate-2"}
+    elsewhere = ("SETUP", "REQUIREMENTS", "PYTHON_VERSION", "CONFIG", "WORKING_DIRECTORY", "JUDGE")
     found = read_variables(
-        {
-            "RAGSTONE_COMMENT": "failures",
-            "RAGSTONE_COMMENT_ID": "nightly",
-            "RAGSTONE_ANNOTATIONS": "false",
-            "RAGSTONE_ARTIFACT_NAME": "gate-2",
-            "RAGSTONE_JUDGE": "openai:gpt-x",
-            "GITHUB_TOKEN": "ghs_x",
-        }
+        {f"RAGSTONE_{name}": value for name, value in (dict.fromkeys(elsewhere, "x") | given).items()}
     )
-    assert (found.comment, found.comment_id, found.artifact_name) == (CommentMode.FAILURES, "nightly", "gate-2")
-    assert not found.annotations
-    assert found.github_token.get_secret_value() == "ghs_x"
-    assert dict(found.overrides) == {}  # those come through load_settings
-
-
-def test_variables_say_nothing_of_the_container_or_of_where_the_command_line_runs() -> None:
-    names = ("SETUP", "REQUIREMENTS", "PYTHON_VERSION", "CONFIG", "WORKING_DIRECTORY")
-    found = read_variables({f"RAGSTONE_{name}": "elsewhere" for name in names})
-    assert found == read_variables({})
-
-
-@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "RAGSTONE_GITHUB_TOKEN"])
-def test_the_token_is_no_default_of_the_runners(name: str) -> None:
-    assert read_variables({name: "ghs_x"}).github_token.get_secret_value() == "ghs_x"
-    assert read_variables({}).github_token.get_secret_value() == ""
-    assert read_inputs({}).github_token.get_secret_value() == ""
-
-
-def test_a_bad_variable_is_named_as_a_variable() -> None:
+    expected = replace(read_variables({}), comment=CommentMode.FAILURES, comment_id="nightly", artifact_name="gate-2")
+    assert found == replace(expected, annotations=False), "settings come through load_settings"
     with pytest.raises(ConfigError, match="environment variable RAGSTONE_COMMENT"):
         read_variables({"RAGSTONE_COMMENT": "sometimes"})
 
 
+def test_the_token_is_no_default_of_the_runners_and_ragstones_own_comes_first() -> None:
+    both = {"GITHUB_TOKEN": "ghs_theirs", "RAGSTONE_GITHUB_TOKEN": "ghs_own"}
+    for name, token in both.items():
+        assert read_variables({name: token}).github_token.get_secret_value() == token
+    assert read_variables(both).github_token.get_secret_value() == "ghs_own"
+    for found in (read_variables({}), read_inputs({})):
+        assert found.github_token.get_secret_value() == ""
+
+
 def test_every_input_has_a_name_of_its_own_on_both_doors() -> None:
-    assert len({spec.name for spec in INPUTS}) == len(INPUTS)
-    assert len({spec.variable for spec in INPUTS}) == len(INPUTS)
+    assert len({spec.name for spec in INPUTS}) == len({spec.variable for spec in INPUTS}) == len(INPUTS)

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 
 import pytest
 
 from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
 from ragstone.github.policy_changes import in_turns
-from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
+from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
 from tests.github.builders import CONFIG as ANY_CONFIG
-from tests.github.builders import POLICY, Checkout, pull_request, workflow_run
+from tests.github.builders import POLICY, Checkout, Outcome, pull_request, workflow_run
 from tests.github.runs import artifact_of
 
 CONFIG = ANY_CONFIG.replace("golden.jsonl", "golden*.jsonl")
 NEVER = '[gate]\nfail_on = "never"\n'
+LOWER = POLICY.replace("min = 0.5", "min = 0.1")
+LOWERED = "lowers metrics.faithfulness.min from 0.5 to 0.1"
+UNREADABLE = "Can't compare the gate's files with the base branch"
 
 
 def entry(reason: str = "half the latency", run: str = "a" * 16) -> str:
-    found = AcceptedEntry(
-        id=entry_id("faithfulness", None, run, "b" * 16),
-        metric="faithfulness",
-        drop=0.05,
-        reason=reason,
-        run=run,
-        baseline="b" * 16,
-        date=datetime.date(2026, 11, 21),
-    )
+    metric, baseline = "faithfulness", "b" * 16
+    identity, date = entry_id(metric, None, run, baseline), datetime.date(2026, 11, 21)
+    found = AcceptedEntry(id=identity, metric=metric, drop=0.05, reason=reason, run=run, baseline=baseline, date=date)
     return entry_text(found)
-
-
-ENTRY = entry()
 
 
 @pytest.fixture
@@ -43,16 +38,28 @@ def checkout(checkout: Checkout) -> Checkout:
     return checkout
 
 
-def top(comment: str) -> str:
-    """What stands above the table, without the signs that keep text from acting."""
-    return comment.split("|", 1)[0].replace("\u200b", "")
+def top(text: str) -> str:
+    """What stands above the table, without the signs that keep text from acting, on one line."""
+    return " ".join(text.split("|", 1)[0].replace("\u200b", "").replace("\\", "").split())
 
 
-def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(github: FakeGitHub, checkout: Checkout) -> None:
-    assert checkout.gate().code == 0
-    assert "This pull request" not in github.bodies()[0]
-    assert "Can't compare" not in github.bodies()[0]
-    github.files[BASE_SHA] = {}
+def said(checkout: Checkout) -> str:
+    """What the comment says above the table, after one job."""
+    checkout.gate()
+    [comment] = checkout.comments
+    return top(comment)
+
+
+def golden(checkout: Checkout, change: Callable[[dict[str, object]], object]) -> str:
+    """The golden set with a change of its first sample, called moon."""
+    rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    change(rows[0])
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(checkout: Checkout) -> None:
+    assert not any(words in said(checkout) for words in ("This pull request", UNREADABLE))
+    checkout.github.files[BASE_SHA] = {}
     assert "This pull request" not in checkout.gate("push").summary
 
 
@@ -61,23 +68,23 @@ def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(github: FakeGitH
     tries="weaken policy or settings, accept a drop, remove samples, change the judge",
     stopped_by="the first lines of the report say so, commented in every mode but `off`",
 )
-def test_what_weakens_the_gate_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
+def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     checkout.write("golden.jsonl", "".join(lines[1:]))
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", 'min = 0.1\naction = "warn"'))
-    checkout.write("accepted.toml", ENTRY)
+    checkout.write("accepted.toml", entry("@acme/admins ![x](https://evil.example)</details>"))
     found = checkout.gate()
-    for text in (github.bodies()[0], found.summary):
-        said = top(text)
-        assert "This pull request accepts a drop of faithfulness of up to 0.05" in said
-        assert "; lowers metrics.faithfulness.min from 0.5 to 0.1" in said
-        assert "; changes metrics.faithfulness from block to warn" in said
-        assert "; removes 1 sample from the golden set (moon)" in said
-        assert said.index("accepts") < said.index("lowers")
+    for text in (checkout.comments[0], found.summary):
+        assert "This pull request accepts a drop of faithfulness of up to 0.05" in top(text)
+        assert f"; {LOWERED}" in top(text)
+        assert "; changes metrics.faithfulness from block to warn" in top(text)
+        assert "; removes 1 sample from the golden set (moon)" in top(text)
+        assert top(text).index("accepts") < top(text).index("lowers")
+        assert not any(active in text.split("|", 1)[0] for active in ("@acme/admins", "![x]("))
 
 
-def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(github: FakeGitHub, checkout: Checkout) -> None:
-    base = github.files[BASE_SHA]
+def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Checkout) -> None:
+    base = checkout.github.files[BASE_SHA]
     base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
     theirs = '[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'
     base["ragstone.toml"] = f"{CONFIG}{theirs}[system.price]\ninput = 2.5\noutput = 10\n".encode()
@@ -85,8 +92,7 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(github: FakeG
     changed = changed.replace("[run]", 'answer_field = "contexts.0"\n[run]')
     (checkout.root / "outputs.jsonl").rename(checkout.root / "perfect.jsonl")
     checkout.write("ragstone.toml", f"{changed}[system.price]\ninput = 0.5\noutput = 1\n")
-    checkout.gate(RAGSTONE_COMMENT="failures")
-    said = " ".join(top(github.bodies()[0]).replace("\\", "").split())
+    text = said(checkout)
     for change in (
         "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl",
         "system.answer_field from nothing to contexts.0",
@@ -95,24 +101,20 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(github: FakeG
         "lowers metrics.faithfulness.min from 0.9 to 0.5",
         "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1",
     ):
-        assert change in said
-    assert "workers" not in said, "which is no change of what is measured"
+        assert change in text
+    assert "workers" not in text, "which is no change of what is measured"
 
 
-def test_many_changes_of_one_kind_hide_no_other_kind(github: FakeGitHub, checkout: Checkout) -> None:
+def test_many_changes_of_one_kind_hide_no_other_kind(checkout: Checkout) -> None:
     (checkout.root / "outputs.jsonl").rename(checkout.root / "perfect.jsonl")
-    changed = CONFIG.replace("outputs.jsonl", "perfect.jsonl").replace("[golden]", "[golden]\nlimit = 50")
-    checkout.write("ragstone.toml", changed + "repeats = 2\n")
+    checkout.write("ragstone.toml", CONFIG.replace("outputs.jsonl", "perfect.jsonl") + "repeats = 2\n")
     entries = (entry(f"reason {number} {'and so on ' * 20}", f"{number:016x}") for number in range(9))
     checkout.write("accepted.toml", "\n".join(entries))
     tags = "".join(f"[slices.tag{number}.metrics.faithfulness]\nmin = 0.1\n" for number in range(20))
-    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1") + tags)
-    checkout.gate()
-    said = top(github.bodies()[0])
-    assert "accepts a drop of faithfulness" in said
-    assert "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in said
-    assert "lowers metrics.faithfulness.min from 0.5 to 0.1" in said
-    assert "more changes" in said
+    checkout.write("thresholds.toml", LOWER + tags)
+    text = said(checkout)
+    for change in ("accepts a drop of faithfulness", "changes system.entrypoint from", LOWERED, "more changes"):
+        assert change in text
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -120,44 +122,45 @@ def test_each_kind_has_its_turn(count: int) -> None:
     assert in_turns(["a1", "a2"][:count], ["b1"], []) == [["b1"], ["a1", "b1"], ["a1", "b1", "a2"]][min(count, 2)]
 
 
-@pytest.mark.parametrize(("mode", "comments"), [("changes", 1), ("failures", 1), ("off", 0)])
+LIMITED = CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mode", "says"),
+    [
+        ("thresholds.toml", LOWER, "changes", LOWERED),
+        ("thresholds.toml", LOWER, "failures", LOWERED),
+        ("thresholds.toml", LOWER, "off", None),
+        ("ragstone.toml", CONFIG + NEVER, "failures", "does not count"),
+        ("ragstone.toml", LIMITED, "changes", "does not count"),
+    ],
+)
 def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
-    github: FakeGitHub, checkout: Checkout, mode: str, comments: int
+    checkout: Checkout, name: str, text: str, mode: str, says: str | None
 ) -> None:
-    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
+    checkout.write(name, text)
     assert checkout.gate(RAGSTONE_COMMENT=mode).code == 0
-    assert len(github.bodies()) == comments
-    assert all("lowers metrics.faithfulness.min from 0.5 to 0.1" in top(body) for body in github.bodies())
-
-
-@pytest.mark.parametrize("mode", ["always", "failures", "changes"])
-@pytest.mark.parametrize("config", [CONFIG + NEVER, CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")])
-def test_a_setting_that_is_taken_back_is_commented_since_it_counts_after_the_merge(
-    github: FakeGitHub, checkout: Checkout, mode: str, config: str
-) -> None:
-    checkout.write("ragstone.toml", config)
-    assert checkout.gate(RAGSTONE_COMMENT=mode).code == 0
-    [body] = github.bodies()
-    assert "does not count" in top(body)
+    assert len(checkout.comments) == (0 if says is None else 1)
+    assert all(str(says) in top(comment) for comment in checkout.comments)
 
 
 @pytest.mark.attack(
     by="pull request", tries="pass unseen through a base whose `fail_on` is `never`", stopped_by="line one says so"
 )
 @pytest.mark.parametrize("base_says", [True, False], ids=["of the base", "of the workflow"])
-def test_line_one_says_that_no_verdict_blocks(github: FakeGitHub, checkout: Checkout, base_says: bool) -> None:
+def test_line_one_says_that_no_verdict_blocks(checkout: Checkout, base_says: bool) -> None:
     if base_says:
         checkout.write("ragstone.toml", CONFIG + NEVER)
         checkout.is_base()
     more = {} if base_says else {"RAGSTONE_FAIL_ON": "never"}
-    assert "fail_on is 'never'" in line_one(checkout.gate(**more).summary)
+    assert "fail_on is 'never'" in line_one(checkout.gate(**more))
     checkout.answer_badly()
     found = checkout.gate(**more)
-    assert (found.code, "fail_on is 'never'" in line_one(found.summary)) == (0, True)
+    assert (found.code, "fail_on is 'never'" in line_one(found)) == (0, True)
 
 
-def line_one(summary: str) -> str:
-    return next(line for line in summary.splitlines() if line.startswith("#")).replace("\\", "")
+def line_one(found: Outcome) -> str:
+    return next(line for line in found.summary.splitlines() if line.startswith("#")).replace("\\", "")
 
 
 @pytest.mark.attack(
@@ -165,15 +168,16 @@ def line_one(summary: str) -> str:
     tries="edit a file of the system in a step before the gate",
     stopped_by="compared with the commit; the report names it",
 )
-def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_file_that_a_step_edited_before_the_gate_is_named(checkout: Checkout) -> None:
+    files = checkout.github.files
     checkout.write("rag.py", "def answer(question): ...\n")
-    checkout.is_base()
-    github.files[MERGE_SHA] = {**github.files[BASE_SHA], "rag.py": b"def answer(question): ...\n"}
+    files[MERGE_SHA] = {**files[BASE_SHA], "rag.py": b"def answer(question): ...\n"}
     assert "of this checkout" not in checkout.gate().summary
     checkout.write("rag.py", "def answer(question): return 'fine'\n")
-    assert "1 file of this checkout differs from commit" in top(checkout.gate().summary)
-    assert "rag.py" in top(checkout.gate().summary)
-    del github.files[MERGE_SHA]
+    summary = top(checkout.gate().summary)
+    assert "1 file of this checkout differs from commit" in summary
+    assert "rag.py" in summary
+    del files[MERGE_SHA]
     assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)
 
 
@@ -182,74 +186,78 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(github: FakeGitHub, 
     tries="give the id of a broken must-pass question to a healthy one",
     stopped_by="compared with the base's questions; no pass",
 )
-def test_ids_that_are_swapped_are_named_and_do_not_pass(github: FakeGitHub, checkout: Checkout) -> None:
+def test_ids_that_are_swapped_are_named_and_do_not_pass(checkout: Checkout) -> None:
     checkout.write("thresholds.toml", POLICY + '[must_pass]\nsamples = ["moon"]\nmin = 0.9\n')
     checkout.is_base()
-    rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
-    (moon,) = [row for row in rows if row["id"] == "moon"]
-    other = next(row for row in rows if row["id"] != "moon")
-    moon["id"], other["id"] = other["id"], moon["id"]
-    checkout.write("golden.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    swapped = golden(checkout, lambda row: row.update(id="sun")).splitlines()
+    swapped[1] = swapped[1].replace('"sun"', '"moon"')
+    checkout.write("golden.jsonl", "\n".join(swapped) + "\n")
     found = checkout.gate()
-    assert found.outputs["verdict"] != "pass"
+    assert found.verdict != "pass"
     assert "another question has the id of a must-pass one (moon)" in found.summary
-    assert "gives new ids to 2 samples" in top(github.bodies()[0])
+    assert "gives new ids to 2 samples" in top(checkout.comments[0])
 
 
-def test_hostile_text_in_an_acceptance_does_not_act(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.write(
-        "accepted.toml", ENTRY.replace("half the latency", "@acme/admins ![x](https://evil.example)</details>")
-    )
-    checkout.gate()
-    said = github.bodies()[0].split("|", 1)[0]
-    assert "@acme/admins" not in said
-    assert "![x](" not in said
-
-
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ((), ()),
+        (("policy",), ("; the policy differs from that of the baseline's run",)),
+        (("samples",), ("; the golden set lacks 1 sample of the baseline's run",)),
+        (("ids",), ()),
+        (("policy", "drops"), ("the policy differs", "and accepted.toml has 1 accepted drop")),
+    ],
+)
 def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
-    github: FakeGitHub, checkout: Checkout
+    checkout: Checkout, changes: tuple[str, ...], says: tuple[str, ...]
 ) -> None:
     assert checkout.gate("push").code == 0
-    github.add_run(1, artifact=artifact_of(checkout.root / "ragstone-run"))
-    checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.1"))
-    github.fail("GET", "/contents/", 500, times=99)
-    checkout.gate()
-    said = top(github.bodies()[0])
-    assert "Can't compare the gate's files with the base branch" in said
-    assert "the policy differs from that of the baseline's run" in said
+    checkout.uploaded()
+    if "policy" in changes:
+        checkout.write("thresholds.toml", LOWER)
+    if "samples" in changes:
+        checkout.write("golden.jsonl", golden(checkout, lambda _: None).partition("\n")[2])
+    if "ids" in changes:
+        checkout.write("golden.jsonl", golden(checkout, lambda row: row.update(id="luna")))
+        checkout.write("outputs.jsonl", (checkout.root / "outputs.jsonl").read_text().replace('"moon"', '"luna"'))
+    if "drops" in changes:
+        checkout.write("accepted.toml", entry())
+    checkout.github.fail("GET", "/contents/", 500, times=99)
+    text = said(checkout)
+    assert UNREADABLE in text
+    assert all(words in text for words in says)
+    assert ("); " in text) is bool(says)
 
 
-def test_a_token_that_reads_no_contents_is_said(github: FakeGitHub, checkout: Checkout) -> None:
-    github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
-    assert checkout.gate().code == 0
-    assert "Can't compare the gate's files with the base branch" in top(github.bodies()[0])
+def test_a_token_that_reads_no_contents_is_said(checkout: Checkout) -> None:
+    checkout.github.actors[TOKEN] = Actor("github-actions[bot]", reads=ALL_RIGHTS - {"contents"})
+    assert UNREADABLE in said(checkout)
 
 
-def test_a_forks_acceptance_is_shown_and_turns_nothing(github: FakeGitHub, checkout: Checkout) -> None:
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_forks_acceptance_is_shown_and_turns_nothing(checkout: Checkout, is_readable: bool) -> None:
     checkout.answer_badly()
     assert checkout.gate("pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
-    github.add_run(
-        555,
-        event="pull_request",
-        branch="main",
-        head_repository_id=2002,
-        sha=HEAD_SHA,
-        artifact=artifact_of(checkout.root / "ragstone-run"),
+    files = artifact_of(checkout.out)
+    checkout.github.add_run(
+        555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA, artifact=files
     )
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
-    github.files[HEAD_SHA] = {
-        **github.files[BASE_SHA],
-        "accepted.toml": ENTRY.encode(),
-        "thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode(),
-        "ragstone.toml": CONFIG.replace("outputs.jsonl", "perfect.jsonl").encode(),
-    }
+    checkout.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
+    if is_readable:
+        checkout.github.files[HEAD_SHA] = {
+            **checkout.github.files[BASE_SHA],
+            "accepted.toml": entry().encode(),
+            "thresholds.toml": LOWER.encode(),
+            "ragstone.toml": CONFIG.replace("outputs.jsonl", "perfect.jsonl").encode(),
+        }
     checkout.gate("workflow_run", workflow_run())
-    [comment] = github.bodies()
-    said = top(comment)
-    assert "accepts a drop of faithfulness of up to 0.05" in said
-    assert "lowers metrics.faithfulness.min from 0.5 to 0 (not counted in this report)" in said
-    assert "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in said
+    [comment] = checkout.comments
     assert "Blocked: " in comment.split("##", 1)[1].split("\n", 1)[0]
+    text = top(comment)
+    assert ("Can't read what this pull request changes" in text) is not is_readable
+    assert ("accepts a drop of faithfulness of up to 0.05" in text) is is_readable
+    assert (f"{LOWERED} (not counted in this report)" in text) is is_readable
+    assert ("changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl" in text) is is_readable
 
 
 METRICS = """
@@ -261,60 +269,57 @@ python = "evals.checks:exact"
 python = "evals.checks:brief"
 """
 CODE = "def exact(answer): return True\n\n\ndef brief(answer): return True\n"
+MEASURED = CONFIG.replace('["faithfulness"]', '["faithfulness", "exact"]') + METRICS
 
 
-@pytest.fixture
-def measured(github: FakeGitHub, checkout: Checkout) -> Checkout:
-    """The same with metrics of its own, as in its base."""
-    checkout.write("ragstone.toml", CONFIG.replace('["faithfulness"]', '["faithfulness", "exact"]') + METRICS)
-    checkout.write("evals/checks.py", CODE)
-    for name in ("ragstone.toml", "evals/checks.py"):
-        github.files[BASE_SHA][name] = (checkout.root / name).read_bytes()
-    return checkout
-
-
-def test_metrics_that_are_as_in_the_base_are_not_mentioned(github: FakeGitHub, measured: Checkout) -> None:
-    assert measured.gate().code == 0
-    assert "This pull request" not in github.bodies()[0]
-
-
-@pytest.mark.heavy
-def test_changed_metrics_of_the_project_are_said_at_the_top(github: FakeGitHub, measured: Checkout) -> None:
-    config = (measured.root / "ragstone.toml").read_text(encoding="utf-8")
-    rubric = config.replace("Is the answer polite?", "Is it an answer?")
-    other_function = rubric.replace("checks:brief", "checks:exact")
-    measured.write("ragstone.toml", other_function.replace("checks:exact", "checks:brief", 1))
-    measured.gate()
-    said = " ".join(top(github.bodies()[0]).split())
-    assert "changes metrics.tone.rubric from 'Is the answer polite?' to 'Is it an answer?'" in said
-    assert "changes metrics.exact.python from 'evals.checks:exact' to 'evals.checks:brief'" in said
-
-    measured.write("evals/checks.py", CODE.replace("True", "len(answer) < 900"))
-    measured.write("ragstone.toml", config.replace('[metrics.tone]\nrubric = "Is the answer polite?"\n', ""))
-    measured.gate()
-    said = " ".join(top(github.bodies()[0]).split())
-    assert "changes evals/checks.py, the code of the metric exact" in said
-    assert "removes the metric tone" in said
-
-
-def test_weaker_assertions_of_a_sample_are_a_change_of_the_sample(github: FakeGitHub, checkout: Checkout) -> None:
-    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    strict = lines[0].replace("{", '{"must_contain": "x", ', 1)
-    github.files[BASE_SHA]["golden.jsonl"] = "\n".join([strict, *lines[1:]]).encode()
-    checkout.gate()
-    assert "This pull request changes 1 sample in the golden set (moon)" in top(github.bodies()[0])
-
-
-def test_a_lower_floor_of_a_sample_is_said_at_the_top_and_leaves_it_comparable(
-    github: FakeGitHub, checkout: Checkout
+@pytest.mark.parametrize(
+    ("config", "code", "says"),
+    [
+        (MEASURED, CODE, ""),
+        (
+            MEASURED.replace("the answer", "it"),
+            CODE,
+            "changes metrics.tone.rubric from 'Is the answer polite?' to 'Is it",
+        ),
+        (
+            MEASURED.replace("s:exact", "s:brief"),
+            CODE,
+            "metrics.exact.python from 'evals.checks:exact' to 'evals.checks:b",
+        ),
+        (MEASURED, CODE.replace("True", "len(answer) < 900"), "changes evals/checks.py, the code of the metric brief"),
+        (MEASURED.replace(METRICS[:49], "\n"), CODE, "removes the metric tone"),
+    ],
+    ids=["nothing", "a rubric", "a function", "the code of a function", "a metric is removed"],
+)
+def test_changed_metrics_of_the_project_are_said_at_the_top(
+    checkout: Checkout, config: str, code: str, says: str
 ) -> None:
-    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    strict = lines[0].replace("{", '{"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}, ', 1)
-    github.files[BASE_SHA]["golden.jsonl"] = "\n".join([strict, *lines[1:]]).encode()
-    weak = lines[0].replace("{", '{"min": {"faithfulness": 0.2}, ', 1)
-    checkout.write("golden.jsonl", "\n".join([weak, *lines[1:]]) + "\n")
-    checkout.gate()
-    said = top(github.bodies()[0])
-    assert "lowers moon.faithfulness.min from 0.4 to 0.2" in said
-    assert "removes moon.hallucination.max = 1" in said
-    assert "changes 1 sample" not in said
+    checkout.github.files[BASE_SHA] |= {"ragstone.toml": MEASURED.encode(), "evals/checks.py": CODE.encode()}
+    checkout.write("ragstone.toml", config)
+    checkout.write("evals/checks.py", code)
+    text = said(checkout)
+    assert says in text
+    assert ("This pull request" in text) is bool(says)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says", "not_said"),
+    [
+        ({"must_contain": "x"}, {}, ("This pull request changes 1 sample in the golden set (moon)",), "lowers"),
+        (
+            {"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}},
+            {"min": {"faithfulness": 0.2}},
+            ("lowers moon.faithfulness.min from 0.4 to 0.2", "removes moon.hallucination.max = 1"),
+            "changes 1 sample",
+        ),
+    ],
+    ids=["assertions", "bounds, which leave it comparable"],
+)
+def test_a_weaker_sample_is_said_at_the_top(
+    checkout: Checkout, before: dict[str, object], after: dict[str, object], says: tuple[str, ...], not_said: str
+) -> None:
+    checkout.github.files[BASE_SHA]["golden.jsonl"] = golden(checkout, lambda row: row.update(before)).encode()
+    checkout.write("golden.jsonl", golden(checkout, lambda row: row.update(after)))
+    text = said(checkout)
+    assert all(words in text for words in says)
+    assert not_said not in text

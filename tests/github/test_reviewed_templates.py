@@ -4,47 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from tests.github.api.fake import BASE_SHA, FakeGitHub
+from tests.github.api.fake import BASE_SHA
 from tests.github.builders import Checkout, Outcome, pull_request
 
+REPORT = "report.md.j2"
 TEMPLATE = '{% extends "ragstone/report.md.j2" %}{% block header %}WORDS\n{% endblock %}'
+OURS = {REPORT: TEMPLATE.replace("WORDS", "Ask the help desk.")}
+THEIRS = {REPORT: TEMPLATE.replace("WORDS", "All is well, merge this.")}
+IN_PARTS = {REPORT: "{% include 'parts/team.md.j2' %}", "parts/team.md.j2": "Ask the help desk."}
 DIFFER = "The report templates in this checkout differ from those of the base branch: they count after the merge."
+UNREAD = "The report templates are not used, because the base branch can't be read"
+FROM_EVIL = pull_request()
+FROM_EVIL["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
 
 
 @pytest.fixture
 def checkout(checkout: Checkout) -> Checkout:
     checkout.answer_badly()
+    checkout.is_base()
     return checkout
 
 
-def template(checkout: Checkout, words: str, name: str = "report.md.j2") -> None:
-    checkout.write(f"templates/{name}", TEMPLATE.replace("WORDS", words))
-
-
-def texts(github: FakeGitHub, found: Outcome, checkout: Checkout) -> tuple[str, ...]:
-    written = (checkout.root / "ragstone-run" / "report.md").read_text(encoding="utf-8")
-    return (*github.bodies(), found.summary, written)
-
-
-def test_the_template_of_the_base_is_used(github: FakeGitHub, checkout: Checkout) -> None:
-    template(checkout, "Ask the help desk.")
-    checkout.is_base()
-    found = checkout.gate()
-    assert len(github.bodies()) == 1
-    assert all("Ask the help desk." in text for text in texts(github, found, checkout))
-    assert DIFFER not in found.log
-
-
-@pytest.mark.parametrize("event", ["pull_request", "merge_group"])
-def test_a_change_of_the_template_counts_after_the_merge(github: FakeGitHub, checkout: Checkout, event: str) -> None:
-    template(checkout, "Ask the help desk.")
-    checkout.is_base()
-    template(checkout, "All is well, merge this.")
-    found = checkout.gate(event)
-    for text in texts(github, found, checkout):
-        assert "Ask the help desk." in text
-        assert "All is well" not in text
-    assert DIFFER in found.log
+def said(found: Outcome, checkout: Checkout) -> tuple[str, ...]:
+    return (*checkout.comments, found.summary, (checkout.out / "report.md").read_text(encoding="utf-8"))
 
 
 @pytest.mark.attack(
@@ -52,45 +34,45 @@ def test_a_change_of_the_template_counts_after_the_merge(github: FakeGitHub, che
     tries="a pull request's own report template",
     stopped_by="only the reviewed base's are used, in Jinja's sandbox",
 )
-def test_a_template_that_the_base_does_not_have_is_not_used(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.is_base()
-    template(checkout, "All is well, merge this.")
-    found = checkout.gate()
-    assert not any("All is well" in text for text in texts(github, found, checkout))
-    assert DIFFER in found.log
+@pytest.mark.parametrize(
+    ("base", "checked_out", "event", "more", "is_used", "note"),
+    [
+        (OURS, OURS, "pull_request", {}, True, None),
+        (OURS, THEIRS, "pull_request", {}, True, DIFFER),
+        (OURS, THEIRS, "merge_group", {}, True, DIFFER),
+        (IN_PARTS, THEIRS, "pull_request", {}, True, DIFFER),
+        ({}, THEIRS, "pull_request", {}, False, DIFFER),
+        ({}, OURS, "push", {}, True, None),
+        (THEIRS, THEIRS, "pull_request", {"GITHUB_TOKEN": ""}, False, UNREAD),
+    ],
+    ids=[
+        *("as in the base", "changed", "changed, in a merge queue", "with parts that are removed"),
+        *("new", "on the default branch", "without a token"),
+    ],
+)
+def test_the_templates_of_the_base_are_used(
+    checkout: Checkout,
+    base: dict[str, str],
+    checked_out: dict[str, str],
+    event: str,
+    more: dict[str, str],
+    is_used: bool,
+    note: str | None,
+) -> None:
+    of_base = {f"templates/{name}": text.encode() for name, text in base.items()}
+    checkout.github.files[BASE_SHA] |= {**of_base, "other/templates/report.md.j2": b"x", "templates/notes.txt": b"x"}
+    for name, text in checked_out.items():
+        checkout.write(f"templates/{name}", text)
+    found = checkout.gate(event, None, **more)
+    for text in said(found, checkout):
+        assert ("Ask the help desk." in text) is is_used
+        assert "All is well" not in text
+    assert [text for text in (DIFFER, UNREAD) if text in found.log] == ([] if note is None else [note])
 
 
-def test_a_file_that_the_pull_request_removes_is_still_included(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.write("templates/report.md.j2", "{% include 'parts/team.md.j2' %}")
-    checkout.write("templates/parts/team.md.j2", "Ask the help desk.")
-    checkout.is_base()
-    (checkout.root / "templates" / "parts" / "team.md.j2").unlink()
-    checkout.write("templates/report.md.j2", "All is well, merge this.")
-    found = checkout.gate()
-    assert all("Ask the help desk." in text for text in texts(github, found, checkout))
-
-
-def test_a_template_of_an_unreviewed_base_is_not_used(github: FakeGitHub, checkout: Checkout) -> None:
-    template(checkout, "All is well, merge this.")
-    checkout.is_base()
-    github.files["9" * 40], github.files[BASE_SHA] = github.files[BASE_SHA], {}
-    github.branches["evil-base"] = "9" * 40
-    payload = pull_request()
-    payload["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
-    found = checkout.gate("pull_request", payload)
-    assert not any("All is well" in text for text in texts(github, found, checkout))
-
-
-def test_on_the_default_branch_the_checkout_is_the_base(checkout: Checkout) -> None:
-    template(checkout, "Ask the help desk.")
-    found = checkout.gate("push")
-    assert "Ask the help desk." in found.summary
-    assert DIFFER not in found.log
-
-
-def test_without_access_to_the_base_the_built_in_template_is_used(checkout: Checkout) -> None:
-    template(checkout, "All is well, merge this.")
-    checkout.is_base()
-    found = checkout.gate(GITHUB_TOKEN="")
-    assert "All is well" not in found.summary
-    assert "The report templates are not used, because the base branch can't be read" in found.log
+def test_a_template_of_an_unreviewed_base_is_not_used(checkout: Checkout) -> None:
+    checkout.write(f"templates/{REPORT}", THEIRS[REPORT])
+    checkout.is_commit("9" * 40)
+    checkout.github.branches["evil-base"] = "9" * 40
+    found = checkout.gate("pull_request", FROM_EVIL)
+    assert not any("All is well" in text for text in said(found, checkout))

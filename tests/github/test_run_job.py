@@ -19,86 +19,76 @@ from ragstone.github.api.posts import marker
 from ragstone.judge.cache import JudgementCache
 from tests.cli.project import ragstone
 from tests.github import builders
-from tests.github.api.fake import FORK_ID, TOKEN, Actor, FakeGitHub
+from tests.github.api.fake import TOKEN, Actor, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA
 from tests.github.builders import CONFIG, FACTS, Checkout, pull_request
-from tests.github.runs import files_of
 from tests.pipeline.receiver import Receiver, receiver
 
 __all__ = ["receiver"]
 
 MARK = marker("comment", "default")
+DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
 
 
-def publish(github: FakeGitHub, checkout: Checkout, run_id: int = 1) -> None:
-    """What the run directory is now becomes the artifact of a push to main."""
-    github.add_run(run_id, artifact=files_of(RunDirectory.open(checkout.root / "ragstone-run")))
+def report_of(checkout: Checkout) -> Any:
+    return json.loads((checkout.out / "report.json").read_text(encoding="utf-8"))
 
 
-def test_a_good_pull_request_passes_and_tells_so_everywhere(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_good_pull_request_passes_and_tells_so_everywhere(checkout: Checkout) -> None:
     checkout.reports_again = True
     found = checkout.gate()
     assert found.code == 0, found.log
-    assert found.outputs["verdict"] == "pass"
-    assert found.outputs["passed"] == "true"
+    assert (found.verdict, found.outputs["passed"], found.baseline) == ("pass", "true", "")
     assert float(found.outputs["faithfulness"]) > 0.9
     assert float(found.outputs["coverage"]) == 1.0
     assert found.outputs["run-directory"] == "ragstone-run"
     assert (checkout.root / found.outputs["report-json"]).is_file()
     assert (checkout.root / found.outputs["report-markdown"]).is_file()
-    assert found.outputs["baseline-run-id"] == ""
     assert "First run" in found.summary
-    [comment] = github.bodies()
+    [comment] = checkout.comments
     assert comment.startswith(MARK + "\n")
     assert "Faithfulness" in comment
     assert found.outputs["comment-url"].startswith("https://github.com/acme/rag/pull/7#issuecomment-")
 
 
-def test_a_bad_one_fails_after_everything_was_told(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_bad_one_fails_after_everything_was_told(checkout: Checkout) -> None:
     checkout.reports_again = True
     checkout.answer_badly()
     found = checkout.gate()
-    assert found.code == 1
-    assert found.outputs["verdict"] == "fail"
-    assert found.outputs["passed"] == "false"
-    [comment] = github.bodies()
-    assert f"https://github.com/acme/rag/blob/{HEAD_SHA}/golden.jsonl#L1" in comment
+    assert (found.code, found.verdict, found.outputs["passed"]) == (1, "fail", "false")
+    assert f"https://github.com/acme/rag/blob/{HEAD_SHA}/golden.jsonl#L1" in checkout.comments[0]
     assert found.summary
-    errors = [line for line in found.annotations if line.startswith("::error")]
-    assert any("file=thresholds.toml,line=7" in line for line in errors)
-    warnings = [line for line in found.annotations if line.startswith("::warning")]
-    assert any("file=golden.jsonl,line=1" in line for line in warnings)
+    assert any(line.startswith("::error file=thresholds.toml,line=7") for line in found.annotations)
+    assert any(line.startswith("::warning file=golden.jsonl,line=1") for line in found.annotations)
+    silent = checkout.gate(RAGSTONE_ANNOTATIONS="false")
+    assert not any(line.startswith(("::error", "::warning")) for line in silent.annotations)
+    never = checkout.gate(RAGSTONE_FAIL_ON="never")
+    assert (never.code, never.verdict, never.outputs["passed"]) == (0, "fail", "false")
 
 
 @pytest.mark.heavy
-def test_the_next_pull_request_is_compared_with_the_run_on_main(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.write(
-        "thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
-    )
+def test_the_next_pull_request_is_compared_with_the_run_on_main(checkout: Checkout) -> None:
+    checkout.write("thresholds.toml", DROP)
     assert checkout.gate("push").code == 0
-    publish(github, checkout)
+    checkout.uploaded()
     checkout.reports_again = True
     good = checkout.gate()
-    assert good.code == 0
-    assert good.outputs["baseline-run-id"] == "1"
+    assert (good.code, good.baseline) == (0, "1")
     checkout.answer_badly("The Moon is 384400 kilometres away. Bananas are purple.")
-    bad = checkout.gate()
-    assert bad.code == 1
-    assert "actions/runs/1" in github.bodies()[0]
-    assert len(github.bodies()) == 1
+    assert checkout.gate().code == 1
+    [comment] = checkout.comments
+    assert "actions/runs/1" in comment
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(
-    github: FakeGitHub, checkout: Checkout, quiet: bool
-) -> None:
+def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(checkout: Checkout, quiet: bool) -> None:
     checkout.is_base()
     checkout.answer_badly()
     assert checkout.gate(GITHUB_JOB="search", GITHUB_RUN_ATTEMPT="1").code == 1
-    checkout.answer({name: fact for name, _, fact in FACTS})
+    checkout.answer_well()
     mode = "failures" if quiet else "always"
     assert checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode).code == 0
-    [comment] = github.bodies()
+    [comment] = checkout.comments
     assert "❌ Blocked" in comment
     assert ("### billing" in comment) is not quiet
     assert ("`comment-id`" in comment) is not quiet
@@ -112,36 +102,22 @@ def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: st
 
 
 @pytest.mark.parametrize("event", ["push", "merge_group"])
-def test_events_without_a_pull_request_gate_and_do_not_comment(
-    github: FakeGitHub, checkout: Checkout, event: str
-) -> None:
+def test_events_without_a_pull_request_gate_and_do_not_comment(checkout: Checkout, event: str) -> None:
     found = checkout.gate(event)
-    assert found.code == 0
+    assert (found.code, found.outputs["comment-url"]) == (0, "")
     assert found.summary
-    assert github.sent("POST") == []
-    assert found.outputs["comment-url"] == ""
+    assert checkout.github.sent("POST") == []
 
 
-def test_a_failing_gate_never_becomes_the_baseline(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(checkout: Checkout) -> None:
     checkout.answer_badly()
-    checkout.gate("push")
-    publish(github, checkout)
-    found = checkout.gate()
-    assert found.outputs["baseline-run-id"] == ""
-    assert "can't be a baseline" in found.summary
-
-
-def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(github: FakeGitHub, checkout: Checkout) -> None:
-    nightly = {"RAGSTONE_REPORT_ISSUE": "true"}
-    checkout.answer_badly()
-    assert checkout.gate("schedule", **nightly).code == 1
-    assert checkout.gate("schedule", **nightly).code == 1
-    assert [issue["state"] for issue in github.issues] == ["open"]
-    report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
-    assert github.issues[0]["title"] == f"Ragstone: {report['verdict']['headline']}"
-    checkout.answer({name: fact for name, _, fact in FACTS})
-    assert checkout.gate("schedule", **nightly).code == 0
-    assert [issue["state"] for issue in github.issues] == ["closed"]
+    for _ in range(2):
+        assert checkout.gate("schedule", RAGSTONE_REPORT_ISSUE="true").code == 1
+    [issue] = checkout.github.issues
+    assert (issue["state"], issue["title"]) == ("open", f"Ragstone: {report_of(checkout)['verdict']['headline']}")
+    checkout.answer_well()
+    assert checkout.gate("schedule", RAGSTONE_REPORT_ISSUE="true").code == 0
+    assert issue["state"] == "closed"
 
 
 def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody(
@@ -155,32 +131,23 @@ def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody
     found = checkout.gate("push", **told)
     ((_, _, body),) = receiver.got
     headline, link = json.loads(body)["text"].splitlines()
-    report = json.loads((checkout.root / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
-    assert headline == report["verdict"]["headline"]
+    assert headline == report_of(checkout)["verdict"]["headline"]
     assert "/actions/runs/" in link
     assert "T-secret-path" not in found.log + found.summary
-
-
-def test_a_webhook_that_fails_is_a_notice_and_one_that_is_no_address_an_error(
-    checkout: Checkout, receiver: Receiver
-) -> None:
-    checkout.answer_badly()
     receiver.statuses = [(404, {})]
-    found = checkout.gate("schedule", RAGSTONE_NOTIFY=receiver.url)
-    assert found.code == 1
-    assert "it answered 404" in found.log
+    found = checkout.gate("schedule", **told)
+    assert (found.code, "it answered 404" in found.log) == (1, True)
     with pytest.raises(ConfigError, match="RAGSTONE_NOTIFY: is not an https address") as caught:
         checkout.gate("push", RAGSTONE_NOTIFY="http://hooks.example/x")
     assert "hooks.example" not in str(caught.value)
 
 
-def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(checkout: Checkout) -> None:
     checkout.write("golden.jsonl", '{"id": "a", "question": "Why?"}\n{"id": "b", "question": }\n')
     found = checkout.gate()
-    assert found.code == 3
+    assert (found.code, found.verdict) == (3, "error")
     assert any("file=golden.jsonl,line=2" in line for line in found.annotations)
-    assert found.outputs["verdict"] == "error"
-    assert "no verdict" in github.bodies()[0]
+    assert "no verdict" in checkout.comments[0]
     assert "no verdict" in found.summary
 
 
@@ -194,50 +161,30 @@ def test_a_run_directory_outside_of_the_checkout_is_named_in_full(checkout: Chec
     ("mode", "on_pass", "on_failure"), [("always", 1, 1), ("changes", 0, 1), ("failures", 0, 1), ("off", 0, 0)]
 )
 def test_the_comment_mode_decides_on_an_unchanged_pass_and_on_a_failure(
-    github: FakeGitHub, checkout: Checkout, mode: str, on_pass: int, on_failure: int
+    checkout: Checkout, mode: str, on_pass: int, on_failure: int
 ) -> None:
     checkout.is_base()
     checkout.gate(RAGSTONE_COMMENT=mode)
-    assert len(github.bodies()) == on_pass
+    assert len(checkout.comments) == on_pass
     checkout.answer_badly()
     checkout.gate(RAGSTONE_COMMENT=mode)
-    assert len(github.bodies()) == on_failure
+    assert len(checkout.comments) == on_failure
+    checkout.answer_well()
+    checkout.gate(RAGSTONE_COMMENT=mode)
+    assert not any("fail" in comment.split("\n")[1].lower() for comment in checkout.comments)
 
 
-def test_a_pass_with_other_scores_is_a_change(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_pass_with_other_scores_is_a_change(checkout: Checkout) -> None:
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\n')
     checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
     assert checkout.gate("push").code == 0
-    publish(github, checkout)
+    checkout.uploaded()
     checkout.is_base()
     checkout.gate(RAGSTONE_COMMENT="changes")
-    assert github.bodies() == []
-    checkout.answer({name: fact for name, _, fact in FACTS})
+    assert checkout.comments == []
+    checkout.answer_well()
     assert checkout.gate(RAGSTONE_COMMENT="changes").code == 0
-    assert len(github.bodies()) == 1
-
-
-def test_a_failure_comment_does_not_outlive_its_failure(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.answer_badly()
-    checkout.gate(RAGSTONE_COMMENT="failures")
-    checkout.answer({name: fact for name, _, fact in FACTS})
-    checkout.gate(RAGSTONE_COMMENT="failures")
-    [comment] = github.bodies()
-    assert "fail" not in comment.split("\n")[1].lower()
-
-
-def test_annotations_can_be_switched_off(checkout: Checkout) -> None:
-    checkout.answer_badly()
-    found = checkout.gate(RAGSTONE_ANNOTATIONS="false")
-    assert found.code == 1
-    assert not any(line.startswith(("::error", "::warning")) for line in found.annotations)
-
-
-def test_fail_on_never_lets_the_job_go_on_and_still_says_that_the_gate_failed(checkout: Checkout) -> None:
-    checkout.answer_badly()
-    found = checkout.gate(RAGSTONE_FAIL_ON="never")
-    assert found.code == 0
-    assert (found.outputs["verdict"], found.outputs["passed"]) == ("fail", "false")
+    assert len(checkout.comments) == 1
 
 
 # -- hostile text ------------------------------------------------------------------------------------------------------
@@ -248,19 +195,19 @@ HOSTILE = (
 )
 
 
-def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, checkout: Checkout) -> None:
+def test_an_answer_can_not_act_in_log_comment_or_outputs(checkout: Checkout) -> None:
     checkout.answer_badly(f"{HOSTILE}\n::error::forged\n{MARK}\nBananas are purple in 1834.")
     found = checkout.gate()
     assert found.code == 1
-    assert not any("forged" in line and line.startswith("::error::forged") for line in found.annotations)
+    assert not any(line.startswith("::error::forged") for line in found.annotations)
     assert not any("##[error]" in line and not line.startswith("::") for line in found.annotations)
-    [comment] = github.bodies()
+    [comment] = checkout.comments
     assert [line for line in comment.split("\n") if "<!-- ragstone" in line] == [MARK, comment.split("\n")[-1]]
     tokens = [token for block in MarkdownIt("commonmark").parse(comment) for token in (block.children or [block])]
-    assert not any("@acme/admins" in token.content for token in tokens if token.type == "text")
-    assert not any("@root" in token.content for token in tokens if token.type == "text")
-    assert not any(token.type == "image" for token in tokens)
-    assert not any("evil" in str(token.attrs) for token in tokens)
+    texts = " ".join(token.content for token in tokens if token.type == "text")
+    assert "@acme/admins" not in texts
+    assert "@root" not in texts
+    assert not any(token.type == "image" or "evil" in str(token.attrs) for token in tokens)
     html = [token.content for token in tokens if token.type in ("html_inline", "html_block")]
     # The first is the marker of the comment, the last that of the job's block.
     assert not any("evil" in text or "ragstone:" in text for text in html[1:-1])
@@ -268,7 +215,7 @@ def test_an_answer_can_not_act_in_log_comment_or_outputs(github: FakeGitHub, che
     assert "".join(html).count("<details>") == "".join(html).count("</details>")
 
 
-def test_secrets_are_taken_out_of_comment_summary_and_artifact(github: FakeGitHub, checkout: Checkout) -> None:
+def test_secrets_are_taken_out_of_comment_summary_and_artifact(checkout: Checkout) -> None:
     """The policy's own words reach the report through the view, not through the redacted records."""
     key = "sk-very-secret-0123456789"
     checkout.answer_badly(f"The key is {key} and bananas were purple in 1834.")
@@ -277,9 +224,8 @@ def test_secrets_are_taken_out_of_comment_summary_and_artifact(github: FakeGitHu
     found = checkout.gate(RAGSTONE_JUDGE_API_KEY=key)
     assert "rules for the tag" in found.summary
     shown = [line for line in found.log.splitlines() if not line.startswith("::add-mask::")]
-    for text in (found.summary, str(github.bodies()), "\n".join(shown), str(found.outputs)):
-        assert key not in text
-    for path in (checkout.root / "ragstone-run").iterdir():
+    assert key not in f"{found.summary}{checkout.comments}{shown}{found.outputs}"
+    for path in checkout.out.iterdir():
         assert key.encode() not in path.read_bytes(), path.name
 
 
@@ -293,31 +239,29 @@ def answer(question):
 """
 
 
-def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not_act(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not_act(checkout: Checkout) -> None:
     checkout.write("rag.py", CHATTY)
     environ = {**checkout.environ("pull_request"), "PATH": os.environ["PATH"], "RAGSTONE_COMMENT_ID": "cli"}
-    environ["RAGSTONE_PYTHON"] = sys.executable
-    command = ["gate", "--github", "--golden", "golden.jsonl"]
-    command += ["--entrypoint", "python:rag:answer", "--metrics", "faithfulness"]
-    done = ragstone(command, checkout.root, env=environ)
+    command = ["gate", "--github", "--golden", "golden.jsonl", "--entrypoint", "python:rag:answer"]
+    done = ragstone(
+        [*command, "--metrics", "faithfulness"], checkout.root, env={**environ, "RAGSTONE_PYTHON": sys.executable}
+    )
     found = checkout.outcome(done.returncode, done.stdout + done.stderr)
-    assert found.code == 1, found.log
-    assert found.outputs["verdict"] == "fail"
-    assert github.bodies()[0].startswith(marker("comment", "cli"))
+    assert (found.code, found.verdict) == (1, "fail"), found.log
+    assert checkout.comments[0].startswith(marker("comment", "cli"))
     assert "forged" in found.log
     assert not any("forged" in line or "set-output" in line for line in found.annotations)
 
 
 # -- the ladder of rights ----------------------------------------------------------------------------------------------
 
+FORK = pull_request(fork=True)
+NOT_JUDGED = "Not judged: no key on pull requests from forks"
+
 
 def hosted(checkout: Checkout, without_key: str = "skip", inconclusive: str = "warn") -> None:
-    checkout.write(
-        "thresholds.toml",
-        f'[gate]\ninconclusive = "{inconclusive}"\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.5\n',
-    )
+    gate = f'[gate]\ninconclusive = "{inconclusive}"\ndecision = "point"\n'
+    checkout.write("thresholds.toml", f"{gate}[metrics.faithfulness]\nmin = 0.5\n")
     checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "{without_key}"\n')
 
 
@@ -326,11 +270,14 @@ def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     checkout: Checkout, inconclusive: str, code: int
 ) -> None:
     hosted(checkout, inconclusive=inconclusive)
-    found = checkout.gate("pull_request", pull_request(fork=True))
-    assert found.code == code
-    assert found.outputs["verdict"] == "inconclusive"
-    assert "Not judged: no key on pull requests from forks" in found.summary
-    assert not (checkout.root / "ragstone-run").exists()
+    found = checkout.gate("pull_request", FORK)
+    assert (found.code, found.verdict) == (code, "inconclusive")
+    assert NOT_JUDGED in found.summary
+    assert not checkout.out.exists()
+    assert checkout.gate("pull_request", FORK, RAGSTONE_FAIL_ON="never").code == 0
+    assert checkout.gate().code == 2, "with secrets, a missing key is an error"
+    checkout.write("golden.jsonl", "{}\n")
+    assert checkout.gate("pull_request", FORK).code == 3
 
 
 def test_a_fork_gets_the_metrics_that_need_no_judge(checkout: Checkout) -> None:
@@ -338,57 +285,39 @@ def test_a_fork_gets_the_metrics_that_need_no_judge(checkout: Checkout) -> None:
     text = (checkout.root / "ragstone.toml").read_text(encoding="utf-8")
     checkout.write("ragstone.toml", text.replace('["faithfulness"]', '["faithfulness", "exact_match"]'))
     checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.exact_match]\nmin = 0.9\n')
-    found = checkout.gate("pull_request", pull_request(fork=True))
-    assert found.code == 0, found.log
-    assert found.outputs["exact-match"] == "1"
-    assert found.outputs["faithfulness"] == ""
-    assert "Not judged: no key on pull requests from forks" in found.summary
+    found = checkout.gate("pull_request", FORK)
+    assert (found.code, found.outputs["exact-match"], found.outputs["faithfulness"]) == (0, "1", ""), found.log
+    assert NOT_JUDGED in found.summary
     # What was not judged has not passed.
-    assert found.outputs["verdict"] == "inconclusive"
-    assert '"inconclusive"' in (checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8")
+    assert found.verdict == RunDirectory.open(checkout.out).manifest.verdict == "inconclusive"
 
 
 def test_a_fork_may_be_judged_offline_where_the_config_says_so(checkout: Checkout) -> None:
     hosted(checkout, without_key="offline")
     checkout.answer_badly()
-    found = checkout.gate("pull_request", pull_request(fork=True))
+    found = checkout.gate("pull_request", FORK)
     assert found.code == 1
     assert "offline judge is used instead" in found.summary
 
 
-def test_a_fork_with_a_broken_golden_set_is_told_so_without_any_key(checkout: Checkout) -> None:
-    hosted(checkout)
-    checkout.write("golden.jsonl", "{}\n")
-    assert checkout.gate("pull_request", pull_request(fork=True)).code == 3
+@pytest.mark.parametrize("bad", [False, True])
+def test_a_read_only_token_costs_the_comment_and_nothing_else(checkout: Checkout, bad: bool) -> None:
+    checkout.github.actors[TOKEN] = Actor("github-actions[bot]", writes=frozenset())
+    if bad:
+        checkout.answer_badly()
+    found = checkout.gate("pull_request", FORK)
+    assert found.code == int(bad)
+    assert found.summary
+    assert any("No comment" in line and line.startswith("::notice") for line in found.annotations)
+    assert (checkout.out / "manifest.json").is_file()
+    assert checkout.comments == []
 
 
-def test_a_missing_key_on_a_pull_request_of_ones_own_is_an_error(checkout: Checkout) -> None:
-    hosted(checkout)
-    assert checkout.gate().code == 2
-
-
-def test_a_read_only_token_costs_the_comment_and_nothing_else(github: FakeGitHub, checkout: Checkout) -> None:
-    github.actors[TOKEN] = Actor("github-actions[bot]", writes=frozenset())
-    for bad in (False, True):
-        if bad:
-            checkout.answer_badly()
-        found = checkout.gate("pull_request", pull_request(fork=True))
-        assert found.code == int(bad)
-        assert found.summary
-        assert any("No comment" in line and line.startswith("::notice") for line in found.annotations)
-        assert (checkout.root / "ragstone-run" / "manifest.json").is_file()
-    assert github.bodies() == []
-
-
-def test_without_any_token_the_gate_still_decides(github: FakeGitHub, checkout: Checkout) -> None:
+def test_without_a_token_or_its_rights_the_gate_still_decides(checkout: Checkout) -> None:
     found = checkout.gate(GITHUB_TOKEN="")
-    assert found.code == 0
-    assert github.seen == []
+    assert (found.code, checkout.github.seen) == (0, [])
     assert "no GitHub token" in found.summary
-
-
-def test_a_token_that_can_read_nothing_still_gates(github: FakeGitHub, checkout: Checkout) -> None:
-    github.actors[TOKEN] = Actor("github-actions[bot]", reads=frozenset(), writes=frozenset())
+    checkout.github.actors[TOKEN] = Actor("github-actions[bot]", reads=frozenset(), writes=frozenset())
     found = checkout.gate()
     assert found.code == 0
     assert "actions: read" in found.summary
@@ -399,13 +328,10 @@ def test_a_token_that_can_read_nothing_still_gates(github: FakeGitHub, checkout:
 FAULTS: list[dict[str, Any]] = [
     {"status": 401},
     {"status": 403},
-    {"status": 404},
     {"status": 422},
     {"status": 429, "headers": {"Retry-After": "3600"}},
-    {"status": 403, "message": "You have exceeded a secondary rate limit"},
     {"status": 500},
     {"status": 502, "after_write": True},
-    {"how": "truncated"},
     {"how": "reset"},
     {"how": "garbage"},
 ]
@@ -418,20 +344,18 @@ FAULTS: list[dict[str, Any]] = [
 )
 @pytest.mark.parametrize(
     ("fault", "bad"),
-    [*((fault, True) for fault in FAULTS), (FAULTS[1], False), (FAULTS[6], False)],
+    [*((fault, True) for fault in FAULTS), (FAULTS[1], False), (FAULTS[4], False)],
     ids=lambda value: str(value.get("how") or value["status"]) if isinstance(value, dict) else None,
 )
-def test_a_fault_of_github_makes_no_pass_and_no_failure(
-    github: FakeGitHub, checkout: Checkout, fault: dict[str, Any], bad: bool
-) -> None:
+def test_a_fault_of_github_makes_no_pass_and_no_failure(checkout: Checkout, fault: dict[str, Any], bad: bool) -> None:
     if bad:
         checkout.answer_badly()
     for method in ("GET", "POST", "PATCH"):
-        github.fail(method, ".", times=10_000, **fault)
+        checkout.github.fail(method, ".", times=10_000, **fault)
     found = checkout.gate(RAGSTONE_REPORT_ISSUE="true")
     assert found.code == int(bad)
     # A baseline that could not be read is no pass.
-    assert found.outputs["verdict"] == ("fail" if bad else "inconclusive")
+    assert found.verdict == ("fail" if bad else "inconclusive")
     assert found.summary
 
 
@@ -442,14 +366,7 @@ def test_a_slow_github_changes_nothing(github: FakeGitHub, checkout: Checkout, m
     assert checkout.gate().code == 0
 
 
-def test_a_poisoned_artifact_is_never_compared_with(github: FakeGitHub, checkout: Checkout) -> None:
-    checkout.gate("push")
-    files = files_of(RunDirectory.open(checkout.root / "ragstone-run"))
-    github.add_run(5, event="push", head_repository_id=FORK_ID, artifact=files)
-    found = checkout.gate()
-    assert found.code == 0
-    assert found.outputs["baseline-run-id"] == ""
-    assert github.storage_seen == []
+# -- what lies in the checkout -----------------------------------------------------------------------------------------
 
 
 def plant_cache(path: Path) -> None:
@@ -464,22 +381,17 @@ def plant_cache(path: Path) -> None:
     tries="commit a run directory with forged records",
     stopped_by="none is read from the checkout on GitHub",
 )
-def test_records_that_lie_in_the_checkout_are_not_gone_on_from(checkout: Checkout) -> None:
-    assert checkout.gate().code == 0
-    checkout.answer_badly()
-    assert checkout.gate(RAGSTONE_RESUME="true").code == 1
-
-
-def test_a_cache_of_judgements_that_lies_in_the_checkout_is_not_read_and_not_passed_on(checkout: Checkout) -> None:
-    run = checkout.root / "ragstone-run"
+def test_records_and_judgements_that_lie_in_the_checkout_are_not_read_and_not_passed_on(checkout: Checkout) -> None:
     assert checkout.gate("push").code == 0
-    plant_cache(run / "judgements.sqlite")
+    plant_cache(checkout.out / "judgements.sqlite")
     assert checkout.gate("push").code == 0
-    assert not list(run.glob("judgements.sqlite*"))
-    run.rename(checkout.root / "planted")
+    assert not list(checkout.out.glob("judgements.sqlite*"))
+    checkout.out.rename(checkout.root / "planted")
     plant_cache(checkout.root / "planted" / "judgements.sqlite")
     assert checkout.gate(RAGSTONE_BASELINE="planted").code == 0
-    assert not list(run.glob("judgements.sqlite*"))
+    assert not list(checkout.out.glob("judgements.sqlite*"))
+    checkout.answer_badly()
+    assert checkout.gate(RAGSTONE_RESUME="true").code == 1
 
 
 HANGING = """
@@ -502,10 +414,9 @@ def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> Non
     system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", system) + "time_limit_s = 10\n")
     found = checkout.gate()
-    assert found.code == 124, found.log
-    assert found.outputs["verdict"] == "error"
+    assert (found.code, found.verdict) == (124, "error"), found.log
     assert found.outputs["run-directory"] == "ragstone-run", "it can be looked at, and resumed"
-    run = RunDirectory.open(checkout.root / "ragstone-run")
+    run = RunDirectory.open(checkout.out)
     assert run.manifest.state == "stopped"
     assert [record.sample.id for record in run.records()] == ["moon"]
     assert "time limit" in found.summary
@@ -513,13 +424,12 @@ def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> Non
 
 def test_a_run_that_was_stopped_before_this_job_is_not_taken_for_its_own(checkout: Checkout) -> None:
     checkout.gate()
-    manifest = checkout.root / "ragstone-run" / "manifest.json"
+    manifest = checkout.out / "manifest.json"
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(re.sub(r'"created_at": "[0-9]{4}', '"created_at": "2001', text).replace("finished", "stopped"))
     (checkout.root / "golden.jsonl").write_text("no JSON", encoding="utf-8")
     found = checkout.gate()
-    assert found.code == 3
-    assert found.outputs["run-directory"] == ""
+    assert (found.code, found.outputs["run-directory"]) == (3, "")
 
 
 KEPT = {
@@ -530,28 +440,29 @@ KEPT = {
 PLAIN = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/acme/rag\n'
 
 
-def warnings_of_tokens(checkout: Checkout, entrypoint: str) -> list[str]:
-    checkout.write("rag.py", "def answer(question): return question")
-    checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", f'{entrypoint}"\npython = "{sys.executable}'))
-    found = checkout.gate()
-    assert "eDp5" not in found.log
-    return [line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line]
-
-
 @pytest.mark.attack(
     by="pull request", tries="read the token that actions/checkout left", stopped_by="**not prevented**: Ragstone warns"
 )
 @pytest.mark.parametrize(
-    ("how", "place"), [*((how, ".git/config") for how in KEPT), ("as a header", "service/.git/config")]
+    ("kept", "place", "entrypoint", "warnings"),
+    [
+        *((kept, ".git/config", "python:rag:answer", 1) for kept in KEPT.values()),
+        (KEPT["as a header"], "service/.git/config", "python:rag:answer", 1),
+        (KEPT["as a header"], "../runner/git-credentials-1f.config", "python:rag:answer", 1),
+        (PLAIN, ".git/config", "python:rag:answer", 0),
+        (KEPT["as a header"], ".git/config", "file:outputs.jsonl", 0),
+    ],
+    ids=[*KEPT, "below a folder", "in the runner's folder", "none", "nobody to read it"],
 )
-def test_a_token_that_the_checkout_left_is_warned_of(checkout: Checkout, how: str, place: str) -> None:
-    checkout.write(place, KEPT[how])
-    assert len(warnings_of_tokens(checkout, "python:rag:answer")) == 1
-
-
-@pytest.mark.heavy
-def test_no_token_or_nobody_to_read_it_is_not_warned_of(checkout: Checkout) -> None:
-    checkout.write(".git/config", PLAIN)
-    assert warnings_of_tokens(checkout, "python:rag:answer") == []
-    checkout.write(".git/config", KEPT["as a header"])
-    assert warnings_of_tokens(checkout, "file:outputs.jsonl") == []
+def test_a_token_that_the_checkout_left_is_warned_of(
+    checkout: Checkout, kept: str, place: str, entrypoint: str, warnings: int
+) -> None:
+    checkout.write(place, kept)
+    checkout.write("rag.py", "def answer(question): return question")
+    checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", f'{entrypoint}"\npython = "{sys.executable}'))
+    found = checkout.gate(RUNNER_TEMP=str(checkout.files))
+    assert "eDp5" not in found.log
+    warned = [
+        line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line
+    ]
+    assert len(warned) == warnings

@@ -1,28 +1,29 @@
-"""Where a judge's key goes and what it may cost is not for a pull request to say: whole jobs, and a listener."""
+"""Where a judge's key goes and what it may cost is not for a pull request to say: a table, whole jobs, a listener."""
 
 from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragstone.action import action_settings
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, GitHubError
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
-from ragstone.github.commit_files import BaseFiles
+from ragstone.github.commit_files import BaseFiles, BaseUnreadable
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
 from ragstone.judge.offline.model import load_weights
-from ragstone.settings.load import OPTIONS
+from ragstone.settings.load import OPTIONS, load_settings
 from ragstone.settings.settings import TABLES, JudgeSettings, Settings
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.api.payloads import pull_request, runner
@@ -30,6 +31,8 @@ from tests.github.builders import FACTS, Checkout, Outcome
 from tests.loopback import answering
 
 KEY = "sk-the-judges-own-key-0123456789"
+GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
+METRICS = '[run]\nmetrics = ["faithfulness"]\n'
 
 
 @contextmanager
@@ -40,10 +43,6 @@ def connecting_at_most(limit: str) -> Iterator[None]:
 
     with dask.config.set({"distributed.comm.timeouts.connect": limit}):
         yield
-
-
-GOLDEN = '[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "file:outputs.jsonl"\n'
-METRICS = '[run]\nmetrics = ["faithfulness"]\n'
 
 
 @dataclass
@@ -74,6 +73,306 @@ def listener() -> Iterator[Listener]:
         yield found
 
 
+WAYS_TO_THE_KEY = (
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "OPENAI_API_KEY"),
+    ('name = "anthropic:claude-haiku-4-5"\nbase_url = "{url}"\n', "ANTHROPIC_API_KEY"),
+    ('name = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "offline"\nembeddings = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
+    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_HEADERS"),
+    ('name = "bedrock:m"\nbase_url = "{url}"\n', "AWS_BEARER_TOKEN_BEDROCK"),
+)
+
+
+# -- what a config may say, held against its base ----------------------------------------------------------------------
+
+
+@dataclass
+class Base:
+    """The files of the base in `folder`, as if read from GitHub; None: they can't be read."""
+
+    folder: Path | None
+    workspace: Path
+    sha: str = BASE_SHA
+
+    @property
+    def commit(self) -> Base:
+        if self.folder is None:
+            raise BaseUnreadable("GitHub is down")
+        return self
+
+    @property
+    def settings(self) -> Settings:
+        assert self.folder is not None
+        return load_settings(directory=self.folder, environ={})
+
+    def read(self, paths: Iterable[str]) -> dict[str, Path]:
+        assert self.folder is not None
+        return {path: self.folder / path for path in paths if (self.folder / path).exists()}
+
+
+@dataclass(frozen=True)
+class Change:
+    """The config of a pull request, that of its base (None: it can't be read), and the variables of the job."""
+
+    config: str
+    base: str | None = ""
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def as_in_base(config: str, environ: Mapping[str, str] | None = None) -> Change:
+    return Change(config, config, environ or {})
+
+
+def held(folder: Path, change: Change) -> Any:
+    """The settings that a pull request gets, and notes. Certificates are the base's in good.pem, its own in ca.pem."""
+    head, base = folder / "head", folder / "base"
+    texts = {(head, "ragstone.toml"): change.config, (base, "ragstone.toml"): change.base or ""}
+    pems = {
+        (head, "ca.pem"): "forged",
+        (base, "ca.pem"): "good",
+        (head, "good.pem"): "good",
+        (base, "good.pem"): "good",
+    }
+    for (place, name), text in (texts | pems | {(head, "creds.json"): "{}", (folder, "creds.json"): "{}"}).items():
+        place.mkdir(exist_ok=True)
+        (place / name).write_text(text.replace("$HEAD", str(head)), encoding="utf-8")
+    (folder / "link.json").symlink_to(head / "creds.json")
+    environ = {name: value.replace("$HEAD", str(head)) for name, value in change.environ.items()}
+    settings = load_settings(directory=head, environ=environ, within=head)
+    files: Any = Base(None if change.base is None else base, head)
+    return restrict_to_base(settings, files, environ=environ, workspace=head)
+
+
+ELSEWHERE = 'base_url = "https://evil.example/v1"\n'
+OPENAI = '[judge]\nname = "openai:gpt-5.4-mini"\n'
+CLAUDE = '[judge]\nname = "anthropic:claude-haiku-4-5"\n'
+OFFLINE = '[judge]\nname = "offline"\n'
+COMPATIBLE = '[judge]\nname = "openai-compatible:m"\n'
+BEDROCK, VERTEX = '[judge]\nname = "bedrock:m"\n', '[judge]\nname = "vertex:m"\n'
+FREE = '[judge.prices."gpt-5.4-mini"]\ninput = 0.0\noutput = 0.0\n'
+EMBEDDINGS_ELSEWHERE = 'embeddings = "openai-compatible:m"\nembeddings_base_url = "https://evil.example"\n'
+DEPLOYMENT = "https://evil.example/openai/deployments/evil?api-version=1"
+GATEWAY = 'base_url = "https://gateway.example/v1"\n'
+JUDGES_KEY, OPENAIS_KEY, HEADERS = (
+    {"RAGSTONE_JUDGE_API_KEY": KEY},
+    {"OPENAI_API_KEY": KEY},
+    {"RAGSTONE_JUDGE_HEADERS": f"X-Gateway: {KEY}"},
+)
+EMBEDDINGS_KEY = {"RAGSTONE_EMBEDDINGS_API_KEY": KEY}
+IDENTITY = {"ACTIONS_ID_TOKEN_REQUEST_URL": "https://github.example/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": KEY}
+OPENAIS_IDENTITY = {"OPENAI_IDENTITY_PROVIDER_ID": "idp", "OPENAI_SERVICE_ACCOUNT_ID": "sa", **IDENTITY}
+ANTHROPICS_IDENTITY = {"ANTHROPIC_FEDERATION_RULE_ID": "rule", "ANTHROPIC_ORGANIZATION_ID": "org", **IDENTITY}
+SEARCH = {"SEARCH_TOKEN": "t-123456789"}
+GOOGLES = "GOOGLE_APPLICATION_CREDENTIALS"
+FITTED = '[judge]\nname = "fitted:judge.json"\n'
+DIGEST = f'model_digests = ["{"0" * 64}"]\n'
+CLUSTER_ELSEWHERE = '[run]\ndask = "tcp://evil.example:8786"\n'
+
+REFUSED = {
+    "judge.base_url": {
+        "the judge's key elsewhere": Change(OPENAI + ELSEWHERE, "", JUDGES_KEY),
+        "OpenAI's key elsewhere": Change(OPENAI + ELSEWHERE, "", OPENAIS_KEY),
+        "where the base has another address": Change(OPENAI + ELSEWHERE, OPENAI + GATEWAY, OPENAIS_KEY),
+        "Anthropic's key elsewhere": Change(CLAUDE + ELSEWHERE, "", {"ANTHROPIC_API_KEY": KEY}),
+        "the key to another server": Change(COMPATIBLE + ELSEWHERE, "", JUDGES_KEY),
+        "headers elsewhere": Change(OPENAI + ELSEWHERE, "", HEADERS),
+        "the key for embeddings alone": Change(
+            f'{OFFLINE}embeddings = "openai-compatible:m"\n{ELSEWHERE}', "", JUDGES_KEY
+        ),
+        "the job's identity at OpenAI": Change(OPENAI + ELSEWHERE, "", OPENAIS_IDENTITY),
+        "the job's identity at Anthropic": Change(CLAUDE + ELSEWHERE, "", ANTHROPICS_IDENTITY),
+        "without the gateway": Change(OPENAI, OPENAI + GATEWAY, OPENAIS_KEY),
+        "the machine's identity at Bedrock": Change(BEDROCK + ELSEWHERE, BEDROCK),
+        "a token of Bedrock": Change(BEDROCK + ELSEWHERE, "", {"AWS_BEARER_TOKEN_BEDROCK": KEY}),
+        "the machine's identity at Vertex": Change(VERTEX + ELSEWHERE, VERTEX),
+        "another deployment": Change(f'{OPENAI}base_url = "{DEPLOYMENT}"\n', OPENAI, OPENAIS_KEY),
+    },
+    "judge.embeddings_base_url": {
+        "the embeddings' own key": Change(OFFLINE + EMBEDDINGS_ELSEWHERE, "", EMBEDDINGS_KEY),
+        "without the embeddings' gateway": Change(OPENAI, f"{OPENAI}embeddings_{GATEWAY}", OPENAIS_KEY),
+    },
+    "judge.ca_bundle": {
+        "without the certificates": Change(OPENAI, f'{OPENAI}ca_bundle = "ca.pem"\n', OPENAIS_KEY),
+        "certificates of its own": as_in_base(f'{OPENAI}ca_bundle = "ca.pem"\n', OPENAIS_KEY),
+        "certificates of its own that the workflow names": Change(
+            OPENAI, OPENAI, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}
+        ),
+        "certificates that the base does not have": Change(
+            OPENAI, OPENAI, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/creds.json"}
+        ),
+        "certificates outside, without a key": Change(f'{COMPATIBLE}ca_bundle = "/etc/ca.pem"\n'),
+    },
+    "judge.prices": {
+        "without the prices": Change(OPENAI, OPENAI + FREE.replace("0.0", "99.0"), OPENAIS_KEY),
+        "a judge that is free of charge": Change(OPENAI + FREE, "", OPENAIS_KEY),
+    },
+    "judge.name": {
+        "another provider for the judge's key": Change(CLAUDE, OPENAI, JUDGES_KEY),
+        "another provider for the headers": Change(CLAUDE, OPENAI, HEADERS),
+        "another provider for the embeddings' key": Change(CLAUDE, OPENAI, EMBEDDINGS_KEY),
+    },
+    "judge.parameters": {
+        "headers among parameters": Change(
+            f'{OPENAI}[judge.parameters]\nextra_headers = {{Host = "evil.example"}}\n', OPENAI, OPENAIS_KEY
+        ),
+        "a dearer tier": Change(f'{OPENAI}[judge.parameters]\nseed = 1\nservice_tier = "priority"\n', "", OPENAIS_KEY),
+    },
+    "run.dask": {
+        "another cluster": Change(CLUSTER_ELSEWHERE),
+        "another cluster than the base's": Change(CLUSTER_ELSEWHERE, '[run]\ndask = "tcp://ours:1"\n'),
+    },
+    DIGESTS: {
+        "a fitted judge of its own": Change(FITTED + DIGEST, FITTED),
+    },
+    "passes the secret OPENAI_API_KEY": {
+        "the key by name": Change('[system]\nenv = ["OPENAI_API_KEY"]\n', "", OPENAIS_KEY),
+        "the key by pattern": Change('[system]\nenv = ["OPENAI_*"]\n', "", OPENAIS_KEY),
+    },
+    "passes the secret A_COPY": {
+        "a copy of the key": Change(
+            '[system]\nenv = ["PLAIN", "A_COPY"]\n', "", {**OPENAIS_KEY, "A_COPY": f" {KEY}", "PLAIN": "x"}
+        ),
+    },
+    "passes the secret SEARCH_TOKEN": {
+        "another secret": Change('[system]\nenv = ["SEARCH_*"]\n', "", SEARCH),
+    },
+    "in the workspace, 'creds.json'": {
+        "credentials in the workspace": Change(VERTEX, VERTEX, {GOOGLES: "creds.json"}),
+        "a link to them": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../link.json"}),
+        "credentials, and an unreadable base": Change(VERTEX, None, {GOOGLES: "$HEAD/creds.json"}),
+    },
+    "is a file in the workspace": {
+        "a fitted judge that nobody names": Change(FITTED, FITTED),
+    },
+}
+ATTEMPTS = {name: (says, change) for says, changes in REFUSED.items() for name, change in changes.items()}
+
+
+@pytest.mark.attack(
+    by="pull request",
+    tries=(
+        "send the key or the identity elsewhere, by setting or removing an address, a provider or a bundle in "
+        "the config"
+    ),
+    stopped_by="these count only from workflow or base branch",
+)
+@pytest.mark.attack(
+    by="pull request",
+    tries="raise the budget: prices of 0, a dearer tier, `max_cost_usd`",
+    stopped_by="the same rule; the base's limit applies",
+)
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs(tmp_path: Path, attempt: str) -> None:
+    says, change = ATTEMPTS[attempt]
+    if says in (*GUARDED, "judge.name", DIGESTS, CLUSTER):
+        says = f"'{says}' differs from the base branch"
+    with pytest.raises(ConfigError) as caught:
+        held(tmp_path, change)
+    assert says in caught.value.message
+    assert KEY not in str(caught.value)
+
+
+ACCEPTED = {
+    "the base's address": Change(OPENAI + GATEWAY, OPENAI + GATEWAY, OPENAIS_KEY),
+    "the workflow's address": Change(OPENAI + ELSEWHERE, "", {**OPENAIS_KEY, "RAGSTONE_JUDGE_BASE_URL": "https://a.b"}),
+    "the workflow's in place of the base's": Change(
+        OPENAI, OPENAI + GATEWAY, {**OPENAIS_KEY, "RAGSTONE_JUDGE_BASE_URL": "https://a.b"}
+    ),
+    "any address without a key": Change(COMPATIBLE + ELSEWHERE),
+    "another model": Change(OPENAI.replace("-mini", ""), OPENAI, JUDGES_KEY),
+    "the workflow's provider": Change(OPENAI, OPENAI, {**JUDGES_KEY, "RAGSTONE_JUDGE": "anthropic:claude-haiku-4-5"}),
+    "another provider with a key of its own": Change(CLAUDE, OPENAI, {"ANTHROPIC_API_KEY": KEY}),
+    "a provider where the base has none": Change(CLAUDE, OFFLINE, JUDGES_KEY),
+    "ordinary parameters": Change(f"{OPENAI}[judge.parameters]\ntemperature = 0.2\nseed = 1\n", "", OPENAIS_KEY),
+    "the base's certificates": as_in_base(f'{OPENAI}ca_bundle = "good.pem"\n', OPENAIS_KEY),
+    "certificates of its own without a key": Change(f'{COMPATIBLE}ca_bundle = "ca.pem"\n'),
+    "the workflow's certificates outside": Change(COMPATIBLE, None, {"RAGSTONE_CA_BUNDLE": "/etc/ca.pem"}),
+    "the workflow's cluster": Change("", "", {"RAGSTONE_DASK": "tcp://ours:1"}),
+    "the base's cluster": as_in_base('[run]\ndask = "tcp://ours:1"\n'),
+    "a secret that the base passes": Change(
+        '[system]\nenv = ["SEARCH_TOKEN"]\n', '[system]\nenv = ["SEARCH_*"]\n', SEARCH
+    ),
+    "a secret that the workflow passes": Change("", "", {**SEARCH, "RAGSTONE_SYSTEM_ENV": "SEARCH_TOKEN"}),
+    "digests of fitted judges that are not used": Change(f"{OFFLINE}{DIGEST}", None),
+    "a fitted judge of the base": Change(FITTED + DIGEST, FITTED + DIGEST),
+    "a fitted judge of the workflow": Change(FITTED, "", {"RAGSTONE_MODEL_DIGESTS": f"sha256:{'0' * 64}"}),
+    "credentials outside": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../creds.json"}),
+    "credentials that are not there": Change(VERTEX, VERTEX, {GOOGLES: "gone.json"}),
+    "credentials of another provider": Change(OPENAI, OPENAI, {**OPENAIS_KEY, GOOGLES: "creds.json"}),
+}
+
+
+@pytest.mark.parametrize("change", ACCEPTED.values(), ids=list(ACCEPTED))
+def test_what_the_base_or_the_workflow_says_counts(tmp_path: Path, change: Change) -> None:
+    assert held(tmp_path, change).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (Change(OPENAI + ELSEWHERE, None, OPENAIS_KEY), "'judge.base_url'"),
+        (Change(OPENAI, None, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}), "'judge.ca_bundle'"),
+        (Change('[system]\nenv = ["SEARCH_TOKEN"]\n', None, SEARCH), "'system.env'"),
+        (Change(FITTED, None), "'judge.model_digests'"),
+        (Change(CLUSTER_ELSEWHERE, None), "'run.dask'"),
+    ],
+)
+def test_what_is_only_the_bases_to_say_needs_the_base(tmp_path: Path, change: Change, named: str) -> None:
+    with pytest.raises(GitHubError, match="GitHub is down") as caught:
+        held(tmp_path, change)
+    assert f"can't compare {named} with the base branch" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "environ", "limit", "is_noted"),
+    [
+        ("", "max_cost_usd = 2\n", {}, 2.0, True),
+        ("max_cost_usd = 3\n", "max_cost_usd = 2\n", {}, 2.0, True),
+        ("max_cost_usd = 2\n", "max_cost_usd = 2\n", {}, 2.0, False),
+        ("max_cost_usd = 1\n", "max_cost_usd = 2\n", {}, 1.0, False),
+        ("max_cost_usd = 3\n", "", {}, 3.0, False),
+        ("", "max_cost_usd = 2\n", {"RAGSTONE_MAX_COST_USD": "3"}, 3.0, False),
+        ("max_cost_usd = 3\n", None, {}, 3.0, True),
+        ("", None, {"RAGSTONE_MAX_COST_USD": "3"}, 3.0, False),
+    ],
+)
+def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
+    tmp_path: Path, mine: str, theirs: str | None, environ: dict[str, str], limit: float, is_noted: bool
+) -> None:
+    base = None if theirs is None else OPENAI + theirs
+    found = held(tmp_path, Change(OPENAI + mine, base, {**OPENAIS_KEY, **environ}))
+    assert found.settings.value.judge.max_cost_usd == limit
+    assert bool(found.notes) is is_noted
+    (tmp_path / "again").mkdir()
+    assert held(tmp_path / "again", Change(OPENAI + mine, base)).notes == (), "without a key nothing is spent"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "environ", "note"),
+    [
+        ('[gate]\nfail_on = "never"\n', "", {}, "'gate.fail_on' is as the policy says (as in the base branch)"),
+        ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "fail"\n', {}, "'gate.fail_on' is 'fail'"),
+        ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "never"\n', {}, None),
+        ('[gate]\nfail_on = "never"\n', "", {"RAGSTONE_FAIL_ON": "never"}, None),
+        ('[gate]\nfail_on = "never"\n', None, {}, "'gate.fail_on' is as the policy says (the base branch can't"),
+        ("[golden]\nlimit = 2\n", "[golden]\nlimit = 3\n", {}, "'golden.limit' is 3"),
+        ("[golden]\nlimit = 2\n", None, {}, "'golden.limit' is not set"),
+        ("", "[golden]\nlimit = 3\n", {"RAGSTONE_LIMIT": "2"}, None),
+        ("[run]\nseed = 4\n", "[run]\nseed = 3\n", {}, "'run.seed' is 3 (as in the base branch)"),
+        ("[run]\nseed = 0\n", None, {}, None),
+    ],
+)
+def test_what_fails_the_job_and_what_is_checked_is_as_in_the_base(
+    tmp_path: Path, mine: str, theirs: str | None, environ: dict[str, str], note: str | None
+) -> None:
+    notes = held(tmp_path, Change(mine, theirs, environ)).notes
+    assert [found.startswith(note or "?") for found in notes] == ([True] if note is not None else [])
+
+
+# -- whole jobs --------------------------------------------------------------------------------------------------------
+
+
 def config(judge: str, system: str = "") -> str:
     return f"{GOLDEN}{system}{METRICS}[judge]\n{judge}"
 
@@ -90,202 +389,26 @@ def refused(found: Outcome, *words: str) -> None:
         assert word in found.log
 
 
-WAYS_TO_THE_KEY = (
-    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
-    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "OPENAI_API_KEY"),
-    ('name = "anthropic:claude-haiku-4-5"\nbase_url = "{url}"\n', "ANTHROPIC_API_KEY"),
-    ('name = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
-    ('name = "offline"\nembeddings = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
-    ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_HEADERS"),
-    ('name = "bedrock:m"\nbase_url = "{url}"\n', "AWS_BEARER_TOKEN_BEDROCK"),
-)
-
-
-CLOUDS = {
-    **{"AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": KEY, "CLOUD_ML_REGION": "eu"},
-    **{"ANTHROPIC_VERTEX_PROJECT_ID": "p", "RAGSTONE_JUDGE_API_KEY": KEY, "OPENAI_API_KEY": KEY},
-    **{"ANTHROPIC_BASE_URL": "{url}", "OPENAI_BASE_URL": "{url}/openai/deployments/theirs?api-version=1"},
-}
-TO_LISTENER = {
-    "OPENAI_API_KEY": KEY,
-    "ANTHROPIC_API_KEY": KEY,
-    "OPENAI_BASE_URL": "{url}",
-    "ANTHROPIC_BASE_URL": "{url}",
-}
-JOB_IDENTITY = {"ACTIONS_ID_TOKEN_REQUEST_URL": "{url}/token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": KEY}
-OPENAI = 'name = "openai:gpt-5.4-mini"\n'
-FREE = '[judge.prices."gpt-5.4-mini"]\ninput = 0.0\noutput = 0.0\n'
-CA = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What a pull request's [judge] says, and the setting that is refused. {url} is where a listener is."""
-
-    judge: str
-    setting: str
-    environ: Mapping[str, str]
-    base: str | None = None
-    """The base's [judge]."""
-    hint: str = ""
-
-
-def another_address(judge: str, variable: str) -> Attempt:
-    key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
-    return Attempt(judge, "judge.base_url", {"AWS_REGION": "eu-west-1", variable: key}, hint="judge-base-url")
-
-
-def job_identity(service: str, **identity: str) -> Attempt:
-    return Attempt(f'name = "{service}:m"\nbase_url = "{{url}}"\n', "judge.base_url", {**JOB_IDENTITY, **identity})
-
-
-def taken_away(setting: str, theirs: str) -> Attempt:
-    return Attempt(OPENAI, setting, TO_LISTENER, base=OPENAI + theirs)
-
-
-def another_provider(variable: str) -> Attempt:
-    key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
-    environ = {**TO_LISTENER, variable: key}
-    return Attempt('name = "anthropic:claude-haiku-4-5"\n', "judge.name", environ, base=OPENAI, hint="input 'judge'")
-
-
-def cloud(provider: str, judge: str, setting: str) -> Attempt:
-    name = f'name = "{provider}:m"\n'
-    return Attempt(name + judge, setting, CLOUDS, base=name)
-
-
-ATTEMPTS = {
-    **{f"{variable} to {judge.split()[2]}": another_address(judge, variable) for judge, variable in WAYS_TO_THE_KEY},
-    "where the base has another address": replace(
-        another_address(*WAYS_TO_THE_KEY[0]), base=f'{OPENAI}base_url = "https://judge.example/v1"\n'
-    ),
-    "the key of the embeddings": Attempt(
-        'name = "offline"\nembeddings = "openai-compatible:m"\nembeddings_base_url = "{url}"\n',
-        "judge.embeddings_base_url",
-        {"RAGSTONE_EMBEDDINGS_API_KEY": KEY},
-        hint="RAGSTONE_EMBEDDINGS_BASE_URL",
-    ),
-    "the job's identity at OpenAI": job_identity(
-        "openai", OPENAI_IDENTITY_PROVIDER_ID="idp", OPENAI_SERVICE_ACCOUNT_ID="sa"
-    ),
-    "the job's identity at Anthropic": job_identity(
-        "anthropic", ANTHROPIC_FEDERATION_RULE_ID="rule", ANTHROPIC_ORGANIZATION_ID="org"
-    ),
-    # The key of a gateway is not one that the provider should see.
-    "without the gateway": taken_away("judge.base_url", 'base_url = "https://gateway.example/v1"\n'),
-    "without the embeddings' gateway": taken_away(
-        "judge.embeddings_base_url", 'embeddings_base_url = "https://gateway.example/v1"\n'
-    ),
-    "without the certificates": taken_away("judge.ca_bundle", 'ca_bundle = "ca.pem"\n'),
-    "without the prices": taken_away("judge.prices", FREE.replace("0.0", "99.0")),
-    "another provider for the judge's key": another_provider("RAGSTONE_JUDGE_API_KEY"),
-    "another provider for the headers": another_provider("RAGSTONE_JUDGE_HEADERS"),
-    "another provider for the key of the embeddings": another_provider("RAGSTONE_EMBEDDINGS_API_KEY"),
-    "Bedrock": cloud("bedrock", 'base_url = "{url}"\n', "judge.base_url"),
-    "Vertex": cloud("vertex", 'base_url = "{url}"\n', "judge.base_url"),
-    "Vertex with the job's identity": cloud("vertex", 'auth = "oidc"\nbase_url = "{url}"\n', "judge.base_url"),
-    "Bedrock with embeddings": cloud(
-        "bedrock", 'embeddings = "openai:m"\nembeddings_base_url = "{url}"\n', "judge.embeddings_base_url"
-    ),
-    "another deployment of Azure": cloud(
-        "openai", 'base_url = "{url}/openai/deployments/evil?api-version=1"\n', "judge.base_url"
-    ),
-    "another deployment of Azure for embeddings": cloud(
-        "openai",
-        'embeddings = "m"\nembeddings_base_url = "{url}/openai/deployments/evil?api-version=1"\n',
-        "judge.embeddings_base_url",
-    ),
-    "headers among the parameters": cloud(
-        "openai", '[judge.parameters]\nextra_headers = {Host = "evil.example"}\n', "judge.parameters"
-    ),
-    "a query among the parameters": cloud(
-        "openai", '[judge.parameters]\nextra_query = {api-version = "1"}\n', "judge.parameters"
-    ),
-    "certificates of its own": cloud("bedrock", 'ca_bundle = "ca.pem"\n', "judge.ca_bundle"),
-    "a judge that is free of charge": Attempt(
-        OPENAI + FREE, "judge.prices", {**TO_LISTENER, "RAGSTONE_MAX_COST_USD": "0.000001"}
-    ),
-    "a dearer tier": Attempt(
-        f'{OPENAI}[judge.parameters]\nservice_tier = "priority"\n', "judge.parameters", TO_LISTENER
-    ),
-    "a dearer speed": Attempt(f'{OPENAI}[judge.parameters]\nspeed = "fast"\n', "judge.parameters", TO_LISTENER),
-}
-
-
-@pytest.mark.attack(
-    by="pull request",
-    tries=(
-        "send the key or the identity elsewhere, by setting or removing an address, a provider or a bundle in "
-        "the config"
-    ),
-    stopped_by="these count only from workflow or base branch",
-)
-@pytest.mark.attack(
-    by="pull request",
-    tries="raise the budget: prices of 0, a dearer tier, `max_cost_usd`",
-    stopped_by="the same rule; the base's limit applies",
-)
-@pytest.mark.parametrize("name", ATTEMPTS)
-def test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs(
-    github: FakeGitHub, checkout: Checkout, listener: Listener, name: str
-) -> None:
-    attempt = ATTEMPTS[name]
-    if attempt.base is not None:
-        github.files[BASE_SHA] |= {"ragstone.toml": config(attempt.base).encode(), "ca.pem": CA.format("good").encode()}
-    checkout.write("ca.pem", CA.format("forged"))
-    environ = {variable: value.replace("{url}", listener.url) for variable, value in attempt.environ.items()}
-    found = gate(checkout, attempt.judge.replace("{url}", listener.url), **environ)
-    assert listener.heard == []
-    refused(found, f"'{attempt.setting}' differs from the base branch", attempt.hint)
-
-
-def test_a_base_whose_config_is_in_pyproject_is_read(
-    github: FakeGitHub, checkout: Checkout, listener: Listener
-) -> None:
-    judge = f'{OPENAI}base_url = "{listener.url}"\n'
-    github.files[BASE_SHA]["pyproject.toml"] = f'[tool.ragstone.judge]\nbase_url = "{listener.url}"\n'.encode()
-    assert gate(checkout, judge, OPENAI_API_KEY=KEY).code == 5
-    assert listener.heard
-
-
 @pytest.mark.parametrize(("judge", "variable"), WAYS_TO_THE_KEY[:4:2])
-def test_it_goes_where_the_base_branch_says(
+def test_the_key_goes_where_the_base_branch_says_and_nowhere_else(
     github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, variable: str
 ) -> None:
-    github.files[BASE_SHA]["ragstone.toml"] = config(judge.format(url=listener.url)).encode()
-    found = gate(checkout, judge.format(url=listener.url), **{variable: KEY})
-    assert found.code == 5  # the listener refuses everybody
+    judge = judge.format(url=listener.url)
+    refused(gate(checkout, judge, **{variable: KEY}), "'judge.base_url' differs from the base branch", "judge-base-url")
+    assert listener.heard == []
+    github.files[BASE_SHA]["pyproject.toml"] = f'[tool.ragstone.judge]\nbase_url = "{listener.url}"\n'.encode()
+    assert gate(checkout, judge, **{variable: KEY}).code == 5  # the listener refuses everybody
+    assert listener.heard
     assert all(heard.endswith(KEY) for heard in listener.heard)
-    assert listener.heard
 
 
-def test_it_goes_where_the_workflow_says(checkout: Checkout, listener: Listener) -> None:
-    judge = 'name = "openai:gpt-5.4-mini"\nbase_url = "http://127.0.0.1:9/elsewhere"\n'
-    found = gate(checkout, judge, OPENAI_API_KEY=KEY, RAGSTONE_JUDGE_BASE_URL=listener.url)
-    assert found.code == 5
-    assert listener.heard
-
-
-def test_on_the_default_branch_the_config_is_the_base_itself(checkout: Checkout, listener: Listener) -> None:
-    checkout.write("ragstone.toml", config(f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'))
-    assert checkout.gate("push", OPENAI_API_KEY=KEY).code == 5
-    assert listener.heard
-
-
-@pytest.mark.parametrize("ref", ["refs/tags/main"])
-def test_a_push_to_another_branch_or_of_a_tag_is_held_against_the_default_branch(
-    checkout: Checkout, listener: Listener, ref: str
+@pytest.mark.parametrize(("ref", "is_heard"), [("refs/heads/main", True), ("refs/tags/main", False)])
+def test_on_the_default_branch_the_config_is_the_base_itself(
+    checkout: Checkout, listener: Listener, ref: str, is_heard: bool
 ) -> None:
     checkout.write("ragstone.toml", config(f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'))
-    refused(checkout.gate("push", OPENAI_API_KEY=KEY, GITHUB_REF=ref), "judge.base_url")
-    assert listener.heard == []
-
-
-def test_without_a_key_an_address_may_come_from_anybody(checkout: Checkout, listener: Listener) -> None:
-    found = gate(checkout, f'name = "openai-compatible:m"\nbase_url = "{listener.url}"\n')
-    assert found.code == 5, found.log
-    assert listener.heard
-    assert KEY not in "".join(listener.heard)
+    assert checkout.gate("push", OPENAI_API_KEY=KEY, GITHUB_REF=ref).code == (5 if is_heard else 2)
+    assert bool(listener.heard) is is_heard
 
 
 def test_a_base_that_can_not_be_read_gives_no_key_away(
@@ -295,12 +418,9 @@ def test_a_base_that_can_not_be_read_gives_no_key_away(
         actor.reads = ALL_RIGHTS - {"contents"}
     judge = f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'
     github.files[BASE_SHA]["ragstone.toml"] = config(judge).encode()
-    found = gate(checkout, judge, OPENAI_API_KEY=KEY)
-    assert found.code == 7
-    assert "contents: read" in found.log
-    found = gate(checkout, judge, OPENAI_API_KEY=KEY, GITHUB_TOKEN="", RAGSTONE_GITHUB_TOKEN="")
-    assert found.code == 7
-    assert "no GitHub token" in found.log
+    for more, says in (({}, "contents: read"), ({"GITHUB_TOKEN": ""}, "no GitHub token")):
+        found = gate(checkout, judge, OPENAI_API_KEY=KEY, **more)
+        assert (found.code, says in found.log) == (7, True)
     assert listener.heard == []
 
 
@@ -314,39 +434,8 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     settings = action_settings(inputs, {"OPENAI_API_KEY": KEY}, checkout.root)
     reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
     base_files = BaseFiles(api, reviewed, settings, checkout.root, checkout.files)
-    held = restrict_to_base(settings, base_files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
-    assert held.settings.value.judge.base_url == listener.url
-
-
-def test_the_workflow_may_name_another_provider_and_a_pull_request_another_model(
-    github: FakeGitHub, checkout: Checkout, listener: Listener
-) -> None:
-    environ = {"RAGSTONE_JUDGE_API_KEY": KEY, "ANTHROPIC_BASE_URL": listener.url, "OPENAI_BASE_URL": listener.url}
-    theirs = 'name = "openai:gpt-5.4-mini"\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config(theirs).encode()
-    assert gate(checkout, theirs, RAGSTONE_JUDGE="anthropic:claude-haiku-4-5", **environ).code == 5
-    assert gate(checkout, 'name = "openai:gpt-5.4"\n', **environ).code == 5
-    assert len(listener.heard) >= 2
-
-
-@pytest.mark.parametrize(("place", "readable"), [("file", True), ("link", True), ("relative", True), ("file", False)])
-def test_a_file_of_credentials_that_the_code_of_a_pull_request_can_read_is_not_used(
-    github: FakeGitHub, checkout: Checkout, tmp_path: Path, place: str, readable: bool
-) -> None:
-    """As a step that signs in to Google writes it by default: it holds a token that stands for the job."""
-    if not readable:
-        for actor in github.actors.values():
-            actor.reads = ALL_RIGHTS - {"contents"}
-    checkout.write("gha-creds-0123.json", '{"type": "external_account"}')
-    name = str(checkout.root / "gha-creds-0123.json")
-    if place == "link":
-        (tmp_path / "elsewhere.json").symlink_to(name)
-        name = str(tmp_path / "elsewhere.json")
-    elif place == "relative":
-        name = "gha-creds-0123.json"
-    environ = {"CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p", "GOOGLE_APPLICATION_CREDENTIALS": name}
-    found = gate(checkout, 'name = "vertex:m"\n', **environ)
-    refused(found, "names a file in the workspace, 'gha-creds-0123.json'", "short-lived access token")
+    found = restrict_to_base(settings, base_files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
+    assert found.settings.value.judge.base_url == listener.url
 
 
 SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}
@@ -383,49 +472,24 @@ def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("region", '"evil"'),
-        ("project", '"evil"'),
-        ("deployment", '"evil"'),
-        ("credentials_file", '"creds.json"'),
-        ("api_key", f'"{KEY}"'),
-        ("embeddings_api_key", f'"{KEY}"'),
-        ("headers", '"Host: evil.example"'),
-    ],
-)
-def test_a_config_file_has_no_region_project_key_or_header(
-    checkout: Checkout, listener: Listener, setting: str, value: str
-) -> None:
+NOT_IN_A_FILE = ("region", "project", "deployment", "credentials_file", "api_key", "embeddings_api_key", "headers")
+
+
+@pytest.mark.parametrize("setting", NOT_IN_A_FILE)
+def test_a_config_file_has_no_region_project_key_or_header(tmp_path: Path, setting: str) -> None:
     with pytest.raises(ConfigError, match=f"'judge.{setting}'"):
-        gate(
-            checkout,
-            f'name = "bedrock:m"\n{setting} = {value}\n',
-            OPENAI_BASE_URL=listener.url,
-            OPENAI_API_KEY=KEY,
-        )
-    assert listener.heard == []
+        held(tmp_path, Change(f'{BEDROCK}{setting} = "evil"\n', "", OPENAIS_KEY))
 
 
-@pytest.mark.parametrize("mine", ["", "max_cost_usd = 1000.0\n", "max_cost_usd = 0.0000001\n"])
-def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
-    github: FakeGitHub, checkout: Checkout, listener: Listener, mine: str
-) -> None:
+def test_the_budget_of_the_base_ends_the_job(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
     judge = 'name = "openai:gpt-5.4-mini"\n'
     github.files[BASE_SHA]["ragstone.toml"] = config(f"{judge}max_cost_usd = 0.000001\n").encode()
-    found = gate(checkout, judge + mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
+    mine = f"{judge}max_cost_usd = 1000.0\n"
+    found = gate(checkout, mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
     assert found.code == 5
     assert "the budget of under $0.01 is used up" in found.log
-    is_lifted = mine != "max_cost_usd = 0.0000001\n"
-    assert any("does not count" in line for line in found.annotations) == is_lifted
+    assert any("does not count" in line for line in found.annotations)
     assert listener.heard == []
-
-
-def test_an_ordinary_parameter_does(checkout: Checkout, listener: Listener) -> None:
-    judge = 'name = "openai:gpt-5.4-mini"\n[judge.parameters]\ntemperature = 0.2\n'
-    assert gate(checkout, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url).code == 5
-    assert listener.heard
 
 
 @pytest.mark.heavy
@@ -437,12 +501,7 @@ def test_an_ordinary_parameter_does(checkout: Checkout, listener: Listener) -> N
         "that the job reaches"
     ),
 )
-@pytest.mark.parametrize("base", [None, "tcp://scheduler.example:8786"])
-def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(
-    github: FakeGitHub, checkout: Checkout, base: str | None
-) -> None:
-    if base is not None:
-        github.files[BASE_SHA]["ragstone.toml"] = f'[run]\ndask = "{base}"\n'.encode()
+def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(checkout: Checkout) -> None:
     with socket.create_server(("127.0.0.1", 0)) as scheduler:
         scheduler.setblocking(False)
         address = f"tcp://127.0.0.1:{scheduler.getsockname()[1]}"
@@ -464,49 +523,18 @@ def test_the_cluster_of_the_base_branch_is_used(github: FakeGitHub, checkout: Ch
     assert "no connection with the Dask scheduler" in found.log
 
 
-@pytest.mark.parametrize("by", ["config", "workflow"])
-def test_certificates_of_the_checkout_are_the_base_branchs(
-    github: FakeGitHub, checkout: Checkout, listener: Listener, by: str
-) -> None:
-    bundle = 'ca_bundle = "ca.pem"\n' if by == "config" else ""
-    environ = {"RAGSTONE_CA_BUNDLE": str(checkout.root / "ca.pem")} if by == "workflow" else {}
-    judge = f'name = "openai:gpt-5.4-mini"\n{bundle}'
-    github.files[BASE_SHA] |= {"ragstone.toml": config(judge).encode(), "ca.pem": CA.format("good").encode()}
-    checkout.write("ca.pem", CA.format("forged"))
-    found = gate(checkout, judge, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url, **environ)
-    refused(found, "'judge.ca_bundle' differs from the base branch")
-    assert listener.heard == []
-
-
 @pytest.mark.attack(
     by="pull request",
     tries="get the key passed to the system through `[system] env`",
     stopped_by="the same rule for names of secrets",
 )
-@pytest.mark.parametrize("names", ['["OPENAI_API_KEY"]', '["OPENAI_*"]', '["SEARCH_*", "A_COPY"]'])
-def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout, names: str) -> None:
+def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout) -> None:
     checkout.write("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
     (checkout.root / "rag.sh").chmod(0o755)
-    system = f"env = {names}\n"
-    checkout.write(
-        "ragstone.toml", config('name = "offline"\n', system).replace("file:outputs.jsonl", "command:./rag.sh")
-    )
-    found = checkout.gate(OPENAI_API_KEY=KEY, A_COPY=KEY, SEARCH_TOKEN="t-123456789")
-    refused(found, "'system.env' passes the secret", "system-env")
+    text = config('name = "offline"\n', 'env = ["OPENAI_*"]\n')
+    checkout.write("ragstone.toml", text.replace("file:outputs.jsonl", "command:./rag.sh"))
+    refused(checkout.gate(OPENAI_API_KEY=KEY), "'system.env' passes the secret", "system-env")
     assert not (checkout.root / "seen").exists()
-
-
-def test_the_base_branch_and_the_workflow_can(github: FakeGitHub, checkout: Checkout) -> None:
-    system = 'env = ["SEARCH_TOKEN", "PLAIN"]\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config('name = "offline"\n', 'env = ["SEARCH_*"]\n').encode()
-    assert gate(checkout, 'name = "offline"\n', system=system, SEARCH_TOKEN="t-123456789", PLAIN="x").code == 0
-    github.files[BASE_SHA].clear()
-    environ = {"SEARCH_TOKEN": "t-123456789", "RAGSTONE_SYSTEM_ENV": "SEARCH_TOKEN"}
-    assert gate(checkout, 'name = "offline"\n', system=system, **environ).code == 0
-    assert len(FACTS) == 4
-
-
-FITTED = 'name = "fitted:judge.json"\n'
 
 
 def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
@@ -528,33 +556,16 @@ def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
 )
 def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, checkout: Checkout) -> None:
     digest = judge_in(checkout)
-    github.files[BASE_SHA]["ragstone.toml"] = config(FITTED).encode()
-    refused(gate(checkout, FITTED), "is a file in the workspace", "RAGSTONE_MODEL_DIGESTS")
-    pinned = f'{FITTED}model_digests = ["{digest}"]\n'
-    refused(gate(checkout, pinned), "'judge.model_digests' differs from the base branch")
-
-
-def test_a_fitted_judge_that_the_workflow_or_the_base_branch_names_judges_a_pull_request(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
-    digest = judge_in(checkout)
-    assert gate(checkout, FITTED, RAGSTONE_MODEL_DIGESTS=f"sha256:{digest}").code == 0
-    pinned = f'{FITTED}model_digests = ["{digest}"]\n'
+    fitted = 'name = "fitted:judge.json"\n'
+    pinned = f'{fitted}model_digests = ["{digest}"]\n'
+    refused(gate(checkout, fitted), "is a file in the workspace", "RAGSTONE_MODEL_DIGESTS")
+    assert gate(checkout, fitted, RAGSTONE_MODEL_DIGESTS=f"sha256:{digest}").code == 0
     github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
     assert gate(checkout, pinned).code == 0
-
-
-def test_another_judge_than_the_one_that_is_named_is_not_loaded(github: FakeGitHub, checkout: Checkout) -> None:
-    pinned = f'{FITTED}model_digests = ["{judge_in(checkout)}"]\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
     judge_in(checkout, indent=1)  # as a pull request could
     refused(gate(checkout, pinned), "which judge.model_digests does not name")
-
-
-def test_on_the_default_branch_a_fitted_judge_needs_no_digest(checkout: Checkout) -> None:
-    judge_in(checkout)
-    checkout.write("ragstone.toml", config(FITTED))
-    assert checkout.gate("push").code == 0
+    checkout.write("ragstone.toml", config(fitted))
+    assert checkout.gate("push").code == 0, "the default branch needs no digest"
 
 
 @pytest.mark.heavy
@@ -580,51 +591,22 @@ def test_a_pull_request_can_not_say_that_a_failing_gate_passes(
     assert checkout.gate("push").code == 0
 
 
-def test_what_fails_the_job_is_not_left_to_a_pull_request_where_the_base_can_not_be_read(checkout: Checkout) -> None:
-    checkout.answer_badly()
-    checkout.write("ragstone.toml", f'{GOLDEN}{METRICS}[gate]\nfail_on = "never"\n')
-    found = checkout.gate("pull_request", pull_request(), GITHUB_TOKEN="")
-    assert found.code == 1, found.log
-    assert any("'gate.fail_on' is" in line for line in found.annotations)
-
-
 LIMITED = GOLDEN.replace('jsonl"\n[system]', 'jsonl"\nlimit = 2\n[system]') + METRICS
 MUST_PASS = '[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nsamples = ["earth"]\nmin = 0.9\n'
 """The fourth of four samples."""
 
 
-def with_one_bad_answer(checkout: Checkout) -> None:
-    checkout.answer({name: fact if name != "earth" else "Bananas are purple." for name, _, fact in FACTS})
-    checkout.write("thresholds.toml", MUST_PASS)
-
-
-@pytest.mark.parametrize(("theirs", "code"), [(GOLDEN + METRICS, 1), (LIMITED.replace("2", "3"), 0), (LIMITED, 0)])
+@pytest.mark.parametrize(("theirs", "code"), [(GOLDEN + METRICS, 1), (LIMITED, 0)])
 def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
     github: FakeGitHub, checkout: Checkout, theirs: str, code: int
 ) -> None:
-    with_one_bad_answer(checkout)
+    checkout.answer({name: fact if name != "earth" else "Bananas are purple." for name, _, fact in FACTS})
+    checkout.write("thresholds.toml", MUST_PASS)
     github.files[BASE_SHA]["ragstone.toml"] = theirs.encode()
     checkout.write("ragstone.toml", LIMITED)
     found = checkout.gate("pull_request", pull_request())
     assert found.code == code, found.log
     assert ("Not checked: must-pass sample earth." in found.log) == (code == 0)
-    assert any("'golden.limit' is" in line for line in found.annotations) == (theirs != LIMITED)
     # The workflow may say so, and so may the branch itself.
-    limited = checkout.gate("pull_request", pull_request(), RAGSTONE_LIMIT="2")
-    assert limited.code == 0, limited.log
+    assert checkout.gate("pull_request", pull_request(), RAGSTONE_LIMIT="2").code == 0
     assert checkout.gate("push").code == 0
-
-
-def test_a_pull_request_can_not_choose_the_seed(github: FakeGitHub, checkout: Checkout) -> None:
-    github.files[BASE_SHA]["ragstone.toml"] = (GOLDEN + METRICS + "seed = 3\n").encode()
-    checkout.write("ragstone.toml", GOLDEN + METRICS + "seed = 4\n")
-    found = checkout.gate("pull_request", pull_request())
-    assert any("'run.seed' is 3 (as in the base branch)" in line for line in found.annotations)
-
-
-def test_a_limit_of_a_pull_request_does_not_count_where_the_base_can_not_be_read(checkout: Checkout) -> None:
-    with_one_bad_answer(checkout)
-    checkout.write("ragstone.toml", LIMITED)
-    found = checkout.gate("pull_request", pull_request(), GITHUB_TOKEN="")
-    assert found.code == 1, found.log
-    assert any("'golden.limit' is not set" in line for line in found.annotations)

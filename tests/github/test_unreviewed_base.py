@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.settings.load import load_settings
 from tests.github.api.fake import BASE_SHA, FORK_ID, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, REPOSITORY, pull_request, workflow_run
-from tests.github.builders import FACTS, POLICY, Checkout, Outcome
+from tests.github.builders import CONFIG, FACTS, POLICY, Checkout, Outcome
 from tests.github.runs import artifact_of
 from tests.github.test_trusted_config import KEY, METRICS, WAYS_TO_THE_KEY, Listener, config, listener
 
@@ -49,10 +49,14 @@ def to(branch: str = EVIL, **more: Any) -> dict[str, Any]:
     return payload
 
 
-def in_the_evil_base(github: FakeGitHub, checkout: Checkout, name: str, text: str) -> None:
+def in_the_evil_base(checkout: Checkout, name: str, text: str) -> None:
     """The same file on both of their branches: compared with its own base, the pull request changes nothing."""
     checkout.write(name, text)
-    github.files[EVIL_SHA][name] = text.encode()
+    checkout.github.files[EVIL_SHA][name] = text.encode()
+
+
+def system(log: Path, who: str) -> str:
+    return SYSTEM.format(facts={question: fact for _, question, fact in FACTS}, log=str(log), who=who)
 
 
 def top_of(found: Outcome) -> str:
@@ -68,17 +72,18 @@ def not_passed(found: Outcome) -> None:
     assert NEITHER in top_of(found).replace("\\", "")
 
 
+WAYS = [WAYS_TO_THE_KEY[0], WAYS_TO_THE_KEY[4], WAYS_TO_THE_KEY[6]]
+
+
 @pytest.mark.parametrize(
     ("judge", "variable", "without_key"),
-    [*((*way, "") for way in WAYS_TO_THE_KEY), (*WAYS_TO_THE_KEY[0], '[gate]\nwithout_key = "offline"\n')],
+    [*((*way, "") for way in WAYS), (*WAYS_TO_THE_KEY[0], '[gate]\nwithout_key = "offline"\n')],
 )
 def test_the_key_does_not_go_where_such_a_base_says(
-    github: FakeGitHub, checkout: Checkout, listener: Listener, judge: str, variable: str, without_key: str
+    checkout: Checkout, listener: Listener, judge: str, variable: str, without_key: str
 ) -> None:
-    key = f"X-Gateway: {KEY}" if variable.endswith("HEADERS") else KEY
-    text = config(judge.format(url=listener.url)) + without_key
-    in_the_evil_base(github, checkout, "ragstone.toml", text)
-    found = checkout.gate("pull_request", to(), AWS_REGION="eu-west-1", **{variable: key})
+    in_the_evil_base(checkout, "ragstone.toml", config(judge.format(url=listener.url)) + without_key)
+    found = checkout.gate("pull_request", to(), AWS_REGION="eu-west-1", **{variable: KEY}, **identity(listener))
     assert listener.heard == []
     not_passed(found)
     if "bedrock" in judge:  # the machine may have an identity, so the address is the default branch's or none
@@ -89,41 +94,29 @@ def test_the_key_does_not_go_where_such_a_base_says(
     assert KEY not in found.log.replace(f"::add-mask::{KEY}", "")
 
 
-def test_nor_does_the_jobs_identity(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
-    judge = 'name = "openai:gpt-5.4-mini"\n'
-    in_the_evil_base(github, checkout, "ragstone.toml", config(judge))
-    found = checkout.gate(
-        "pull_request",
-        to(),
-        ACTIONS_ID_TOKEN_REQUEST_URL=f"{listener.url}?x=1",
-        ACTIONS_ID_TOKEN_REQUEST_TOKEN="request-token-of-this-job",
-        OPENAI_BASE_URL=listener.url,
-        OPENAI_IDENTITY_PROVIDER_ID="idp_1",
-        OPENAI_SERVICE_ACCOUNT_ID="sa_1",
-    )
-    assert listener.heard == []
-    not_passed(found)
+def identity(listener: Listener) -> dict[str, str]:
+    """That of the job, at OpenAI."""
+    of_job = {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{listener.url}?x=1", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "request-token"}
+    account = {"OPENAI_IDENTITY_PROVIDER_ID": "idp_1", "OPENAI_SERVICE_ACCOUNT_ID": "sa_1"}
+    return {**of_job, **account, "OPENAI_BASE_URL": listener.url}
 
 
-def test_a_protected_base_counts(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
-    github.protected.add(EVIL)
+def test_a_protected_base_counts(checkout: Checkout, listener: Listener) -> None:
+    checkout.github.protected.add(EVIL)
     judge = f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'
-    in_the_evil_base(github, checkout, "ragstone.toml", config(judge))
+    in_the_evil_base(checkout, "ragstone.toml", config(judge))
     found = checkout.gate("pull_request", to(), OPENAI_API_KEY=KEY)
     assert found.code == 5  # the listener refuses everybody
     assert listener.heard
     assert NEITHER not in found.summary
 
 
-def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(
-    github: FakeGitHub, checkout: Checkout, tmp_path: Path
-) -> None:
+def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Checkout, tmp_path: Path) -> None:
     log = tmp_path / "seen"
-    facts = {question: fact for _, question, fact in FACTS}
-    in_the_evil_base(github, checkout, "rag.py", SYSTEM.format(facts=facts, log=str(log), who="head"))
-    system = 'entrypoint = "python:rag:answer"\nenv = ["DB_PASSWORD", "OPENAI_API_KEY", "PLAIN"]\n'
-    text = f'[golden]\npaths = "golden.jsonl"\n[system]\n{system}{METRICS}'
-    in_the_evil_base(github, checkout, "ragstone.toml", text)
+    in_the_evil_base(checkout, "rag.py", system(log, "head"))
+    env = '[system]\nentrypoint = "python:rag:answer"\nenv = ["DB_PASSWORD", "OPENAI_API_KEY", "PLAIN"]\n'
+    text = f'[golden]\npaths = "golden.jsonl"\n{env}{METRICS}'
+    in_the_evil_base(checkout, "ragstone.toml", text)
     given = {"DB_PASSWORD": "hunter2-hunter2", "OPENAI_API_KEY": KEY, "PLAIN": f"Bearer {KEY}"}
     found = checkout.gate("pull_request", to(), **given)
     assert found.code == 2, found.log
@@ -131,99 +124,88 @@ def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(
     assert not log.exists()
     assert NEITHER in top_of(found)
     # What the default branch passes on, it gets, but for the key of a judge, under any name.
-    github.files[BASE_SHA]["ragstone.toml"] = text.encode()
+    checkout.github.files[BASE_SHA]["ragstone.toml"] = text.encode()
     not_passed(checkout.gate("pull_request", to(), **given))
     assert "hunter2-hunter2" in log.read_text()
     assert KEY not in log.read_text()
 
 
-def test_what_fails_the_job_is_what_the_default_branch_says(github: FakeGitHub, checkout: Checkout) -> None:
-    text = (
-        '[golden]\npaths = "golden.jsonl"\nlimit = 1\n[system]\nentrypoint = "file:outputs.jsonl"\n'
-        f'{METRICS}[gate]\nfail_on = "never"\n'
-    )
-    in_the_evil_base(github, checkout, "ragstone.toml", text)
-    in_the_evil_base(github, checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\ndecision = 'point'\n")
-    github.files[BASE_SHA]["thresholds.toml"] = POLICY.encode()
+def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) -> None:
+    limited = CONFIG.replace("[system]", "limit = 1\n[system]")
+    in_the_evil_base(checkout, "ragstone.toml", f'{limited}[gate]\nfail_on = "never"\n')
+    in_the_evil_base(checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\ndecision = 'point'\n")
+    checkout.github.files[BASE_SHA]["thresholds.toml"] = POLICY.encode()
     found = checkout.gate("pull_request", to())
     not_passed(found)
     top = found.summary.replace("\\", "")
     assert top.index(NEITHER) < top.index("This pull request")
-    assert "faithfulness" in top
-    for setting in ("gate.fail_on", "golden.limit"):
-        assert f"'{setting}' is" in top
+    for words in ("faithfulness", "'gate.fail_on' is", "'golden.limit' is"):
+        assert words in top
     # Bad answers fail, whatever the branch says.
     checkout.write("thresholds.toml", POLICY)
     checkout.answer_badly()
     assert checkout.gate("pull_request", to()).code == 1
 
 
-def test_a_run_that_has_nothing_against_it_is_unproven(github: FakeGitHub, checkout: Checkout) -> None:
+def test_a_run_that_has_nothing_against_it_is_unproven(checkout: Checkout) -> None:
     found = checkout.gate("pull_request", to())
-    assert (found.code, found.outputs["verdict"]) == (8, "inconclusive")
+    assert (found.code, found.verdict) == (8, "inconclusive")
     not_passed(found)
-    (comment,) = github.bodies()
-    for text in (comment, found.summary):
+    for text in (*checkout.comments, found.summary):
         assert text.index(NEITHER) < text.index("\n|")
     assert any(line.startswith("::notice") and NEITHER in line for line in found.annotations)
-    manifest = json.loads((checkout.root / "ragstone-run" / "manifest.json").read_text())
-    assert manifest["verdict"] == "inconclusive"
-    assert not manifest["baseline"]["eligible"]
+    manifest = RunDirectory.open(checkout.out).manifest
+    assert manifest.verdict == "inconclusive"
+    assert manifest.baseline is not None
+    assert not manifest.baseline.eligible
+    never = checkout.gate("pull_request", to(), RAGSTONE_FAIL_ON="never")
+    assert (never.code, never.verdict) == (0, "inconclusive"), "by the workflow"
     # The very same run for the default branch passes.
     assert checkout.gate("pull_request", pull_request()).code == 0
 
 
 @pytest.mark.parametrize("how", ["no token", "down"])
-def test_if_it_can_not_be_asked_the_base_does_not_count(github: FakeGitHub, checkout: Checkout, how: str) -> None:
-    github.protected.add(EVIL)
+def test_if_it_can_not_be_asked_the_base_does_not_count(checkout: Checkout, how: str) -> None:
+    checkout.github.protected.add(EVIL)
     more = {"GITHUB_TOKEN": ""} if how == "no token" else {}
-    github.fail("GET", "/branches/", 503, times=100)
+    checkout.github.fail("GET", "/branches/", 503, times=100)
     found = checkout.gate("pull_request", to(), **more)
-    assert (found.code, found.outputs["verdict"]) == (8, "inconclusive"), found.log
+    assert (found.code, found.verdict) == (8, "inconclusive"), found.log
     assert "is protected" in found.summary
-    github.faults.clear()
+    checkout.github.faults.clear()
     # The default branch, which the event names, needs no question.
     assert checkout.gate("pull_request", pull_request(), **more).code == 0
 
 
 def test_a_merge_queue_of_such_a_branch_proves_nothing(checkout: Checkout) -> None:
     group = {"base_ref": f"refs/heads/{EVIL}", "base_sha": EVIL_SHA, "head_sha": MERGE_SHA}
-    found = checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY})
-    not_passed(found)
+    not_passed(checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}))
     group["base_ref"] = "refs/heads/main"
     assert checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
 
 
 @pytest.mark.heavy
-def test_the_commit_to_compare_with_is_the_default_branchs(
-    github: FakeGitHub, checkout: Checkout, tmp_path: Path
-) -> None:
+def test_the_commit_to_compare_with_is_the_default_branchs(checkout: Checkout, tmp_path: Path) -> None:
     log = tmp_path / "asked"
-    facts = {question: fact for _, question, fact in FACTS}
-    text = f'[golden]\npaths = "golden.jsonl"\n[system]\nentrypoint = "python:rag:answer"\n{METRICS}'
+    text = CONFIG.replace("file:outputs.jsonl", "python:rag:answer")
     for commit, who in ((BASE_SHA, "main"), (EVIL_SHA, "evil")):
-        system = SYSTEM.format(facts=facts, log=str(log), who=who)
-        files = {"ragstone.toml": text, "thresholds.toml": POLICY, "rag.py": system}
-        github.files[commit] = {name: content.encode() for name, content in files.items()}
+        files = {"ragstone.toml": text, "thresholds.toml": POLICY, "rag.py": system(log, who)}
+        checkout.github.files[commit] = {name: content.encode() for name, content in files.items()}
     checkout.write("ragstone.toml", text)
-    checkout.write("rag.py", SYSTEM.format(facts=facts, log=str(log), who="head"))
-    github.parents[MERGE_SHA] = [EVIL_SHA, HEAD_SHA]
-    found = checkout.gate("pull_request", to(), RAGSTONE_BASELINE="commit")
-    not_passed(found)
+    checkout.write("rag.py", system(log, "head"))
+    checkout.github.parents[MERGE_SHA] = [EVIL_SHA, HEAD_SHA]
+    not_passed(checkout.gate("pull_request", to(), RAGSTONE_BASELINE="commit"))
     assert {line.partition(":")[0] for line in log.read_text().splitlines()} == {"main", "head"}
 
 
-def test_the_baseline_is_the_default_branchs(github: FakeGitHub, checkout: Checkout) -> None:
+def test_the_baseline_is_the_default_branchs(checkout: Checkout) -> None:
     assert checkout.gate("push").code == 0
-    files = artifact_of(checkout.root / "ragstone-run")
-    github.add_run(1)
-    github.add_run(2, branch=EVIL, sha=EVIL_SHA)
-    for run_id in (1, 2):
-        github.add_artifact(run_id, files)
-    github.merged.add(EVIL_SHA)
-    assert checkout.gate("pull_request", to()).outputs["baseline-run-id"] == "1"
-    github.protected.add(EVIL)
-    assert checkout.gate("pull_request", to()).outputs["baseline-run-id"] == "2"
+    checkout.uploaded()
+    checkout.github.add_run(2, branch=EVIL, sha=EVIL_SHA, artifact=artifact_of(checkout.out))
+    checkout.github.merged.add(EVIL_SHA)
+    assert checkout.gate("pull_request", to()).baseline == "1"
+    checkout.github.protected.add(EVIL)
+    assert checkout.gate("pull_request", to()).baseline == "2"
 
 
 @pytest.mark.attack(
@@ -231,33 +213,27 @@ def test_the_baseline_is_the_default_branchs(github: FakeGitHub, checkout: Check
     tries="choose the baseline's branch",
     stopped_by="only the default branch or a protected one, by input",
 )
-@pytest.mark.parametrize("event", ["pull_request", "push"])
-def test_baseline_branch_names_a_reviewed_branch(github: FakeGitHub, checkout: Checkout, event: str) -> None:
+def test_baseline_branch_names_a_reviewed_branch(checkout: Checkout) -> None:
     for branch in (EVIL, "no-such-branch"):
-        found = checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=branch)
+        found = checkout.gate("push", None, RAGSTONE_BASELINE_BRANCH=branch)
         assert found.code == 2, found.log
         assert f"'{branch}' is {NEITHER}" in found.log
-    github.protected.add(EVIL)
+    checkout.github.protected.add(EVIL)
     for branch in (EVIL, "main"):
-        assert checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=branch).code == 0
-    found = checkout.gate(event, None, RAGSTONE_BASELINE_BRANCH=EVIL, GITHUB_TOKEN="")
-    assert found.code == 2, found.log
-
-
-def test_the_configs_own_baseline_branch_is_refused(checkout: Checkout) -> None:
+        assert checkout.gate("pull_request", None, RAGSTONE_BASELINE_BRANCH=branch).code == 0
+    assert checkout.gate("pull_request", None, RAGSTONE_BASELINE_BRANCH=EVIL, GITHUB_TOKEN="").code == 2
     checkout.write("ragstone.toml", '[gate]\nbaseline_branch = "evil-base"\n')
     with pytest.raises(ConfigError, match=r"'gate\.baseline_branch' must not be set in a file"):
         load_settings(directory=checkout.root, environ={})
 
 
-def test_a_forks_run_for_such_a_base_is_reported_against_the_default_branch(
-    github: FakeGitHub, checkout: Checkout
-) -> None:
+def test_a_forks_run_for_such_a_base_is_reported_against_the_default_branch(checkout: Checkout) -> None:
     assert checkout.gate("pull_request", pull_request(fork=True)).code == 0
-    files = artifact_of(checkout.root / "ragstone-run")
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA, artifact=files)
-    github.files[HEAD_SHA] = {}
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base=EVIL)
-    found = checkout.gate("workflow_run", workflow_run())
-    assert found.outputs["verdict"] == "inconclusive", found.log
-    assert NEITHER in github.bodies()[-1]
+    files = artifact_of(checkout.out)
+    checkout.github.add_run(
+        555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA, artifact=files
+    )
+    checkout.github.files[HEAD_SHA] = {}
+    checkout.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base=EVIL)
+    assert checkout.gate("workflow_run", workflow_run()).verdict == "inconclusive"
+    assert NEITHER in checkout.comments[-1]

@@ -26,6 +26,11 @@ from ragstone.pipeline.init.write import write_starter
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 OURS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+RELEASE = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+JOBS: dict[str, dict[str, Any]] = RELEASE["jobs"]
+HARMLESS = ("attest", "checkout", "deploy-pages", "download-artifact", "upload-artifact")
+"""Actions of GitHub's that may have a token that writes or signs."""
+
 _SHA = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 
 
@@ -89,47 +94,23 @@ def triggers(workflow: dict[Any, Any]) -> set[str]:
     return {on} if isinstance(on, str) else set(on)
 
 
-def test_the_page_has_a_workflow_for_each_use() -> None:
-    found = [triggers(yaml.safe_load(text)) for text in examples()]
-    for event in ("pull_request", "schedule", "workflow_run"):
-        assert any(event in events for events in found), event
-
-
 @pytest.mark.parametrize("text", all_texts())
-def test_a_workflow_gives_no_right_that_it_does_not_name(text: str) -> None:
+def test_a_workflow_names_each_right_leaves_no_credentials_and_uses_what_exists(text: str) -> None:
     workflow = yaml.safe_load(text)
     assert workflow["permissions"] == {}
-    for job in workflow["jobs"].values():
-        assert "write-all" not in str(job.get("permissions"))
-
-
-@pytest.mark.parametrize("text", all_texts())
-def test_a_checkout_leaves_no_credentials_behind(text: str) -> None:
-    for step in steps(yaml.safe_load(text)):
-        if step.get("uses", "").startswith("actions/checkout@"):
-            assert step["with"]["persist-credentials"] is False
-
-
-@pytest.mark.parametrize("text", all_texts())
-def test_no_workflow_uses_pull_request_target(text: str) -> None:
-    workflow = yaml.safe_load(text)
+    assert "write-all" not in str([job.get("permissions") for job in workflow["jobs"].values()])
     assert EventKind.PULL_REQUEST_TARGET not in triggers(workflow)
-    if EventKind.WORKFLOW_RUN in triggers(workflow):
-        for step in steps(workflow):
-            assert "ref" not in step.get("with", {})
+    for step in steps(workflow):
+        action, given = step.get("uses", ""), step.get("with", {})
+        if action.startswith("actions/checkout@"):
+            assert given["persist-credentials"] is False
+        if action == "./" or action.startswith("ragstone/ragstone@"):
+            assert set(given) <= {spec.name for spec in INPUTS}
+        if EventKind.WORKFLOW_RUN in triggers(workflow):
+            assert "ref" not in given
             assert "run" not in step
-
-
-@pytest.mark.parametrize("text", all_texts())
-def test_a_workflow_uses_inputs_and_outputs_that_exist(text: str) -> None:
-    names = {spec.name for spec in INPUTS}
-    outputs = {output.name for output in OUTPUTS}
-    for step in steps(yaml.safe_load(text)):
-        used = step.get("uses", "")
-        if used == "./" or used.startswith("ragstone/ragstone@"):
-            assert set(step.get("with", {})) <= names
-    for name in re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text):
-        assert name in outputs
+    outputs = re.findall(r"steps\.(?:gate|ragstone)\.outputs\.([\w-]+)", text)
+    assert set(outputs) <= {output.name for output in OUTPUTS}
 
 
 def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publishes() -> None:
@@ -154,33 +135,26 @@ def test_the_page_of_the_history_is_published_from_main_by_a_job_that_only_publi
     tries="move a tag of an action, or of an image that builds ours",
     stopped_by="pinned by commit and digest; permissions are empty",
 )
-@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_our_own_actions_are_pinned_by_commit(path: Path) -> None:
-    for step in steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
-        used = step.get("uses")
-        assert used is None or used == "./" or _SHA.fullmatch(used), used
-
-
-def test_one_commit_goes_by_one_version() -> None:
+def test_our_own_actions_are_pinned_by_commit_and_images_by_digest() -> None:
     found: dict[str, set[str]] = {}
     for path in OURS:
-        for used, version in re.findall(r"uses: (\S+@[0-9a-f]{40}) # (v[\d.]+)", path.read_text(encoding="utf-8")):
-            found.setdefault(used.partition("@")[0], set()).add(f"{used} {version}")
-    assert found
+        text = path.read_text(encoding="utf-8")
+        pins = [step["uses"] for step in steps(yaml.safe_load(text)) if step.get("uses", "./") != "./"]
+        assert all(_SHA.fullmatch(pin) for pin in pins), path
+        for pin, version in re.findall(r"uses: (\S+@[0-9a-f]{40}) # (v[\d.]+)", text):
+            found.setdefault(pin.partition("@")[0], set()).add(f"{pin} {version}")
     assert all(len(versions) == 1 for versions in found.values()), found
+    for name in ("QEMU_IMAGE", "BUILDKIT_IMAGE"):
+        assert re.fullmatch(r"docker\.io/[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}", RELEASE["env"][name])
+    images = [step["with"]["image"] for each in JOBS.values() for step in used(each, "docker/setup-qemu-action")]
+    assert images == ["${{ env.QEMU_IMAGE }}"] * 2
+    (buildx,) = [step for each in JOBS.values() for step in used(each, "docker/setup-buildx-action")]
+    assert buildx["with"]["driver-opts"] == "image=${{ env.BUILDKIT_IMAGE }}"
 
 
-def job(path: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / path).read_text(encoding="utf-8"))["jobs"][
-        name
-    ]
-    return found
-
-
-def released(name: str) -> tuple[dict[str, Any], str]:
-    """A job of the release, and all that its steps run."""
-    found = job("release.yml", name)
-    return found, "\n".join(str(step.get("run", "")) for step in found["steps"])
+def runs(name: str) -> str:
+    """All that the steps of a job of the release run."""
+    return "\n".join(str(step.get("run", "")) for step in JOBS[name]["steps"])
 
 
 def used(found: dict[str, Any], action: str) -> list[dict[str, Any]]:
@@ -193,72 +167,47 @@ def used(found: dict[str, Any], action: str) -> list[dict[str, Any]]:
     stopped_by="one build, scanned by digest, only then tagged",
 )
 def test_the_image_that_is_scanned_is_the_one_that_is_pushed_and_only_then_named() -> None:
-    image, scan, (push, runs) = job("release.yml", "image"), released("scan"), released("push")
-    (build,) = used(image, "docker/build-push-action")
+    push, pushes = JOBS["push"], runs("push")
+    (build,) = used(JOBS["image"], "docker/build-push-action")
     assert build["with"]["outputs"] == "type=oci,dest=image.tar"
     platforms = [one.removeprefix("linux/") for one in build["with"]["platforms"].split(",")]
-    scanned = [step["with"]["image"] for step in used(scan[0], "anchore/scan-action")]
+    scanned = [step["with"]["image"] for step in used(JOBS["scan"], "anchore/scan-action")]
     assert scanned == [f"docker-archive:{one}.tar" for one in platforms]
-    assert f"for architecture in {' '.join(platforms)}; do" in scan[1]
+    assert f"for architecture in {' '.join(platforms)}; do" in runs("scan")
     assert set(push["needs"]) >= {"image", "scan"}
-    taken = [step["with"]["name"] for found in (scan[0], push) for step in used(found, "actions/download-artifact")]
-    assert taken == ["image", "image", "sbom", "packages"]
-    assert runs.index('= "$DIGEST"') < runs.index('"docker://$IMAGE@$DIGEST"') < runs.rindex('"docker://$IMAGE:$TAG"')
+    downloads = [step for name in ("scan", "push") for step in used(JOBS[name], "actions/download-artifact")]
+    assert [step["with"]["name"] for step in downloads] == ["image", "image", "sbom", "packages"]
+    by_digest, by_tag = pushes.index('"docker://$IMAGE@$DIGEST"'), pushes.rindex('"docker://$IMAGE:$TAG"')
+    assert pushes.index('= "$DIGEST"') < by_digest < by_tag
 
 
-def test_an_image_is_attested_by_digest_before_it_gets_a_tag() -> None:
-    push, _ = released("push")
+def test_images_and_packages_are_attested_before_they_get_a_tag_and_the_release_carries_all() -> None:
+    push, publish = JOBS["push"], JOBS["publish"]
     assert push["permissions"]["id-token"] == "write"
-    names = [str(step.get("uses", step.get("run"))) for step in push["steps"]]
-    attested = [n for n, name in enumerate(names) if name.startswith("actions/attest@")]
-    assert attested
-    assert max(attested) < len(names) - 1
-    subjects = [push["steps"][n]["with"] for n in attested]
-    images = [subject for subject in subjects if "subject-path" not in subject]
-    assert len(images) == 2
-    assert all(subject["subject-digest"] == "${{ needs.image.outputs.digest }}" for subject in images)
-    assert '"docker://$IMAGE:$TAG"' in names[-1]
-
-
-def test_what_builds_the_image_is_pulled_by_digest() -> None:
-    document = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
-    for name in ("QEMU_IMAGE", "BUILDKIT_IMAGE"):
-        assert re.fullmatch(r"docker\.io/[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}", document["env"][name])
-    found = [step for each in document["jobs"].values() for step in used(each, "docker/setup-qemu-action")]
-    assert len(found) == 2
-    assert all(step["with"]["image"] == "${{ env.QEMU_IMAGE }}" for step in found)
-    (buildx,) = [step for each in document["jobs"].values() for step in used(each, "docker/setup-buildx-action")]
-    assert buildx["with"]["driver-opts"] == "image=${{ env.BUILDKIT_IMAGE }}"
-
-
-def test_a_release_carries_packages_sbom_and_attestations() -> None:
-    push, runs = released("push")
-    (packages,) = [step for step in used(push, "actions/attest") if "subject-path" in step["with"]]
-    assert packages["with"]["subject-path"] == "dist/*"
-    bundles = [step["id"] for step in used(push, "actions/attest")]
-    names = " ".join(f'"${name.upper()}"' for name in bundles)
-    assert f"cat {names} >attestations.jsonl" in runs
-    publish, released_by = released("publish")
-    (taken,) = used(publish, "actions/download-artifact")
-    assert set(taken["with"]["pattern"].strip("{}").split(",")) == {"packages", "sbom", "attestations"}
+    attested = used(push, "actions/attest")
+    assert '"docker://$IMAGE:$TAG"' in push["steps"][-1]["run"]
+    assert push["steps"].index(attested[-1]) < len(push["steps"]) - 1
+    packages, *images = sorted((step["with"] for step in attested), key=lambda subject: "subject-path" not in subject)
+    assert packages["subject-path"] == "dist/*"
+    assert [subject["subject-digest"] for subject in images] == ["${{ needs.image.outputs.digest }}"] * 2
+    names = " ".join(f'"${step["id"].upper()}"' for step in attested)
+    assert f"cat {names} >attestations.jsonl" in runs("push")
+    (downloaded,) = used(publish, "actions/download-artifact")
     made_by = {"packages": "package", "sbom": "scan", "attestations": "push"}
+    assert set(downloaded["with"]["pattern"].strip("{}").split(",")) == set(made_by)
+    assert set(publish["needs"]) >= set(made_by.values())
     for artifact, maker in made_by.items():
-        assert maker in publish["needs"]
-        assert [
-            step
-            for step in used(job("release.yml", maker), "actions/upload-artifact")
-            if step["with"]["name"] == artifact
-        ]
-    assert released_by.rstrip().endswith("released/*")
+        assert artifact in [step["with"]["name"] for step in used(JOBS[maker], "actions/upload-artifact")]
+    assert runs("publish").rstrip().endswith("released/*")
 
 
 def test_locked_versions_are_made_again_for_each_change() -> None:
-    lock = job("ci.yml", "lock")
+    lock = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]["lock"]
     assert "if" not in lock
-    runs = [step["run"] for step in lock["steps"] if "run" in step]
-    assert runs[0] == "make lock"
+    made, compared = [step["run"] for step in lock["steps"] if "run" in step]
     files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("requirements/*.txt")}
-    assert set(runs[1].split(" -- ")[1].split()) == files
+    assert made == "make lock"
+    assert set(compared.split(" -- ")[1].split()) == files
 
 
 def test_what_decides_on_a_release_or_on_trust_has_owners() -> None:
@@ -275,44 +224,30 @@ def test_what_decides_on_a_release_or_on_trust_has_owners() -> None:
     tries="move a tag of Ragstone",
     stopped_by="a release is of a commit of main; no tag is ever moved",
 )
-@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_no_tag_is_ever_moved(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"--force|push -f|tag -f|:latest|:v\d+\"", text)
-
-
-def test_what_was_released_once_is_not_released_again() -> None:
-    assert 'test -z "$(git ls-remote origin "refs/tags/$TAG")"' in released("check")[1]
-    assert 'if skopeo inspect --raw "docker://$IMAGE:$TAG"' in released("push")[1]
-
-
-def test_a_release_is_of_a_commit_of_main_that_is_named_in_full() -> None:
-    document = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
-    assert list(document[True]) == ["workflow_dispatch"], "nobody releases by pushing a tag"
-    check, runs = released("check")
-    assert check["if"] == "github.ref == 'refs/heads/main'"
-    assert '"$COMMIT" =~ ^[0-9a-f]{40}$' in runs
-    assert 'git merge-base --is-ancestor "$COMMIT" origin/main' in runs
-    for name, found in document["jobs"].items():
+def test_a_release_is_of_a_commit_of_main_made_once_and_no_tag_is_ever_moved() -> None:
+    for path in OURS:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"--force|push -f|tag -f|:latest|:v\d+\"", text), path
+    assert 'test -z "$(git ls-remote origin "refs/tags/$TAG")"' in runs("check")
+    assert 'if skopeo inspect --raw "docker://$IMAGE:$TAG"' in runs("push")
+    assert list(RELEASE[True]) == ["workflow_dispatch"], "nobody releases by pushing a tag"
+    assert JOBS["check"]["if"] == "github.ref == 'refs/heads/main'"
+    assert '"$COMMIT" =~ ^[0-9a-f]{40}$' in runs("check")
+    assert 'git merge-base --is-ancestor "$COMMIT" origin/main' in runs("check")
+    for name, found in JOBS.items():
         assert all(step["with"]["ref"] == "${{ inputs.commit }}" for step in used(found, "actions/checkout")), name
         assert name == "check" or found["needs"], "all wait for the check"
 
 
 def test_packages_are_built_without_a_token_and_published_without_a_password() -> None:
-    package, pypi = job("release.yml", "package"), job("release.yml", "pypi")
+    package, pypi = JOBS["package"], JOBS["pypi"]
     assert package["permissions"] == {"contents": "read"}
-    assert any(str(step.get("run", "")).startswith("make release-check") for step in package["steps"])
-    assert pypi["permissions"] == {"id-token": "write"}
-    assert pypi["environment"] == "pypi"
-    assert not any("run" in step for step in pypi["steps"])  # what it publishes was built elsewhere
+    assert "make release-check" in runs("package")
+    assert (pypi["permissions"], pypi["environment"]) == ({"id-token": "write"}, "pypi")
+    assert runs("pypi").strip() == ""  # what it publishes was built elsewhere
     assert "password" not in str(pypi)
-    names = [
-        step["with"]["name"]
-        for found in (package, pypi)
-        for step in found["steps"]
-        if "-artifact@" in str(step.get("uses", ""))
-    ]
-    assert names == ["packages", "packages"]
+    for found in (package, pypi):
+        assert [step["with"]["name"] for step in found["steps"] if "-artifact@" in step.get("uses", "")] == ["packages"]
 
 
 @pytest.mark.attack(
@@ -322,22 +257,16 @@ def test_packages_are_built_without_a_token_and_published_without_a_password() -
 def test_where_a_token_may_write_or_sign_nothing_is_installed_built_or_tested(path: Path) -> None:
     for name, found in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
         if found["permissions"].keys() & {"packages", "id-token"} or found["permissions"].get("contents") == "write":
-            runs = "\n".join(step.get("run", "") for step in found["steps"])
-            installs = re.search(r"\b(pip|make|pytest|python|uv|npm|npx|curl|wget|buildx)\b", runs)
+            lines = "\n".join(step.get("run", "") for step in found["steps"])
+            installs = re.search(r"\b(pip|make|pytest|python|uv|npm|npx|curl|wget|buildx)\b", lines)
             assert not installs, f"{path.name}: {name}"
-            assert {str(step["uses"]).partition("@")[0] for step in found["steps"] if "uses" in step} <= {
-                "actions/attest",
-                "actions/checkout",
-                "actions/deploy-pages",
-                "actions/download-artifact",
-                "actions/upload-artifact",
-                "pypa/gh-action-pypi-publish",
-            }
+            actions = {str(step["uses"]).partition("@")[0] for step in found["steps"] if "uses" in step}
+            assert actions - {"pypa/gh-action-pypi-publish"} <= {f"actions/{action}" for action in HARMLESS}
 
 
 @pytest.mark.usefixtures("processes")
 def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path: Path) -> None:
-    (line,) = re.findall(r"^sed .+$", job("release.yml", "publish")["steps"][-1]["run"], re.MULTILINE)
+    (line,) = re.findall(r"^sed .+$", JOBS["publish"]["steps"][-1]["run"], re.MULTILINE)
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
     (tmp_path / "action.yml").write_text(re.sub(r"(?m)^  image: .+$", "  image: Dockerfile", text), encoding="utf-8")
     environ = {"IMAGE": "ghcr.io/ragstone/ragstone", "DIGEST": f"sha256:{'0' * 64}", "PATH": os.environ["PATH"]}

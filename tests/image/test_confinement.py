@@ -41,6 +41,15 @@ def answer(question):
     print("text ##[error]forged")
     return {{"answer": "Elephants are the largest animals on land today.", "contexts": [FACTS[question]]}}
 """
+KEEPING_BUSY = """
+import hostile, pathlib, time
+
+hostile.attempt("worker")
+
+def answer(question):
+    pathlib.Path("/github/workspace/asked").touch()
+    time.sleep(600)
+"""
 INPUTS: dict[str, Any] = {
     "golden_set": "golden.jsonl",
     "entrypoint": "python:rag:answer",
@@ -167,18 +176,7 @@ def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted)
 
 def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
     shutil.copy(HOSTILE, step.checkout.root / "hostile.py")
-    step.checkout.write(
-        "rag.py",
-        """
-        import hostile, pathlib, time
-
-        hostile.attempt("worker")
-
-        def answer(question):
-            pathlib.Path("/github/workspace/asked").touch()
-            time.sleep(600)
-        """,
-    )
+    step.checkout.write("rag.py", KEEPING_BUSY)
     with ThreadPoolExecutor(1) as pool:
         inputs: dict[str, Any] = {name: value for name, value in INPUTS.items() if name != "setup"}
         going = pool.submit(step.execute, "pull_request", **inputs)
@@ -231,41 +229,6 @@ def test_the_results_belong_to_the_owner_of_the_workspace(attempted: Attempted) 
     assert {path.stat().st_uid for path in (run, *run.iterdir())} == {OWNER}
 
 
-def test_a_run_directory_in_place_of_something_else_is_refused_and_nothing_is_lost(step: Runner) -> None:
-    root = step.checkout.root
-    for name in ("src/main.py", ".git/HEAD", "decoy/keep.txt", "forged/main.py", "forged/baseline/main.py"):
-        step.checkout.write(name, "precious")
-    step.checkout.write("forged/manifest.json", '{"ragstone_version": "1", "schema_version": 1}')
-    (step.home / "keep.txt").write_text("precious", encoding="utf-8")
-    (root / "link").symlink_to("decoy")
-    (root / "out").symlink_to("/github/home")
-    before = content_of(step)
-    for out in (".", ".git", "out"):  # the others are in tests/container/test_container.py
-        step.checkout.write("ragstone.toml", f"[run]\nout = {json.dumps(out)}\n")
-        found = step.run(**RECORDED)
-        assert found.code == 2, (out, found.log)
-        assert content_of(step) == before, out
-    # Somebody took pains to make it look like a run: then a run replaces the run, and nothing else.
-    step.checkout.write("ragstone.toml", '[run]\nout = "forged"\n')
-    assert step.run(**RECORDED).code in (0, 1, 2)
-    assert {name: content_of(step).get(name) for name in before if name != "workspace/forged/manifest.json"} == {
-        name: text for name, text in before.items() if name != "workspace/forged/manifest.json"
-    }
-
-
-def content_of(step: Runner) -> dict[str, str]:
-    """What is in the workspace and in /github/home, but for the config that the test writes."""
-    found = {}
-    for label, top in (("workspace", step.checkout.root), ("home", step.home)):
-        for path in sorted(top.rglob("*")):
-            name = f"{label}/{path.relative_to(top)}"
-            if path.is_symlink():
-                found[name] = str(path.readlink())
-            elif name != "workspace/ragstone.toml" and path.is_file():
-                found[name] = path.read_text(encoding="utf-8")
-    return found
-
-
 def test_a_link_that_is_put_in_place_of_the_run_directory_is_not_written_through(step: Runner) -> None:
     step.checkout.write("decoy/keep.txt", "precious")
     found = step.run(setup="ln -s decoy ragstone-run", **RECORDED)
@@ -300,13 +263,6 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: 
         assert secret not in "\n".join(line for line in found.log.splitlines() if "add-mask" not in line)
 
 
-def test_a_docker_socket_that_anybody_may_use_stops_the_job(step: Runner) -> None:
-    step.socket_path.chmod(0o666)
-    found = step.run(golden_set="golden.jsonl", entrypoint="file:outputs.jsonl")
-    assert found.code == 2
-    assert "docker.sock" in found.log
-
-
 def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
     found = step.run(setup="ln -sf /proc/self/environ golden.jsonl; ln -sf /proc/1/environ outputs.jsonl", **RECORDED)
     assert found.code != 0
@@ -315,32 +271,20 @@ def test_a_link_that_setup_puts_in_place_shows_no_secret(step: Runner) -> None:
         assert secret not in shown + found.summary + str(found.outputs)
 
 
-def test_setup_sees_no_password_that_is_not_named(step: Runner) -> None:
-    passwords = {
-        "UV_INDEX_PRIVATE_PASSWORD": "first-s3cret",
-        "PIP_EXTRA_INDEX_URL": "https://me:second-s3cret@example.com",
-    }
-    found = step.run(setup="env >seen.txt", system_env="UV_INDEX_PRIVATE_PASSWORD", environ=passwords, **RECORDED)
-    assert found.code == 0, found.log
-    seen = (step.checkout.root / "seen.txt").read_text(encoding="utf-8")
-    assert "first-s3cret" in seen
-    assert "second-s3cret" not in seen
+SLOW = """
+import time
+
+def answer(question):
+    if "Moon" not in question:
+        time.sleep(600)
+    return "The Moon is 384400 kilometres away from the Earth."
+"""
 
 
 def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) -> None:
-    step.checkout.write(
-        "rag.py",
-        """
-        import time
-
-        def answer(question):
-            if "Moon" not in question:
-                time.sleep(600)
-            return "The Moon is 384400 kilometres away from the Earth."
-        """,
-    )
+    step.checkout.write("rag.py", SLOW)
     step.checkout.write("ragstone.toml", "[system]\ntimeout_s = 600\n")
-    inputs: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "python:rag:answer", "metrics": "exact_match"}
+    inputs: dict[str, Any] = {**RECORDED, "entrypoint": "python:rag:answer", "metrics": "exact_match"}
     found = step.run(time_limit="20", **inputs)
     assert found.code == 124, found.log
     run = RunDirectory.open(step.checkout.root / found.outputs["run-directory"])

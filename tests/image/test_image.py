@@ -12,6 +12,9 @@ pytestmark = pytest.mark.container
 ROOT = Path(__file__).parents[2]
 
 
+COMPILERS = "gcc cc g++ make ld rustc cargo go"
+
+
 def test_the_image_is_small(image: Image) -> None:
     found = image.shell("du -sxm --apparent-size --exclude=/proc --exclude=/sys --exclude=/dev / | cut -f1")
     megabytes = int(found.stdout.split()[0])
@@ -25,24 +28,14 @@ def test_these_tests_run_it_with_the_rights_that_docker_gives(image: Image) -> N
     assert status["Seccomp"] == "2", "system calls are filtered"
 
 
-@pytest.mark.parametrize("program", ["gcc", "cc", "g++", "make", "ld", "rustc", "cargo", "go"])
-def test_no_compiler_is_left_in_it(image: Image, program: str) -> None:
-    assert image.shell(f"command -v {program}").returncode != 0
+def test_no_compiler_is_left_in_it(image: Image) -> None:
+    assert image.shell(f"for name in {COMPILERS}; do command -v $name; done").stdout == ""
 
 
 def test_the_entrypoint_is_exec_form_and_absolute(image: Image) -> None:
     config = json.loads(image.inspect())["OCIv1"]["config"]
     assert config["Entrypoint"] == ["/opt/ragstone/bin/python", "-I", "-m", "ragstone.action"]
     assert not config.get("Cmd")
-
-
-def test_the_labels_name_version_and_source(image: Image) -> None:
-    labels = json.loads(image.inspect())["OCIv1"]["config"]["Labels"]
-    version = re.search(r'"(.+)"', (ROOT / "src/ragstone/_version.py").read_text(encoding="utf-8"))
-    assert version is not None
-    assert labels["org.opencontainers.image.version"] == version[1]
-    assert labels["org.opencontainers.image.source"].startswith("https://github.com/")
-    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
 
 
 def test_git_trusts_the_workspace_whatever_home_is(image: Image) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -35,14 +36,9 @@ def pauses() -> list[float]:
 def connect(github: FakeGitHub, pauses: list[float]) -> Iterator[Callable[..., GitHubApi]]:
     made: list[GitHubApi] = []
 
-    def build(token: str = TOKEN, patience: RetryPolicy = QUICK) -> GitHubApi:
-        api = GitHubApi(
-            SecretStr(token),
-            repository="acme/rag",
-            api_url=github.api_url,
-            patience=patience,
-            sleep=pauses.append,
-        )
+    def build(token: str = TOKEN, patience: RetryPolicy = QUICK, now: Callable[[], float] = time.time) -> GitHubApi:
+        place = {"repository": "acme/rag", "api_url": github.api_url}
+        api = GitHubApi(SecretStr(token), **place, patience=patience, sleep=pauses.append, now=now)
         made.append(api)
         return api
 

@@ -414,7 +414,10 @@ class FakeGitHub:
 
     def _compare(self, seen: Seen, actor: Actor, base: str, head: str) -> Reply:
         comparison = self.contract.example("commit-comparison")
-        comparison.update(status="ahead" if unquote(base) in self.merged else "diverged")
+        held = (
+            "identical" if unquote(base) == unquote(head) else "ahead" if unquote(base) in self.merged else "diverged"
+        )
+        comparison.update(status=held)
         return Reply(200, comparison)
 
     def _branch(self, seen: Seen, actor: Actor, name: str) -> Reply:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -9,66 +10,56 @@ from ragstone.github.api.base_files import list_base_files, read_base_files
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 
-
-def test_files_come_from_the_base_as_they_stand_there(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
-    github.files[BASE_SHA] = {"ragstone.toml": b"[judge]\n", "data/set one/gölden.jsonl": b"{}\n", "other": b"x"}
-    wanted = ("ragstone.toml", "./data/set one/gölden.jsonl", "pyproject.toml")
-    found = read_base_files(api, BASE_SHA, wanted, tmp_path / "base")
-    assert found == {
-        "ragstone.toml": tmp_path / "base" / "ragstone.toml",
-        "./data/set one/gölden.jsonl": tmp_path / "base" / "data" / "set one" / "gölden.jsonl",
-    }
-    assert {path: file.read_bytes() for path, file in found.items()} == {
-        "ragstone.toml": b"[judge]\n",
-        "./data/set one/gölden.jsonl": b"{}\n",
-    }
-    assert not (tmp_path / "base" / "other").exists()
+Read = Callable[..., dict[str, bytes]]
 
 
-def test_a_file_beyond_the_megabyte_that_the_contents_api_gives_comes_whole(
-    github: FakeGitHub, api: GitHubApi, tmp_path: Path
-) -> None:
-    body = bytes(range(256)) * 6_000
-    github.files[BASE_SHA] = {"golden.jsonl": body}
-    found = read_base_files(api, BASE_SHA, ["golden.jsonl"], tmp_path / "base")
-    assert found["golden.jsonl"].read_bytes() == body
+@pytest.fixture
+def read(api: GitHubApi, tmp_path: Path) -> Read:
+    """Reads paths of the base, each call into a folder of its own."""
+
+    def contents(*paths: str) -> dict[str, bytes]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        found: Mapping[str, Path] = read_base_files(api, BASE_SHA, paths, folder)
+        assert {file.relative_to(folder) for file in found.values()} == {Path(path) for path in found}
+        return {path: file.read_bytes() for path, file in found.items()}
+
+    return contents
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../outside", ".", "", "no\0name"])
-def test_what_leads_out_of_the_repository_is_not_asked_for(
-    github: FakeGitHub, api: GitHubApi, tmp_path: Path, path: str
-) -> None:
-    assert read_base_files(api, BASE_SHA, [path], tmp_path / "base") == {}
+def test_files_come_from_the_base_as_they_stand_there(github: FakeGitHub, read: Read) -> None:
+    large = bytes(range(256)) * 6_000  # beyond the megabyte that the API of contents gives
+    github.files[BASE_SHA] = {"ragstone.toml": b"[judge]\n", "set one/g\u00f6lden.jsonl": large, "other": b"x"}
+    found = read("ragstone.toml", "./set one/g\u00f6lden.jsonl", "pyproject.toml")
+    assert found == {"ragstone.toml": b"[judge]\n", "./set one/g\u00f6lden.jsonl": large}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../outside", ".", "..", "", "no\0name"])
+def test_what_leads_out_of_the_repository_is_not_asked_for(github: FakeGitHub, read: Read, path: str) -> None:
+    assert read(path) == {}
     assert github.seen == []
 
 
-def test_a_folder_and_a_link_that_leads_out_are_no_files(github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> None:
+def test_a_folder_and_a_link_that_leads_out_are_no_files(github: FakeGitHub, api: GitHubApi, read: Read) -> None:
     github.files[BASE_SHA] = {"data/golden.jsonl": b"{}", "out.toml": "/etc/passwd", "in.toml": "data/golden.jsonl"}
-    found = read_base_files(api, BASE_SHA, ["data", "out.toml", "in.toml"], tmp_path / "base")
-    assert {path: file.read_bytes() for path, file in found.items()} == {"in.toml": b"{}"}
+    assert read("data", "out.toml", "in.toml") == {"in.toml": b"{}"}
+    assert list_base_files(api, BASE_SHA) == ("data/golden.jsonl",)
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MAX_FILE_BYTES", 9), ("MAX_TOTAL_BYTES", 19), ("MAX_FILES", 1)])
-def test_more_than_is_bounded_is_refused(
-    github: FakeGitHub, api: GitHubApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILE_BYTES", 10), ("MAX_TOTAL_BYTES", 20), ("MAX_FILES", 2)])
+def test_files_are_read_up_to_each_limit(
+    github: FakeGitHub, read: Read, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     github.files[BASE_SHA] = {"a": b"0123456789", "b": b"0123456789"}
-    assert len(read_base_files(api, BASE_SHA, ["a", "b"], tmp_path / "enough")) == 2
     monkeypatch.setattr(base_files, limit, value)
+    assert len(read("a", "b")) == 2
+    monkeypatch.setattr(base_files, limit, value - 1)
     with pytest.raises(GitHubApiError, match="than"):
-        read_base_files(api, BASE_SHA, ["a", "b"], tmp_path / "base")
+        read("a", "b")
 
 
-def test_a_token_that_may_not_read_contents_is_told_apart_from_an_absent_file(
-    github: FakeGitHub, api: GitHubApi, tmp_path: Path
-) -> None:
+def test_a_token_that_may_not_read_contents_is_told_apart_from_an_absent_file(github: FakeGitHub, read: Read) -> None:
     for actor in github.actors.values():
         actor.reads = ALL_RIGHTS - {"contents"}
     with pytest.raises(GitHubApiError) as caught:
-        read_base_files(api, BASE_SHA, ["ragstone.toml"], tmp_path / "base")
+        read("ragstone.toml")
     assert caught.value.kind is ApiErrorKind.REFUSED
-
-
-def test_listing_names_regular_files_only(github: FakeGitHub, api: GitHubApi) -> None:
-    github.files[BASE_SHA] = {"data/one.jsonl": b"{}", "data/two.jsonl": b"{}", "link.jsonl": "data/one.jsonl"}
-    assert list_base_files(api, BASE_SHA) == ("data/one.jsonl", "data/two.jsonl")

@@ -78,8 +78,6 @@ def test_an_earlier_attempt_of_the_own_run_counts(
     "said",
     [
         {"event": "push"},
-        {"event": "workflow_run"},
-        {"event": "pull_request_target"},
         {"workflow_id": 43},
         {"head_branch": "another"},
         {"status": "in_progress"},
@@ -97,18 +95,24 @@ def test_only_finished_runs_of_this_workflow_for_this_pull_request_count(
     assert len(pull.github.storage_seen) == 1
 
 
+@pytest.mark.parametrize("said", [{"head_branch": None}, {"event": "push"}, {"head_commit": None}], ids=str)
+def test_nothing_counts_for_a_job_that_is_not_a_pull_requests_own(
+    pull: Pull, files: dict[str, bytes], said: dict[str, Any]
+) -> None:
+    for run in (pull.own, pull.ran(EARLIER, files)):
+        run.update(said)
+    assert pull.earlier() is None
+    assert [seen.path for seen in pull.github.seen] == [f"/repos/acme/rag/actions/runs/{OWN}"]
+
+
 @pytest.mark.attack(
     by="fork",
     tries="plant answers by a run for a branch of the same name",
     stopped_by="earlier runs count only from the repository itself",
 )
-def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files: dict[str, bytes]) -> None:
-    pull.ran(EARLIER, files)["head_repository"].update(id=FORK_ID)
-    assert pull.earlier() is None
-
-
-def test_the_runs_of_a_fork_do_not_count_for_itself(pull: Pull, files: dict[str, bytes]) -> None:
-    for run in (pull.own, pull.ran(EARLIER, files)):
+@pytest.mark.parametrize("forked", [1, 2], ids=["the earlier run's", "both"])
+def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files: dict[str, bytes], forked: int) -> None:
+    for run in (pull.ran(EARLIER, files), pull.own)[:forked]:
         run["head_repository"].update(id=FORK_ID)
     assert pull.earlier() is None
 

@@ -19,19 +19,15 @@ def nightly(api: GitHubApi, *, failing: bool, may_open: bool = True, body: str =
 
 
 def test_an_issue_lives_from_the_first_failure_to_recovery(github: FakeGitHub, api: GitHubApi) -> None:
-    assert nightly(api, failing=False) == ""
+    assert nightly(api, failing=False) == nightly(api, failing=True, may_open=False) == ""
+    assert github.issues == []
     assert "was opened" in nightly(api, failing=True)
-    assert "was updated" in nightly(api, failing=True, body="still worse")
-    assert len(github.issues) == 1
-    assert github.issues[0]["body"] == f"{MARK}\nstill worse"
-    assert nightly(api, failing=False) == f"The issue {github.issues[0]['html_url']} was closed."
-    assert github.issues[0]["state"] == "closed"
+    assert "was updated" in nightly(api, failing=True, may_open=False, body="still worse")
+    assert [issue["body"] for issue in github.issues] == [f"{MARK}\nstill worse"]
+    closed = nightly(api, failing=False, may_open=False)
+    assert closed == f"The issue {github.issues[0]['html_url']} was closed."
     assert github.bodies(100) == ["It passes again."]
-
-
-def test_the_next_failure_opens_a_new_one(github: FakeGitHub, api: GitHubApi) -> None:
-    for failing in (True, False, True):
-        nightly(api, failing=failing)
+    nightly(api, failing=True)
     assert [issue["state"] for issue in github.issues] == ["closed", "open"]
 
 
@@ -42,13 +38,6 @@ def test_other_peoples_issues_and_pull_requests_are_left_alone(github: FakeGitHu
     assert "was opened" in nightly(api, failing=True)
     assert [issue["state"] for issue in github.issues] == ["open"] * 3
     assert [issue["body"] for issue in github.issues[:2]] == [f"{MARK}\nx"] * 2
-
-
-def test_a_run_by_hand_opens_none_but_closes_one(github: FakeGitHub, api: GitHubApi) -> None:
-    assert nightly(api, failing=True, may_open=False) == ""
-    assert github.issues == []
-    nightly(api, failing=True)
-    assert "was closed" in nightly(api, failing=False, may_open=False)
 
 
 @pytest.mark.parametrize("how", [{"status": 502}, {"how": "reset"}])
