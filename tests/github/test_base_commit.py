@@ -136,8 +136,11 @@ def test_the_base_is_the_one_that_was_merged_with(
     del repository.github.parents[MERGE_SHA]
     if parents is not None:
         repository.github.parents[MERGE_SHA] = parents
-    event = build_event(runner("pull_request"), pull_request())
-    assert compared_commit(api, reviewed_base(api, event)) == compared
+    payload = pull_request()
+    assert compared_commit(api, reviewed_base(api, build_event(runner("pull_request"), payload))) == compared
+    payload["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
+    unreviewed = reviewed_base(api, build_event(runner("pull_request"), payload))
+    assert compared_commit(api, unreviewed) == BASE_SHA, "the default branch's"
 
 
 def test_the_system_of_the_base_has_its_settings_and_files(repository: Repository) -> None:

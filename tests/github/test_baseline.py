@@ -182,18 +182,6 @@ def test_the_run_that_is_named_as_the_baseline_is_asked_where_nothing_is_carried
     assert len(main.github.storage_seen) == 2
 
 
-@pytest.mark.heavy
-def test_cancelled_runs_hide_no_baseline_and_cost_little(main: Main, files: Files) -> None:
-    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
-    for run in range(2, 452):
-        created = f"2026-11-20T{run // 60:02d}:{run % 60:02d}:00Z"
-        main.github.add_run(run, created_at=created, conclusion="cancelled")
-    for run in range(2_000, 2_150):
-        main.github.add_run(run, event="pull_request", branch="main", head_repository_id=FORK_ID, artifact=files)
-    assert main.found().run_id == 1
-    assert len(main.github.seen) + len(main.github.storage_seen) <= 30
-
-
 def test_behind_runs_without_an_artifact_the_list_of_artifacts_leads_to_the_baseline(
     main: Main, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

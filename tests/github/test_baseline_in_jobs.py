@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 import sys
@@ -123,64 +122,35 @@ def test_the_first_run_is_the_baseline_unless_it_fails_by_itself(
     assert found.code != 0
 
 
-@pytest.mark.heavy
-def test_a_tag_named_like_the_branch_makes_no_baseline(season: Season) -> None:
-    season.merge()
-    season.job("push", GITHUB_REF="refs/tags/main")
-    fact = season.manifest()["baseline"]
-    assert (fact["eligible"], fact["reason"]) == (False, "it ran on a tag, not on a branch")
-    # An older version does not say so in its manifest: what counts is whether the branch holds the commit.
-    text = (season.out / "manifest.json").read_text(encoding="utf-8").replace('"eligible": false', '"eligible": true')
-    (season.out / "manifest.json").write_text(text, encoding="utf-8")
-    season.upload(sha="e" * 40)
-    assert season.job().baseline == "901"
-
-
-@pytest.mark.parametrize("event", ["pull_request", "release"])
-def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(season: Season, event: str) -> None:
-    season.merge()
-    assert season.job(event).code == 0
-    assert season.manifest()["baseline"]["reason"] == f"a run for a {event} event can't be one"
-    assert not (season.out / CARRIED).exists()
-
-
-def deploy(season: Season, event: str, **more: str) -> Outcome:
-    """A job of another workflow, deploy.yml, of which nothing is uploaded."""
-    season.runs += 1
-    season.github.workflows["deploy.yml"] = 50
-    season.github.add_run(900 + season.runs, event=event, branch=None, status="in_progress", workflow_id=50)
-    workflow = "acme/rag/.github/workflows/deploy.yml@refs/heads/main"
-    environ = {"GITHUB_RUN_ID": str(900 + season.runs), "GITHUB_WORKFLOW_REF": workflow}
-    return season.checkout.gate(event, **environ, **more)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("event", ["release", "schedule"])
-def test_a_deployment_is_compared_with_the_runs_of_another_workflow(season: Season, event: str) -> None:
-    season.merge()
-    season.checkout.answer({**{name: fact for name, _, fact in FACTS}, "moon": BROKEN})
-    alone = deploy(season, event)
-    assert (alone.code, alone.baseline) == (0, "")
-    assert "no finished run of this workflow on 'main' yet" in alone.summary
-    named = deploy(season, event, RAGSTONE_BASELINE_WORKFLOW=".github/workflows/gate.yml")
-    assert (named.code, named.baseline) == (1, "901")
+TAG = {"GITHUB_REF": "refs/tags/main"}
 
 
 @pytest.mark.parametrize(
-    ("named", "why"),
+    ("event", "more", "reason"),
     [
-        ("gaet.yml", "has no workflow gaet.yml"),
-        ("other/repo/.github/workflows/gate.yml", "is not a file of .github/workflows"),
-        ("RAG quality", "is not a file of .github/workflows"),
+        ("pull_request", {}, "a run for a pull_request event can't be one"),
+        ("release", {}, "a run for a release event can't be one"),
+        ("push", TAG, "it ran on a tag, not on a branch"),
     ],
 )
-def test_a_workflow_that_is_not_there_is_an_error(season: Season, named: str, why: str) -> None:
-    if "has no workflow" in why:
-        found = deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
-        assert (found.code, why in found.log) == (2, True)
-    else:
-        with pytest.raises(ConfigError, match=re.escape(why)):
-            deploy(season, "release", RAGSTONE_BASELINE_WORKFLOW=named)
+def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(
+    season: Season, event: str, more: dict[str, str], reason: str
+) -> None:
+    season.merge()
+    assert season.job(event, **more).code == 0
+    assert season.manifest()["baseline"]["reason"] == reason
+    assert not (season.out / CARRIED).exists()
+
+
+def test_the_workflow_of_the_baseline_is_one_of_this_repository(season: Season) -> None:
+    season.merge()
+    named = season.job("release", RAGSTONE_BASELINE_WORKFLOW=".github/workflows/gate.yml")
+    assert (named.code, named.baseline) == (0, "901")
+    found = season.job("release", RAGSTONE_BASELINE_WORKFLOW="gaet.yml")
+    assert (found.code, "has no workflow gaet.yml" in found.log) == (2, True)
+    for other in ("other/repo/.github/workflows/gate.yml", "RAG quality"):
+        with pytest.raises(ConfigError, match=r"is not a file of \.github/workflows"):
+            season.job("release", RAGSTONE_BASELINE_WORKFLOW=other)
 
 
 def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(season: Season) -> None:

@@ -79,16 +79,6 @@ def test_a_tagged_commit_is_a_release_where_the_policy_measures_from_one(season:
     assert ("release v1.0" in json.dumps(read_report(season.out))) is not refused
 
 
-@pytest.mark.heavy
-def test_a_pull_request_is_compared_with_the_level_of_the_branch(season: Season) -> None:
-    for _ in range(3):
-        season.merge()
-    assert season.job().code == 0
-    assert any("its newest 3 comparable runs" in note for note in texts(season.out))
-    season.checkout.answer_badly()
-    assert season.job().code == 1
-
-
 def lose(season: Season) -> None:
     """A job on main that ends with a loss."""
     season.job("push", GITHUB_SHA="f" * 40)
@@ -99,20 +89,6 @@ def lose(season: Season) -> None:
     text = (season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()
     kept = [one for one in text if json.loads(one)["kind"] == "samples"]
     (season.out / "history.jsonl").write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n", encoding="utf-8")
-
-
-@pytest.mark.heavy
-def test_another_attempt_of_a_run_knows_what_the_first_one_found(season: Season) -> None:
-    season.merge()
-    season.merge()
-    lose(season)
-    season.upload("push", sha="f" * 40)
-    season.github.merged.add("f" * 40)
-    own = next(run for run in season.github.runs if run["id"] == 900 + season.runs)
-    own.update(status="in_progress", run_attempt=2)
-    found = season.checkout.gate("push", GITHUB_RUN_ID=str(own["id"]), GITHUB_RUN_ATTEMPT="2", GITHUB_SHA="f" * 40)
-    assert (found.code, len(lines(season.out))) == (1, 4)
-    assert "Faithfulness is below its level since" in found.summary
 
 
 def test_a_branch_below_its_level_is_said_on_top_of_a_pull_request_and_is_its_reference(season: Season) -> None:

@@ -278,12 +278,12 @@ def test_what_a_forks_run_says_of_itself_stays_text(github: FakeGitHub, checkout
     check(found, github, checkout)
 
 
-def test_what_github_names_stays_text(github: FakeGitHub, checkout: Checkout) -> None:
+def test_what_github_and_an_answer_say_stays_text(github: FakeGitHub, checkout: Checkout) -> None:
     payload = pull_request()
     payload["pull_request"]["base"]["ref"] = every_fragment
     payload["pull_request"]["head"]["ref"] = every_fragment
     payload["pull_request"]["user"]["login"] = every_fragment
-    checkout.answer_badly()
+    SOURCES["recorded answer"](checkout, every_fragment)
     found = run(checkout, payload=payload)
     github.problems.clear()  # such a branch can't be asked for
     assert found is not None

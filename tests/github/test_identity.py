@@ -67,22 +67,6 @@ def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowher
         assert secret not in shown
 
 
-@pytest.mark.heavy
-def test_a_refused_identity_ends_the_job_with_the_judges_exit_code(checkout: Checkout, issuer: Issuer) -> None:
-    issuer.refuse = 401
-    found = gate(checkout, issuer)
-    assert found.code == 5
-    assert "refused this job's identity" in found.log
-    assert not any(token in f"{found.summary}{found.outputs}{found.annotations}" for token in issuer.job_tokens)
-
-
-def test_a_job_without_the_permission_is_a_matter_of_configuration(checkout: Checkout, issuer: Issuer) -> None:
-    found = gate(checkout, issuer, ACTIONS_ID_TOKEN_REQUEST_TOKEN="")
-    assert found.code == 2
-    assert "id-token: write" in found.log
-    assert issuer.exchanges == []
-
-
 def test_a_fork_gets_no_id_token_and_is_not_judged(checkout: Checkout, issuer: Issuer) -> None:
     found = gate(
         checkout,

@@ -65,7 +65,9 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(checkout: Che
     checkout.write("ragstone.toml", f'{config}[judge]\nname = "openai:gpt-x"\n')
     with opened_for_reading(SAMPLES) as opened:
         found = checkout.gate("pull_request", pull_request(fork=True))
-    assert found.verdict == "inconclusive", found.log
+    assert (found.code, found.verdict) == (0, "inconclusive"), found.log  # what was not judged has not passed
+    assert (found.outputs["exact-match"], found.outputs["faithfulness"]) == ("1", "")
+    assert "Not judged: no key on pull requests from forks" in found.summary
     assert len(opened) == 2
     assert redacted == ["Document"]
     report = json.loads((checkout.out / "report.json").read_text(encoding="utf-8"))

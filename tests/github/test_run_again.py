@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import MAX_EARLIER
 from tests.github.api.fake import FakeGitHub
 from tests.github.api.payloads import MERGE_SHA, pull_request
 from tests.github.builders import Checkout, Outcome
@@ -32,7 +31,7 @@ metrics = ["token_f1"]
 """
 POLICY = """
 [gate]
-confirm = {confirm}
+confirm = false
 
 [metrics.token_f1]
 max_drop = 0.0
@@ -56,7 +55,8 @@ class PullRequest:
         rows = [{"id": f"q{i}", "question": f"What is {i}?", "reference": f"It is {i}."} for i in range(N)]
         checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
         checkout.write("ragstone.toml", CONFIG.format(url=service.url))
-        self.confirming("false")
+        checkout.write("thresholds.toml", POLICY)
+        checkout.is_base()
         service.reply = self._answer
         self._run("push", tree=TREE, merged=MERGED)
 
@@ -65,10 +65,6 @@ class PullRequest:
         if number < self.wrong:
             return said({"answer": f"No{'o' * len(self.service.seen)}"})
         return said({"answer": f"It is {number}."})
-
-    def confirming(self, confirm: str) -> None:
-        self.checkout.write("thresholds.toml", POLICY.format(confirm=confirm))
-        self.checkout.is_base()
 
     @property
     def run(self) -> RunDirectory:
@@ -135,37 +131,6 @@ def test_other_files_are_not_counted_and_it_is_green_without_them(pull: PullRequ
     another_base = pull.job(merged=OTHER_MERGED)
     assert not counted(another_base)
     assert "it is of other files" in another_base.log
-
-
-@pytest.mark.heavy
-def test_earlier_answers_can_show_that_nothing_was_lost(pull: PullRequest) -> None:
-    assert pull.job(LOST).code == 1
-    assert [pull.job().code for _ in range(4)][-1] == 0
-
-
-@pytest.mark.heavy
-def test_as_many_earlier_runs_count_as_the_limit_says_and_each_once(pull: PullRequest) -> None:
-    for _ in range(MAX_EARLIER + 2):
-        pull.job(1)
-    assert pull.run.manifest.earlier == (1,) * MAX_EARLIER
-    answers = [record.responses for record in pull.run.records() if record.sample.id == "q0"]
-    assert len({response.answer for response in answers[0]}) == MAX_EARLIER + 1
-    assert sum(seen.path.startswith("/blob/") for seen in pull.github.storage_seen) == 2 * (MAX_EARLIER + 2) - 1
-
-
-@pytest.mark.heavy
-def test_answers_of_asking_again_count_too_and_come_before_those_of_earlier_runs(pull: PullRequest) -> None:
-    pull.confirming("true")
-    pull.job(LOST - 3)
-    first = pull.run.manifest
-    assert first.answers > 1
-    assert counted(pull.job(LOST - 3))
-    manifest = pull.run.manifest
-    assert manifest.earlier == (first.answers,)
-    assert manifest.own_answers > 1, "it was asked again"
-    said = [len(response.answer) for response in next(pull.run.records()).responses]
-    assert sorted(said[: manifest.own_answers]) == said[: manifest.own_answers]
-    assert min(said[: manifest.own_answers]) > max(said[manifest.own_answers :]), "asked later"
 
 
 def without_its_version(pull: PullRequest) -> None:

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_it import MarkdownIt
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.github.api.client import RetryPolicy
 from ragstone.github.api.posts import marker
 from ragstone.judge.cache import JudgementCache
 from tests.cli.project import ragstone
-from tests.github import builders
-from tests.github.api.fake import TOKEN, Actor, FakeGitHub
+from tests.github.api.fake import TOKEN, Actor
 from tests.github.api.payloads import HEAD_SHA
 from tests.github.builders import CONFIG, FACTS, Checkout, pull_request
 from tests.pipeline.receiver import Receiver, receiver
@@ -27,7 +24,6 @@ from tests.pipeline.receiver import Receiver, receiver
 __all__ = ["receiver"]
 
 MARK = marker("comment", "default")
-DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
 
 
 def report_of(checkout: Checkout) -> Any:
@@ -66,20 +62,6 @@ def test_a_bad_one_fails_after_everything_was_told(checkout: Checkout) -> None:
     assert (never.code, never.verdict, never.outputs["passed"]) == (0, "fail", "false")
 
 
-@pytest.mark.heavy
-def test_the_next_pull_request_is_compared_with_the_run_on_main(checkout: Checkout) -> None:
-    checkout.write("thresholds.toml", DROP)
-    assert checkout.gate("push").code == 0
-    checkout.uploaded()
-    checkout.reports_again = True
-    good = checkout.gate()
-    assert (good.code, good.baseline) == (0, "1")
-    checkout.answer_badly("The Moon is 384400 kilometres away. Bananas are purple.")
-    assert checkout.gate().code == 1
-    [comment] = checkout.comments
-    assert "actions/runs/1" in comment
-
-
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(checkout: Checkout, quiet: bool) -> None:
     checkout.is_base()
@@ -99,14 +81,6 @@ def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: st
     found = checkout.gate(**{variable: FACTS[0][0]})
     assert found.code == 2
     assert any("evaluates the whole golden set" in line for line in found.annotations)
-
-
-@pytest.mark.parametrize("event", ["push", "merge_group"])
-def test_events_without_a_pull_request_gate_and_do_not_comment(checkout: Checkout, event: str) -> None:
-    found = checkout.gate(event)
-    assert (found.code, found.outputs["comment-url"]) == (0, "")
-    assert found.summary
-    assert checkout.github.sent("POST") == []
 
 
 def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(checkout: Checkout) -> None:
@@ -174,45 +148,7 @@ def test_the_comment_mode_decides_on_an_unchanged_pass_and_on_a_failure(
     assert not any("fail" in comment.split("\n")[1].lower() for comment in checkout.comments)
 
 
-def test_a_pass_with_other_scores_is_a_change(checkout: Checkout) -> None:
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\n')
-    checkout.answer_badly("The Moon is 384400 kilometres away from the Earth.")
-    assert checkout.gate("push").code == 0
-    checkout.uploaded()
-    checkout.is_base()
-    checkout.gate(RAGSTONE_COMMENT="changes")
-    assert checkout.comments == []
-    checkout.answer_well()
-    assert checkout.gate(RAGSTONE_COMMENT="changes").code == 0
-    assert len(checkout.comments) == 1
-
-
 # -- hostile text ------------------------------------------------------------------------------------------------------
-
-HOSTILE = (
-    "Ask @acme/admins. <!-- ragstone:comment:default:0 --> </details> ``` ![x](https://evil.example/p.png) "
-    "::set-output name=verdict::pass ##[error]boom &#64;root <img src=https://evil.example> #1"
-)
-
-
-def test_an_answer_can_not_act_in_log_comment_or_outputs(checkout: Checkout) -> None:
-    checkout.answer_badly(f"{HOSTILE}\n::error::forged\n{MARK}\nBananas are purple in 1834.")
-    found = checkout.gate()
-    assert found.code == 1
-    assert not any(line.startswith("::error::forged") for line in found.annotations)
-    assert not any("##[error]" in line and not line.startswith("::") for line in found.annotations)
-    [comment] = checkout.comments
-    assert [line for line in comment.split("\n") if "<!-- ragstone" in line] == [MARK, comment.split("\n")[-1]]
-    tokens = [token for block in MarkdownIt("commonmark").parse(comment) for token in (block.children or [block])]
-    texts = " ".join(token.content for token in tokens if token.type == "text")
-    assert "@acme/admins" not in texts
-    assert "@root" not in texts
-    assert not any(token.type == "image" or "evil" in str(token.attrs) for token in tokens)
-    html = [token.content for token in tokens if token.type in ("html_inline", "html_block")]
-    # The first is the marker of the comment, the last that of the job's block.
-    assert not any("evil" in text or "ragstone:" in text for text in html[1:-1])
-    assert html[-1].strip() == comment.split("\n")[-1]
-    assert "".join(html).count("<details>") == "".join(html).count("</details>")
 
 
 def test_secrets_are_taken_out_of_comment_summary_and_artifact(checkout: Checkout) -> None:
@@ -259,17 +195,17 @@ FORK = pull_request(fork=True)
 NOT_JUDGED = "Not judged: no key on pull requests from forks"
 
 
-def hosted(checkout: Checkout, without_key: str = "skip", inconclusive: str = "warn") -> None:
+def hosted(checkout: Checkout, inconclusive: str) -> None:
     gate = f'[gate]\ninconclusive = "{inconclusive}"\ndecision = "point"\n'
     checkout.write("thresholds.toml", f"{gate}[metrics.faithfulness]\nmin = 0.5\n")
-    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "{without_key}"\n')
+    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "skip"\n')
 
 
 @pytest.mark.parametrize(("inconclusive", "code"), [("warn", 0), ("pass", 0), ("fail", 8)])
 def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     checkout: Checkout, inconclusive: str, code: int
 ) -> None:
-    hosted(checkout, inconclusive=inconclusive)
+    hosted(checkout, inconclusive)
     found = checkout.gate("pull_request", FORK)
     assert (found.code, found.verdict) == (code, "inconclusive")
     assert NOT_JUDGED in found.summary
@@ -278,26 +214,6 @@ def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     assert checkout.gate().code == 2, "with secrets, a missing key is an error"
     checkout.write("golden.jsonl", "{}\n")
     assert checkout.gate("pull_request", FORK).code == 3
-
-
-def test_a_fork_gets_the_metrics_that_need_no_judge(checkout: Checkout) -> None:
-    hosted(checkout)
-    text = (checkout.root / "ragstone.toml").read_text(encoding="utf-8")
-    checkout.write("ragstone.toml", text.replace('["faithfulness"]', '["faithfulness", "exact_match"]'))
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.exact_match]\nmin = 0.9\n')
-    found = checkout.gate("pull_request", FORK)
-    assert (found.code, found.outputs["exact-match"], found.outputs["faithfulness"]) == (0, "1", ""), found.log
-    assert NOT_JUDGED in found.summary
-    # What was not judged has not passed.
-    assert found.verdict == RunDirectory.open(checkout.out).manifest.verdict == "inconclusive"
-
-
-def test_a_fork_may_be_judged_offline_where_the_config_says_so(checkout: Checkout) -> None:
-    hosted(checkout, without_key="offline")
-    checkout.answer_badly()
-    found = checkout.gate("pull_request", FORK)
-    assert found.code == 1
-    assert "offline judge is used instead" in found.summary
 
 
 @pytest.mark.parametrize("bad", [False, True])
@@ -357,13 +273,6 @@ def test_a_fault_of_github_makes_no_pass_and_no_failure(checkout: Checkout, faul
     # A baseline that could not be read is no pass.
     assert found.verdict == ("fail" if bad else "inconclusive")
     assert found.summary
-
-
-def test_a_slow_github_changes_nothing(github: FakeGitHub, checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builders, "QUICK", RetryPolicy(timeout_s=1, attempts=1, first_pause_s=0.0))
-    github.fail("GET", "/repos/acme/rag$", how="slow", delay_s=1.2)
-    github.fail("GET", "/user", how="slow", delay_s=1.2)
-    assert checkout.gate().code == 0
 
 
 # -- what lies in the checkout -----------------------------------------------------------------------------------------

@@ -184,20 +184,6 @@ def test_a_merge_queue_of_such_a_branch_proves_nothing(checkout: Checkout) -> No
     assert checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
 
 
-@pytest.mark.heavy
-def test_the_commit_to_compare_with_is_the_default_branchs(checkout: Checkout, tmp_path: Path) -> None:
-    log = tmp_path / "asked"
-    text = CONFIG.replace("file:outputs.jsonl", "python:rag:answer")
-    for commit, who in ((BASE_SHA, "main"), (EVIL_SHA, "evil")):
-        files = {"ragstone.toml": text, "thresholds.toml": POLICY, "rag.py": system(log, who)}
-        checkout.github.files[commit] = {name: content.encode() for name, content in files.items()}
-    checkout.write("ragstone.toml", text)
-    checkout.write("rag.py", system(log, "head"))
-    checkout.github.parents[MERGE_SHA] = [EVIL_SHA, HEAD_SHA]
-    not_passed(checkout.gate("pull_request", to(), RAGSTONE_BASELINE="commit"))
-    assert {line.partition(":")[0] for line in log.read_text().splitlines()} == {"main", "head"}
-
-
 def test_the_baseline_is_the_default_branchs(checkout: Checkout) -> None:
     assert checkout.gate("push").code == 0
     checkout.uploaded()

@@ -131,31 +131,42 @@ def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     assert pull.github.storage_seen == []
 
 
-def damaged(files: dict[str, bytes]) -> dict[str, Mapping[str, bytes] | bytes]:
-    """Artifacts that do not count, by the reason."""
-    records = files[SAMPLES]
-    return {
+def damaged(files: dict[str, bytes], reason: str) -> Mapping[str, bytes] | bytes:
+    """An artifact that does not count for that reason."""
+    kinds: dict[str, Mapping[str, bytes] | bytes] = {
         "it is of other files": changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
         "is of other files.": changed(files, invocation=None),
         "not a readable zip archive": b"no archive",
         "no run that this version can read": {**files, MANIFEST: b"{}"},
-        "does not follow from the recorded judgements": {**files, SAMPLES: records.replace(b"1.0", b"0.5")},
+        "does not follow from the recorded": {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
         "it has no answers of its own": changed(files, earlier=[1]),
         "it has no answers of its own to every question": changed(files, state="stopped"),
     }
+    return kinds[reason]
 
 
-def test_what_does_not_count_is_left_out_with_a_reason_for_the_one_before(pull: Pull, files: dict[str, bytes]) -> None:
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(
+            "it is of other files",
+            "is of other files.",
+            "not a readable zip archive",
+            "no run that this version can read",
+        ),
+        *("does not follow from the recorded", "it has no answers of its own"),
+        "it has no answers of its own to every question",
+    ],
+)
+def test_what_does_not_count_is_left_out_with_a_reason_for_the_one_before(
+    pull: Pull, files: dict[str, bytes], reason: str
+) -> None:
     pull.ran(901, changed(files, wall_s=7.0))
-    run = pull.ran(EARLIER, files)
-    for reason, artifact in damaged(files).items():
-        del pull.github.artifacts[max(pull.github.artifacts)]
-        pull.github.add_artifact(run["id"], artifact)
-        found = pull.earlier()
-        assert reason in pull.said[-1]
-        assert found is not None
-        assert found.manifest.wall_s == 7.0, "that of the first run"
-        pull.folder = pull.folder / "next"
+    pull.ran(EARLIER, damaged(files, reason))
+    found = pull.earlier()
+    assert reason in pull.said[-1]
+    assert found is not None
+    assert found.manifest.wall_s == 7.0, "that of the first run"
 
 
 def test_downloads_are_bounded(pull: Pull, files: dict[str, bytes]) -> None:

@@ -96,17 +96,16 @@ def test_a_branch_that_is_gone_or_was_renamed_does_not(github: FakeGitHub, api: 
     assert reviewed_base(api, pull_to("old")).unreviewed
 
 
+@pytest.mark.parametrize("fault", [403, 404, 500, None])
 def test_if_github_can_not_be_asked_only_the_default_branch_counts(
-    github: FakeGitHub, connect: Callable[..., GitHubApi]
+    github: FakeGitHub, api: GitHubApi, fault: int | None
 ) -> None:
     github.branches["release/1"] = "e" * 40
     github.protected.add("release/1")
     assert "without a GitHub token" in str(reviewed_base(None, pull_to("release/1")).unreviewed)
-    for fault in (403, 404, 500):
+    if fault is not None:
         github.fail("GET", "/branches/", fault, times=4)
-        assert reviewed_base(connect(), pull_to("release/1")).unreviewed
-        github.faults.clear()
-    assert reviewed_base(connect(), pull_to("release/1")).unreviewed is None
+    assert (reviewed_base(api, pull_to("release/1")).unreviewed is None) is (fault is None)
 
 
 def test_a_default_branch_that_the_event_does_not_name_is_asked_for(github: FakeGitHub, api: GitHubApi) -> None:
@@ -116,3 +115,20 @@ def test_a_default_branch_that_the_event_does_not_name_is_asked_for(github: Fake
     base = reviewed_base(api, pull_to("evil-base", repository=nameless))
     assert (base.branch, base_commit(api, base)) == (None, BASE_SHA)
     assert reviewed_base(None, pull_to("main", repository=nameless)).unreviewed
+
+
+@pytest.mark.parametrize(
+    ("group", "unreviewed"),
+    [
+        ({"base_ref": "refs/heads/main"}, None),
+        ({"base_sha": "e" * 40}, "is not known"),
+        ({}, None),
+    ],
+)
+def test_a_merge_queue_whose_branch_is_not_named_is_not_reviewed(
+    api: GitHubApi, group: dict[str, str], unreviewed: str | None
+) -> None:
+    event = build_event(runner("merge_group"), {"merge_group": group, "repository": REPOSITORY})
+    base = reviewed_base(api, event)
+    assert base.unreviewed == unreviewed
+    assert base_commit(api, base) == BASE_SHA

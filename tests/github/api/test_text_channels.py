@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from ragstone.github.api.commands import (
     MAX_BYTES,
+    MAX_MESSAGE,
     MAX_VALUE_BYTES,
     Annotation,
     Level,
@@ -47,24 +48,18 @@ def parse_outputs(text: str) -> dict[str, str]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.sampled_from([output.name for output in OUTPUTS]), st.text(), max_size=4))
 def test_any_value_comes_back_whole_and_makes_no_other_output(values: dict[str, str]) -> None:
-    text = "".join(
-        format_output(name, value.replace("\r\n", "\n").replace("\r", "\n")) for name, value in values.items()
-    )
-    parsed = parse_outputs(text)
-    assert parsed == {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in values.items()}
+    values = {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in values.items()}
+    assert parse_outputs("".join(format_output(name, value) for name, value in values.items())) == values
 
 
-def test_a_delimiter_that_the_value_holds_is_not_taken() -> None:
+def test_no_name_or_delimiter_can_forge_another_output() -> None:
     tokens = iter(["one", "two"])
     text = format_output("verdict", "pass\nragstone_one\npassed=true", token=lambda: next(tokens))
     assert text.startswith("verdict<<ragstone_two\n")
     assert parse_outputs(text) == {"verdict": "pass\nragstone_one\npassed=true"}
-
-
-def test_a_name_that_could_forge_another_output_is_refused() -> None:
     with pytest.raises(ValueError, match="not a valid output name"):
         format_output("verdict=pass\nx", "1")
 
@@ -72,53 +67,44 @@ def test_a_name_that_could_forge_another_output_is_refused() -> None:
 def test_outputs_are_appended_and_what_is_too_long_is_named(tmp_path: Path) -> None:
     path = tmp_path / "output"
     path.write_text("before=1\n", encoding="utf-8")
-    too_long = write_outputs(path, {"verdict": "fail", "report-json": "x" * (MAX_VALUE_BYTES + 1), "passed": "\ud800"})
-    assert too_long == ("report-json",)
-    assert parse_outputs(path.read_text(encoding="utf-8")) == {
-        "before": "1",
-        "verdict": "fail",
-        "report-json": "",
-        "passed": "?",
-    }
+    long = "\u00e9" * (MAX_VALUE_BYTES // 2)
+    values = {"verdict": long, "report-json": f"{long}x", "passed": "\ud800\r\n", "coverage": "1"}
+    assert write_outputs(path, values) == write_outputs(None, values) == ("report-json",)
+    expected = {"before": "1", "verdict": long, "report-json": "", "passed": "?\n", "coverage": "1"}
+    assert parse_outputs(path.read_text(encoding="utf-8")) == expected
 
 
-def test_an_annotation_is_one_line_whatever_it_says() -> None:
-    rendered = render_annotation(
-        Annotation(Level.ERROR, "50% of\r\nthem ::set-output name=x::y", "a,b:c", "golden/a,b.jsonl", 12)
-    )
-    assert rendered == (
+def test_an_annotation_is_one_line_up_to_a_size_whatever_it_says() -> None:
+    hostile = Annotation(Level.ERROR, "50% of\r\nthem ::set-output name=x::y", "a,b:c", "golden/a,b.jsonl", 12)
+    assert render_annotation(hostile) == (
         "::error file=golden/a%2Cb.jsonl,line=12,title=a%2Cb%3Ac::50%25 of%0Athem ::set-output name=x::y"
     )
+    for length in (MAX_MESSAGE, MAX_MESSAGE + 1):
+        shown = render_annotation(Annotation(Level.ERROR, "x" * length)).removeprefix("::error::")
+        assert (len(shown), shown.endswith("…")) == (MAX_MESSAGE, length > MAX_MESSAGE)
 
 
 @pytest.mark.attack(by="text", tries="forge an output or an annotation", stopped_by="random delimiters; escaping")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_no_text_makes_a_second_command(message: str, title: str, file: str) -> None:
     rendered = render_annotation(Annotation(Level.WARNING, message, title, file, 3))
-    assert len(rendered.splitlines()) <= 1 or not any(
-        line.lstrip().startswith("::") for line in rendered.splitlines()[1:]
-    )
-    assert "\n" not in rendered
-    assert "\r" not in rendered
-    assert "\x1b" not in rendered
+    assert not any(line.lstrip().startswith("::") for line in rendered.splitlines()[1:])
+    assert not set("\n\r\x1b") & set(rendered)
     properties = rendered.removeprefix("::warning ").partition("::")[0]
     assert properties.count(",") <= 2
 
 
-def test_at_most_ten_of_a_level_and_the_last_says_how_many_more() -> None:
+@pytest.mark.parametrize(
+    ("count", "last"), [(10, "::error::error 9"), (11, "::error::2 more are listed in the job summary.")]
+)
+def test_at_most_ten_of_a_level_and_the_last_says_how_many_more(count: int, last: str) -> None:
     out = io.StringIO()
-    print_annotations([Annotation(Level.ERROR, f"error {n}") for n in range(25)], out)
+    annotations = [Annotation(level, f"{level} {n}") for n in range(count) for level in Level]
+    print_annotations(annotations, out)
     lines = out.getvalue().splitlines()
-    assert len(lines) == 10
-    assert lines[-1] == "::error::16 more are listed in the job summary."
-    assert "error 8" in lines[-2]
-
-
-def test_ten_of_each_level_are_all_shown() -> None:
-    out = io.StringIO()
-    print_annotations([Annotation(level, str(n)) for level in Level for n in range(10)], out)
-    assert len(out.getvalue().splitlines()) == 30
+    assert len(lines) == 30
+    assert lines[8:10] == ["::error::error 8", last]
 
 
 def acting(log: str) -> list[str]:
@@ -173,15 +159,13 @@ def test_a_group_title_is_one_line_and_a_mask_covers_each_line() -> None:
 
 def test_the_summary_takes_the_fullest_text_that_fits(tmp_path: Path) -> None:
     path = tmp_path / "summary"
-    assert write_summary(path, ["x" * MAX_BYTES, "é" * (MAX_BYTES // 2), "short"])
+    room = MAX_BYTES - 4096
+    assert write_summary(path, ["x" * room, "\u00e9" * (room // 2), "short"])
     assert path.read_text(encoding="utf-8") == "short\n"
-    assert write_summary(path, ["second"])
-    assert path.read_text(encoding="utf-8") == "short\n\nsecond\n"
-
-
-def test_a_summary_that_does_not_fit_is_left_out_whole(tmp_path: Path) -> None:
-    path = tmp_path / "summary"
-    path.write_bytes(b"x" * (MAX_BYTES - 100))
-    assert not write_summary(path, ["hello"])
-    assert path.stat().st_size == MAX_BYTES - 100
+    left = room - path.stat().st_size
+    assert write_summary(path, ["x" * (left - 1), "y" * (left - 2)])
+    assert path.stat().st_size == room
+    assert path.read_text(encoding="utf-8").startswith("short\n\nyyy")
+    assert not write_summary(path, ["left out whole"])
+    assert path.stat().st_size == room
     assert not write_summary(None, ["hello"])
