@@ -334,24 +334,6 @@ def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge:
     season.upload()
 
 
-@pytest.mark.heavy
-def test_a_pull_request_after_a_change_of_the_judge_is_guarded(season: Season) -> None:
-    judged_by(season, version="1")
-    same = season.job()
-    assert same.code == 0
-    assert "the baseline's answers were judged again by offline judge" in same.summary
-    season.checkout.answer_badly()
-    bad = season.job()
-    assert (bad.code, bad.baseline) == (1, "901")
-    # A run on main becomes the baseline as any other: by the judge of today.
-    season.heal()
-    season.merge()
-    last = 900 + season.runs
-    after = season.job()
-    assert after.baseline == str(last)
-    assert "judged again" not in after.summary
-
-
 def test_a_fork_that_is_judged_offline_is_guarded_too_by_a_baseline_whose_answers_are_only_judged(
     season: Season,
 ) -> None:

