@@ -72,7 +72,7 @@ def replace_the_folder():
 
 def forge():
     """One round of everything that could put words into the runner's files. Returns what did not fail."""
-    acts = {}
+    acts: dict[str, object] = {}
     for path in [f"{folder}/{name}" for folder in COMMANDS for name in NAMES]:
         acts |= {
             f"written {path}": lambda path=path: open(path, "a").write(FORGED),
