@@ -1,14 +1,49 @@
-"""Runs made of numbers, for the gate's tests."""
+"""Runs made of numbers, and what the gate decides on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.evidence import Evidence
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict
 from ragstone.judge.protocol import JudgeIdentity
-from ragstone.metrics.score import Failed
+from ragstone.metrics.score import Failed, FailedBy
 from ragstone.system.response import TokenUsage
+
+ONLY_NAMED = {"only_named": True}
+
+
+def decide(now: RunScores, then: RunScores | None = None, **tables: Any) -> GateVerdict:
+    """The verdict under the policy with these tables."""
+    return decide_gate(now, then, policy_from_mapping(tables))
+
+
+def evidence_of(now: RunScores, then: RunScores | None = None, **tables: Any) -> Evidence:
+    return Evidence.of(now, then, policy_from_mapping(tables))
+
+
+def checks_of(verdict: GateVerdict, kind: CheckKind) -> list[Check]:
+    return [check for check in verdict.checks if check.kind is kind]
+
+
+def check_of(verdict: GateVerdict, kind: CheckKind) -> Check:
+    """The only check of its kind."""
+    (check,) = checks_of(verdict, kind)
+    return check
+
+
+def named(count: int, start: int = 0) -> list[str]:
+    """The ids of the samples that `build_run` makes."""
+    return [f"s{number}" for number in range(start, start + count)]
+
+
+def failed(samples: Iterable[str], by: FailedBy = "judge", why: str = "no reply") -> dict[str, Failed]:
+    return dict.fromkeys(samples, Failed(by, why))
 
 
 def make_manifest(

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.score_files import scores_from_mapping
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import (
     AcceptedEntry,
     InForce,
+    Offer,
     entries_in_force,
     entry_id,
     entry_text,
@@ -27,7 +27,9 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.policy_table import GateRules
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from tests.gate.conftest import build_run
 
 TODAY = datetime.date(2026, 11, 21)
 RUN, BASE, OTHER = "a" * 16, "b" * 16, "c" * 16
@@ -51,21 +53,13 @@ def entry(**changed: Any) -> AcceptedEntry:
 GOOD = entry_text(entry())
 
 
-def test_an_entry_of_a_slice_has_an_id_of_its_own() -> None:
-    ids = {entry_id("faithfulness", slice_, RUN, BASE) for slice_ in (None, "hard", "easy")}
-    assert len(ids) == 3
-    assert entry_id("faithfulness", None, RUN, BASE) == entry_id("faithfulness", None, RUN, BASE)
-
-
 @pytest.mark.parametrize(
     "reason", ['a "quoted" one', "line\nbreak", "tab\tand \\ backslash", "ünïcode 🎉", "del \x7f and \x01", "# [[x]]"]
 )
 def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
     written = entry(reason=reason, slice="de", commit="d" * 40, expires=TODAY, drop=0.0512)
-    assert parse_accepted(f"# ours\n\n{entry_text(written)}\n{entry_text(entry(id='2' * 8))}", "f") == (
-        written,
-        entry(id="2" * 8),
-    )
+    other = entry(id="2" * 8)
+    assert parse_accepted(f"# ours\n\n{entry_text(written)}\n{entry_text(other)}", "f") == (written, other)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +69,10 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace('metric = "faithfulness"\n', ""), "'accepted.0.metric' is missing", 1),
         (GOOD.replace("drop = 0.06", "drop = 6"), "drop' must be at most 1", 4),
         (GOOD.replace("drop = 0.06", "drop = 0.0"), "drop' must be greater than 0", 4),
-        (GOOD.replace("drop = 0.06", 'drop = "much"'), "drop' must be", 4),
         (GOOD.replace("drop = 0.06", "drop = nan"), "drop' must be", 4),
         (GOOD.replace(RUN, "xyz"), "run' must match", 6),
         (GOOD.replace("date = 2026-11-21", 'date = "2026-11-21"'), "must be a date such as", 8),
         (GOOD.replace('"half the latency"', '"  "'), "reason' must not be empty", 5),
-        (GOOD + "expires = 2026-13-01\n", "not valid TOML", None),
         (f"{GOOD}\n{GOOD}", "is duplicated", 11),
         (GOOD.replace('"faithfulness"', '"golden set"'), "needs `edit`, as `ragstone accept` writes it", 1),
         (GOOD + f'edit = "{OTHER}"\n', "`edit` is for the metric 'golden set' alone", 1),
@@ -98,153 +90,180 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, says: s
     assert caught.value.where == (str(file) if line is None else f"{file}:{line}")
 
 
-def test_a_place_that_is_no_file_is_an_error_and_none_at_all_is_none(tmp_path: Path) -> None:
-    assert read_accepted(tmp_path / "accepted.toml") == ()
-    (tmp_path / "accepted.toml").symlink_to(tmp_path / "gone")
-    with pytest.raises(ConfigError, match="can't be read"):
-        read_accepted(tmp_path / "accepted.toml")
-
-
-def test_the_policy_brings_the_file_beside_it(tmp_path: Path) -> None:
+def test_the_policy_brings_the_file_beside_it_if_it_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.toml"
+    assert read_accepted(file) == ()
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n", encoding="utf-8")
-    (tmp_path / "accepted.toml").write_text(GOOD, encoding="utf-8")
+    file.write_text(GOOD, encoding="utf-8")
     policy = load_policy(tmp_path / "thresholds.toml")
-    assert policy.accepted == (entry(),)
-    assert policy.widened == {}
+    assert (policy.accepted, policy.widened) == ((entry(),), {})
+    file.unlink()
+    file.symlink_to(tmp_path / "gone")
+    with pytest.raises(ConfigError, match="can't be read"):
+        read_accepted(file)
 
 
 # -- in force ----------------------------------------------------------------------------------------------------------
 
 
-def held(*entries: AcceptedEntry, lineage: tuple[str, ...] = (BASE,), spent: tuple[str, ...] = ()) -> InForce:
-    return entries_in_force(entries, lineage=lineage, spent=spent, today=TODAY)
-
-
-def test_an_entry_holds_against_its_own_baseline_and_those_that_descend_from_it_until_its_last_day() -> None:
-    assert held(entry()).entries == (entry(),)
-    assert held(entry(), lineage=(OTHER, BASE)).entries == (entry(),)
-    assert held(entry(expires=TODAY)).entries
-    assert held(entry(), lineage=()) == InForce()
-
-
 @pytest.mark.parametrize(
-    ("changed", "more", "says"),
+    ("changed", "lineage", "spent", "says"),
     [
-        ({}, {"lineage": (OTHER,)}, "does not descend from"),
-        ({}, {"spent": (entry().id,)}, "is spent, because the baseline includes the change"),
-        ({"expires": datetime.date(2026, 11, 20)}, {}, "expired on 2026-11-20"),
+        ({}, (BASE,), (), None),
+        ({}, (OTHER, BASE), (), None),  # a baseline that descends from its own
+        ({"expires": TODAY}, (BASE,), (), None),
+        ({}, (), (), ""),
+        ({}, (OTHER,), (), "does not descend from"),
+        ({}, (BASE,), (entry().id,), "is spent, because the baseline includes the change"),
+        ({"expires": datetime.date(2026, 11, 20)}, (BASE,), (), "expired on 2026-11-20"),
     ],
 )
-def test_an_entry_that_no_longer_holds_is_called_removable(changed: Any, more: Any, says: str) -> None:
-    found = held(entry(**changed), **more)
-    assert found.entries == ()
-    assert [says in line and "remove it" in line for line in found.removable] == [True]
+def test_an_entry_holds_until_it_is_spent_or_expires(changed: Any, lineage: Any, spent: Any, says: str | None) -> None:
+    found = entries_in_force([entry(**changed)], lineage=lineage, spent=spent, today=TODAY)
+    assert found.entries == ((entry(**changed),) if says is None else ())
+    assert [says in line and "remove it" in line for line in found.removable if says] == [True] * bool(says)
+    assert len(found.removable) == bool(says)
 
 
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
-    found = held(entry(drop=0.03, id="2" * 8), entry(drop=0.05, id="3" * 8), entry(drop=0.04, id="4" * 8))
+    several = [entry(drop=drop, id=name * 8) for name, drop in (("2", 0.03), ("3", 0.05), ("4", 0.04))]
+    found = entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
     assert [one.drop for one in found.widest.values()] == [0.05]
-    assert len(found.in_force_notes) == 1
+    assert found.in_force_notes == (in_force_note(several[1]),)
+    assert "faithfulness of up to 0.05 is accepted" in found.in_force_notes[0]
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def policy(decision: str = "evidence", **gate: Any) -> Policy:
+def policy(*entries: AcceptedEntry, decision: str = "evidence") -> Policy:
     rules = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.02}}
-    return policy_from_mapping({"gate": {"decision": decision, **gate}, "metrics": rules})
+    found = policy_from_mapping({"gate": {"decision": decision}, "metrics": rules})
+    return found.with_accepted(InForce(entries))
 
 
 def runs(fall: float, recall: float = 0.0) -> tuple[RunScores, RunScores]:
-    """A baseline and a run on 200 samples, fallen by so much on average."""
+    """A run on 200 samples, fallen by so much on average, and its baseline."""
     random = np.random.default_rng(3)
     before = random.uniform(0.5, 0.9, 200)
     noise = random.normal(0.0, 0.03, 200)
     noise -= noise.mean()
-
-    def scores(faithful: Any, recalled: Any) -> RunScores:
-        return scores_from_mapping(
-            {
-                "faithfulness": {f"q{i}": float(value) for i, value in enumerate(faithful)},
-                "context_recall": {f"q{i}": float(value) for i, value in enumerate(recalled)},
-            }
-        )
-
-    return scores(before, before), scores(before - fall + noise, before - recall + noise)
+    names = ("faithfulness", "context_recall")
+    now = {name: (before - lost + noise).tolist() for name, lost in zip(names, (fall, recall), strict=True)}
+    return build_run(now), build_run(dict.fromkeys(names, before.tolist()))
 
 
-def status(fall: float, entries: tuple[AcceptedEntry, ...], decision: str = "evidence", recall: float = 0.0) -> Status:
-    before, now = runs(fall, recall)
-    rules = policy(decision)
-    return decide_gate(now, before, rules.with_accepted(InForce(entries))).status
+def status(fall: float, *entries: AcceptedEntry, decision: str = "evidence", recall: float = 0.0) -> Status:
+    return decide_gate(*runs(fall, recall), policy(*entries, decision=decision)).status
 
 
 @pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
 def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> None:
-    before, now = runs(0.06)
-    verdict = decide_gate(now, before, policy(decision))
+    verdict = decide_gate(*runs(0.06), policy(decision=decision))
     assert verdict.status is Status.FAIL
-    [offer] = offers(verdict.checks, policy(decision).gate)
-    accepted = (entry(drop=offer.drop),)
+    [offer] = offers(verdict.checks, policy(decision=decision).gate)
     assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
-    assert status(0.06, accepted, decision) is Status.PASS
-    assert status(0.08, accepted, decision) is Status.FAIL
+    assert status(0.06, entry(drop=offer.drop), decision=decision) is Status.PASS
+    assert status(0.08, entry(drop=offer.drop), decision=decision) is Status.FAIL
 
 
-def test_nothing_is_offered_where_accepting_does_not_help() -> None:
-    """Below its floor a metric fails whatever drop is accepted, and so does a run with too many broken answers."""
-    before, now = runs(0.06)
-    rules = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.66, "max_drop": 0.02}}})
-    checks = decide_gate(now, before, rules).checks
-    assert {check.kind for check in checks if check.status is Status.FAIL} == {"floor", "drop"}
-    assert offers(checks, rules.gate) == ()
-    (note,) = floor_notes(checks)
-    assert "drop of faithfulness" in note
-    (dropped,) = (check for check in checks if check.kind is CheckKind.DROP and check.status is Status.FAIL)
-    assert len(offers((dropped,), rules.gate)) == 1
-    assert tuple(floor_notes((dropped,))) == ()
-    useless: list[dict[str, Any]] = [
-        {"action": Action.WARN},
-        {"status": Status.PASS},
-        {"estimate": None},
-        {"metric": None},
-    ]
-    floor = replace(dropped, kind=CheckKind.FLOOR)
-    assert len(tuple(floor_notes((floor, dropped)))) == 1
-    for changed in useless[:2]:
-        assert tuple(floor_notes((floor, replace(dropped, **changed)))) == ()
-    for changed in useless:
-        assert offers((replace(dropped, **changed),), rules.gate) == ()
-    broken = Check("system.broken", CheckKind.SHARE, Status.FAIL, Action.BLOCK, "", estimate=0.4, threshold=0.3)
-    assert offers((dropped, broken), rules.gate) == ()
-    for estimate in (0.2, 0.3):  # an accepted drop allows this rise
-        assert len(offers((dropped, replace(broken, estimate=estimate)), rules.gate)) == 1
-    assert offers((dropped, replace(broken, kind=CheckKind.ANSWERS)), rules.gate) == ()
+def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
+    assert status(0.0, entry(), recall=0.06) is Status.FAIL
+    assert status(0.06, entry(metric="context_recall")) is Status.FAIL
+    assert status(0.06, entry(slice="de")) is Status.FAIL
 
 
 def test_of_a_loss_beyond_the_accepted_one_only_what_is_beyond_must_be_shown() -> None:
     def wrong(count: int) -> RunScores:
-        values = {f"q{i}": float(i >= count) for i in range(40)}
-        return scores_from_mapping({"faithfulness": values, "context_recall": dict.fromkeys(values, 1.0)})
+        return build_run({"faithfulness": [0.0] * count + [1.0] * (40 - count), "context_recall": [1.0] * 40})
 
-    accepted = policy().with_accepted(InForce((entry(drop=0.25),)))
+    accepted = policy(entry(drop=0.25))
     assert decide_gate(wrong(12), wrong(0), policy()).status is Status.FAIL
     assert decide_gate(wrong(12), wrong(0), accepted).status is not Status.FAIL
     assert decide_gate(wrong(24), wrong(0), accepted).status is Status.FAIL
 
 
-def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
-    assert status(0.0, (entry(),), recall=0.06) is Status.FAIL
-    assert status(0.06, (entry(metric="context_recall"),)) is Status.FAIL
-    assert status(0.06, (entry(slice="de"),)) is Status.FAIL
-
-
 def test_the_reason_names_an_entry_that_is_wider_than_what_is_allowed() -> None:
-    before, now = runs(0.06)
-    narrow = decide_gate(now, before, policy().with_accepted(InForce((entry(drop=0.01),))))
-    assert narrow == decide_gate(now, before, policy())
-    verdict = decide_gate(now, before, policy().with_accepted(InForce((entry(drop=0.0601),))))
+    for drop in (0.01, 0.02):
+        assert decide_gate(*runs(0.06), policy(entry(drop=drop))) == decide_gate(*runs(0.06), policy())
+    verdict = decide_gate(*runs(0.06), policy(entry(drop=0.0601)))
     [check] = [check for check in verdict.checks if check.name == "faithfulness.drop"]
     assert f"0.0601 is accepted ({entry().id})" in check.reason
     assert check.threshold == -0.0601
-    assert "faithfulness of up to 0.06 is accepted" in in_force_note(entry())
+
+
+# -- what is offered ---------------------------------------------------------------------------------------------------
+
+
+def made(kind: CheckKind, status: Status = Status.FAIL, **fields: Any) -> Check:
+    return Check("name", kind, status, **{"action": Action.BLOCK, "reason": "", **fields})
+
+
+SPAN = Interval(-0.09, 0.12, 0.95, "t")
+DROP = made(CheckKind.DROP, metric="mrr", estimate=-0.05, interval=SPAN)
+RISE = made(CheckKind.RISE, metric="wer", estimate=0.05, interval=SPAN)
+DRIFT = made(CheckKind.DRIFT, metric="mrr", estimate=-0.05)
+DOUBT = replace(DROP, status=Status.INCONCLUSIVE)
+MEAN = replace(DROP, metric=None)
+QUESTIONS = made(CheckKind.QUESTIONS)
+SHARE = made(CheckKind.SHARE, estimate=0.3, threshold=0.3, current=0.3, baseline=0.1)
+BROKEN = replace(SHARE, estimate=0.31)
+MISRANKED = replace(SHARE, name="system.misranked", threshold=0.02)
+EDIT = made(CheckKind.GOLDEN_SET, Status.ERROR, estimate=0.2, edit=OTHER)
+STARVED = made(CheckKind.PAIRED, Status.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("checks", "gate", "expected"),
+    [
+        pytest.param([DROP], {}, [("mrr", 0.05)], id="a drop"),
+        pytest.param([DROP], {"decision": "assured"}, [("mrr", 0.09)], id="a drop, assured"),
+        pytest.param([RISE], {}, [("wer", 0.05)], id="a rise"),
+        pytest.param([RISE], {"decision": "assured"}, [("wer", 0.12)], id="a rise, assured"),
+        pytest.param([DRIFT], {}, [("mrr", 0.05)], id="a drift"),
+        pytest.param([replace(DROP, estimate=-0.050001)], {}, [("mrr", 0.0501)], id="rounded up"),
+        pytest.param([replace(DROP, action=Action.WARN)], {}, [], id="a drop that warns"),
+        pytest.param([replace(DROP, status=Status.PASS)], {}, [], id="a drop that passes"),
+        pytest.param([replace(DROP, estimate=None)], {}, [], id="a drop without an estimate"),
+        pytest.param([replace(DROP, estimate=0.1)], {}, [], id="no loss"),
+        pytest.param([MEAN], {}, [], id="no metric"),
+        pytest.param([DOUBT], {}, [], id="a doubt"),
+        pytest.param([DOUBT], {"inconclusive": "fail"}, [("mrr", 0.05)], id="a doubt that ends the run"),
+        pytest.param([DOUBT, QUESTIONS], {}, [("mrr", 0.05)], id="what broken questions are made of"),
+        pytest.param([DOUBT, replace(QUESTIONS, status=Status.PASS)], {}, [], id="no question broke"),
+        pytest.param([DOUBT, MEAN], {}, [("mrr", 0.05)], id="what a mean is made of"),
+        pytest.param([DROP, made(CheckKind.FLOOR, metric="mrr")], {}, [], id="below its floor too"),
+        pytest.param([DROP, made(CheckKind.FLOOR, metric="wer")], {}, [("mrr", 0.05)], id="another floor"),
+        pytest.param([DROP, STARVED], {}, [], id="a base that failed"),
+        pytest.param([DROP, replace(STARVED, status=Status.PASS)], {}, [("mrr", 0.05)], id="a base that did not"),
+        pytest.param([DROP, made(CheckKind.ANSWERS)], {}, [], id="no answers"),
+        pytest.param([DROP, BROKEN], {}, [], id="too many broken answers"),
+        pytest.param([DROP, SHARE], {}, [("mrr", 0.05), ("name", 0.2)], id="a share that only rose"),
+        pytest.param([MISRANKED], {}, [("system.misranked", 0.2)], id="a worse order"),
+        pytest.param([replace(SHARE, baseline=None)], {}, [], id="a share without a baseline"),
+        pytest.param([EDIT], {}, [("golden set", 0.2)], id="an edit"),
+        pytest.param([EDIT, EDIT], {}, [("golden set", 0.2)], id="an edit once"),
+        pytest.param([replace(EDIT, status=Status.INCONCLUSIVE)], {}, [], id="a doubt about an edit"),
+        pytest.param([EDIT, STARVED], {}, [], id="an edit and a base that failed"),
+        pytest.param([EDIT, DROP], {}, [("golden set", 0.2), ("mrr", 0.05)], id="both"),
+    ],
+)
+def test_what_would_help_is_offered(checks: list[Check], gate: Any, expected: list[tuple[str, float]]) -> None:
+    assert [(offer.metric, offer.drop) for offer in offers(checks, GateRules(**gate))] == expected
+
+
+def test_accepting_a_drop_below_a_floor_is_said_not_to_help() -> None:
+    floor = made(CheckKind.FLOOR, metric="mrr")
+    assert list(floor_notes([DROP, floor])) == ["Accepting the drop of mrr would not help: it is below its floor."]
+    [ceiling] = floor_notes([replace(RISE, slice="de"), made(CheckKind.CEILING, metric="wer", slice="de")])
+    assert ceiling == "Accepting the rise of wer on 'de' would not help: it is above its ceiling."
+    for other in (replace(floor, slice="de"), replace(floor, action=Action.WARN), replace(floor, status=Status.PASS)):
+        assert list(floor_notes([DROP, other])) == []
+
+
+def test_the_command_that_accepts() -> None:
+    words = Offer("mrr", "a b", 0.05, OTHER).command(run=RUN, baseline=BASE, folder="my app", thresholds="t.toml")
+    assert words.startswith("cd 'my app' && ragstone accept --metric mrr --slice 'a b' --drop 0.05 --of-run ")
+    assert f" --of-baseline {BASE} --of-edit {OTHER} --thresholds t.toml --reason " in words
+    plain = Offer("mrr", None, 0.05).command(run=RUN, baseline=BASE, folder=".", thresholds="thresholds.toml")
+    assert plain.startswith(f"ragstone accept --metric mrr --drop 0.05 --of-run {RUN} --of-baseline {BASE} --reason ")

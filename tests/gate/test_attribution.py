@@ -2,93 +2,117 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from ragstone.gate.decide import decide_gate
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.verdict import GateVerdict, Side
 from tests.gate.conftest import build_run as run
+from tests.gate.conftest import decide, evidence_of
 
 NAMES = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 HIGH = [1.0, 0.9, 0.95, 1.0] * 15
 LOW = [0.5, 0.3, 0.6, 0.4] * 15
-POLICY = policy_from_mapping({"metrics": {name: {"min": 0.7, "max_drop": 0.02} for name in NAMES}})
-
-POLICY_OF_ONE = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+RULES = {name: {"min": 0.7, "max_drop": 0.02} for name in NAMES}
 
 
 def verdict(worse: set[str], *, baseline: bool = True) -> GateVerdict:
-    before = run(dict.fromkeys(NAMES, HIGH)) if baseline else None
-    return decide_gate(run({name: LOW if name in worse else HIGH for name in NAMES}), before, POLICY)
+    now = run({name: LOW if name in worse else HIGH for name in NAMES})
+    return decide(now, run(dict.fromkeys(NAMES, HIGH)) if baseline else None, metrics=RULES)
 
 
 @pytest.mark.parametrize("baseline", [True, False])
 @pytest.mark.parametrize(
-    ("worse", "side"),
+    ("worse", "side", "points_at"),
     [
-        ({"faithfulness"}, Side.GENERATION),
-        ({"answer_relevancy", "faithfulness"}, Side.GENERATION),
-        ({"context_recall"}, Side.RETRIEVAL),
-        ({"context_recall", "faithfulness"}, Side.BOTH),
+        ({"faithfulness"}, Side.GENERATION, "generation"),
+        ({"answer_relevancy", "faithfulness"}, Side.GENERATION, "generation"),
+        ({"context_recall"}, Side.RETRIEVAL, "retrieval"),
+        ({"context_recall", "faithfulness"}, Side.BOTH, "retrieval and generation"),
     ],
 )
-def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, baseline: bool) -> None:
+def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, points_at: str, baseline: bool) -> None:
     found = verdict(worse, baseline=baseline)
-    assert found.explanation.attribution is not None
-    assert found.explanation.attribution.side is side
+    attribution = found.explanation.attribution
+    assert attribution is not None
+    assert attribution.side is side
     failed = [check for check in found.checks if check.status == "fail" and check.metric is not None]
     assert {check.metric for check in failed} >= worse
-    if side is Side.RETRIEVAL:
-        assert all(check.reason.endswith("This points at retrieval.") for check in failed)
-    if side is Side.GENERATION and baseline:
-        for figure in ("faithfulness −0.51", "context_precision 0", "context_recall 0"):
-            assert figure in found.explanation.attribution.reason
+    bounds = [check for check in failed if check.kind in ("floor", "drop")]
+    assert all(check.reason.endswith(f"This points at {points_at}.") for check in bounds)
+    if worse == {"faithfulness"} and baseline:
+        retrieval = "Retrieval: context_precision 0, context_recall 0."
+        assert attribution.reason == f"{retrieval} Generation: faithfulness −0.51, answer_relevancy 0."
+    if not baseline:
+        assert attribution.reason.startswith("Outside its limits: ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "blamed"),
+    [
+        pytest.param([1.0] * 4, [0.0] * 4, False, id="all of four samples"),
+        pytest.param([1.0] * 5, [0.0] * 5, True, id="all of five samples"),
+        pytest.param([1.0] * 60, [0.5] * 5 + [1.0] * 55, True, id="five samples"),
+        pytest.param([1.0] * 60, [0.0] * 4 + [1.0] * 56, False, id="four samples"),
+    ],
+)
+def test_a_half_is_shown_to_be_worse_by_enough_samples(before: list[float], after: list[float], blamed: bool) -> None:
+    rules = {"context_recall": {"max_drop": 0.0}, "faithfulness": {"max_drop": 0.0}}
+    decided = {"gate": {"decision": "point"}, "metrics": rules}
+    now = run({"context_recall": after, "faithfulness": [*before[:-1], before[-1] - 0.01]})
+    found = decide(now, run({"context_recall": before, "faithfulness": before}), **decided).explanation.attribution
+    assert found is not None
+    assert (found.side is Side.RETRIEVAL) is blamed
 
 
 def test_a_run_that_passes_blames_nobody() -> None:
     assert verdict(set()).explanation.attribution is None
 
 
+def ids(now: RunScores, then: RunScores | None, metrics: Any, **more: Any) -> list[str]:
+    regressions = decide(now, then, metrics=metrics, **more).explanation.regressions
+    return list(dict.fromkeys(one.sample_id for one in regressions))
+
+
 def test_the_worst_regressed_samples_come_first() -> None:
-    before = run({"faithfulness": [1.0] * 60})
+    one = {"faithfulness": {"max_drop": 0.02}}
     now = run({"faithfulness": [0.5] * 57 + [0.0, 0.25, 1.0]})
-    found = decide_gate(now, before, POLICY_OF_ONE)
-    first, second = found.explanation.regressions[:2]
-    assert (first.sample_id, first.current, first.baseline) == ("s57", 0.0, 1.0)
-    assert (second.sample_id, second.current) == ("s58", 0.25)
-    assert all(one.sample_id != "s59" for one in found.explanation.regressions)
+    found = ids(now, run({"faithfulness": [1.0] * 60}), one)
+    assert (found[:2], len(found)) == (["s57", "s58"], 59)
     # A sample that lost in several metrics comes before one that lost more in one.
-    rules = policy_from_mapping({"metrics": {name: {"max_drop": 0.0} for name in NAMES}})
     lost = {name: [0.4, 0.5, 0.0 if name == "faithfulness" else 1.0] + [0.8] * 27 for name in NAMES}
-    several = decide_gate(run(lost), run(dict.fromkeys(NAMES, [1.0] * 30)), rules).explanation.regressions
+    rules = {name: {"max_drop": 0.0} for name in NAMES}
+    several = decide(run(lost), run(dict.fromkeys(NAMES, [1.0] * 30)), metrics=rules).explanation.regressions
     assert list(dict.fromkeys(one.sample_id for one in several))[:3] == ["s0", "s1", "s2"]
     assert [one.metric for one in several[:4]] == sorted(NAMES)
+    # One that lost in a failed metric comes before one that lost more in one that passed.
+    apart = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.9}}
+    then = run({"faithfulness": [1.0] * 40, "context_recall": [1.0] * 40})
+    found = ids(run({"faithfulness": [1.0] + [0.6] * 39, "context_recall": [0.0] + [1.0] * 39}), then, apart)
+    assert (found[0], found[-1]) == ("s1", "s0")
 
 
-def test_a_loss_in_a_failed_metric_comes_before_a_larger_one_in_a_metric_that_passed() -> None:
-    rules = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.9}}})
-    before = run({"faithfulness": [1.0] * 40, "context_recall": [1.0] * 40})
-    now = run({"faithfulness": [1.0] + [0.6] * 39, "context_recall": [0.0] + [1.0] * 39})
-    decided = decide_gate(now, before, rules)
-    assert {check.metric for check in decided.checks if check.status == "fail"} == {"faithfulness"}
-    assert decided.explanation.regressions[0].sample_id == "s1"
-    assert decided.explanation.regressions[-1].sample_id == "s0"
+def test_samples_beyond_a_limit_are_counted() -> None:
+    evidence = evidence_of(run({"faithfulness": [0.5] * 9}), run({"faithfulness": [1.0] * 9}))
+    found, left = worst_regressions(evidence, limit=4)
+    assert (len(found), left) == (4, 5)
 
 
-@pytest.mark.heavy
-def test_samples_beyond_the_thousandth_are_counted() -> None:
-    before, now = run({"faithfulness": [1.0] * 1003}), run({"faithfulness": [0.5] * 1003})
-    found = decide_gate(now, before, POLICY_OF_ONE)
-    assert (len(found.explanation.regressions), found.explanation.regressed_left) == (1000, 3)
-
-
-def test_without_a_baseline_the_samples_farthest_below_a_missed_floor_are_listed() -> None:
+def test_without_a_baseline_the_samples_below_a_missed_floor_are_listed() -> None:
     found = verdict({"context_recall"}, baseline=False).explanation.regressions
     assert found[0].current == 0.3
-    assert {one.metric for one in found} == {"context_recall"}
-    assert all(one.baseline is None for one in found)
+    assert {(one.metric, one.baseline) for one in found} == {("context_recall", None)}
     at_floor = run({"faithfulness": [0.3] * 40 + [0.5] * 2})
-    short = decide_gate(
-        at_floor, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}})
-    ).explanation.regressions
-    assert {one.sample_id for one in short} == {f"s{index}" for index in range(40)}
+    assert set(ids(at_floor, None, {"faithfulness": {"min": 0.5}})) == {f"s{index}" for index in range(40)}
+
+
+def test_which_samples_are_worse() -> None:
+    now = run({"faithfulness": [0.9, 0.85, 1.0]}, system_failures={"s2": "slow", "x": "slow"})
+    then = run({"faithfulness": [1.0, 1.0, 1.0]}, system_failures={"x": "slow"})
+    policy = policy_from_mapping({"metrics": {"faithfulness": {"max_drop": 0.02}}})
+    assert worse_samples(Evidence.of(now, then, policy)) == ("s1", "s2"), "a tenth may be noise"
+    assert worse_samples(Evidence.of(now, None, policy)) == ("s2", "x")

@@ -7,62 +7,48 @@ from typing import Any
 import pytest
 
 from ragstone.gate.confirm import AT_ONCE, LAST, doubts, settled
-from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.verdicts import verdict_of
 
 ALPHA = 0.05
+FLOOR = {"kind": CheckKind.FLOOR}
+RISE = {"kind": CheckKind.RISE, "threshold": 0.02}
 
 
-def verdict(p: float | None, **fields: Any) -> GateVerdict:
-    """A verdict of one check, which is a drop with this p-value unless `fields` say otherwise."""
+@pytest.mark.parametrize(
+    ("p", "fields", "doubted", "final"),
+    [
+        (None, {}, False, False),
+        (AT_ONCE * ALPHA, {}, False, True),
+        (AT_ONCE * ALPHA, {"estimate": -0.02}, False, False),  # no larger than what is allowed
+        (AT_ONCE * ALPHA, {"action": Action.WARN}, False, False),
+        (AT_ONCE * ALPHA * 1.01, {}, True, False),
+        (LAST.ask * ALPHA, {}, True, False),
+        (LAST.ask * ALPHA * 1.01, {}, False, False),
+        (0.03, {"status": Status.FAIL}, True, False),  # a drop that fails may be asked about again
+        (0.03, {"action": Action.WARN}, False, False),
+        (0.03, {"estimate": -0.02}, False, False),
+        (0.03, {"estimate": None}, False, False),
+        (0.03, {"threshold": None}, False, False),
+        (0.03, RISE | {"estimate": 0.1}, True, False),
+        (0.03, RISE | {"estimate": 0.02}, False, False),
+        (0.03, FLOOR, False, False),
+        (None, FLOOR | {"status": Status.FAIL}, False, True),
+        (None, FLOOR | {"status": Status.ERROR}, False, True),
+        (None, FLOOR | {"status": Status.FAIL, "unsettled": True}, True, False),
+        (None, FLOOR | {"status": Status.FAIL, "action": Action.WARN}, False, False),
+    ],
+)
+def test_what_more_answers_could_decide(p: float | None, fields: Any, doubted: bool, final: bool) -> None:
     given: dict[str, Any] = {
-        "name": "mrr.drop",
         "kind": CheckKind.DROP,
         "status": Status.INCONCLUSIVE,
         "action": Action.BLOCK,
-        "reason": "",
         "estimate": -0.1,
         "threshold": -0.02,
+        **fields,
     }
-    return verdict_of(Status.INCONCLUSIVE, "", [Check(**{**given, **fields}, p_value=p)])
-
-
-@pytest.mark.parametrize(
-    ("p", "fields", "once", "again"),
-    [
-        (None, {}, False, False),
-        (AT_ONCE * ALPHA, {}, False, False),  # clear at once
-        (AT_ONCE * ALPHA * 1.01, {}, True, True),
-        (LAST.ask * ALPHA, {}, True, True),
-        (LAST.ask * ALPHA * 1.01, {}, False, False),
-        (0.03, {"action": Action.WARN}, False, False),
-        (0.03, {"kind": CheckKind.FLOOR}, False, False),
-        (0.03, {"estimate": -0.02}, False, False),  # no larger than what is allowed
-        (0.03, {"estimate": None}, False, False),
-        (0.03, {"threshold": None}, False, False),
-        (0.03, {"kind": CheckKind.RISE, "estimate": 0.1, "threshold": 0.02}, True, True),
-        (0.03, {"kind": CheckKind.RISE, "estimate": 0.02, "threshold": 0.02}, False, False),
-    ],
-)
-def test_drops_that_more_answers_could_decide(p: float | None, fields: Any, once: bool, again: bool) -> None:
-    found = verdict(p, **fields)
-    assert bool(doubts(found, ALPHA)) is once
-    assert bool(doubts(found, ALPHA, confirmed=True)) is again
-
-
-@pytest.mark.parametrize(
-    ("p", "fields", "expected"),
-    [
-        (AT_ONCE * ALPHA, {}, True),
-        (AT_ONCE * ALPHA, {"estimate": -0.02}, False),
-        (AT_ONCE * ALPHA, {"action": Action.WARN}, False),
-        (AT_ONCE * ALPHA * 1.01, {}, False),
-        (0.03, {"status": Status.FAIL}, False),  # a drop that fails may be asked about again
-        (None, {"kind": CheckKind.FLOOR, "status": Status.FAIL}, True),
-        (None, {"kind": CheckKind.FLOOR, "status": Status.ERROR}, True),
-        (None, {"kind": CheckKind.FLOOR, "status": Status.INCONCLUSIVE}, False),
-        (None, {"kind": CheckKind.FLOOR, "status": Status.FAIL, "action": Action.WARN}, False),
-    ],
-)
-def test_when_no_more_answers_are_needed(p: float | None, fields: Any, expected: bool) -> None:
-    assert settled(verdict(p, **fields), ALPHA) is expected
+    verdict = verdict_of(Status.INCONCLUSIVE, "", [Check("mrr.drop", reason="", **given, p_value=p)])
+    assert bool(doubts(verdict, ALPHA)) is doubted
+    assert bool(doubts(verdict, ALPHA, confirmed=True)) is doubted
+    assert settled(verdict, ALPHA) is final

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.gate.diagnosis import Cause, diagnosis_of
-from ragstone.gate.findings import QUESTIONS, Finding, Level
+from ragstone.gate.findings import QUESTIONS, STEPS, Finding, Level
 from ragstone.gate.headline import headline_of
 from ragstone.gate.question_changes import QuestionChanges
 from ragstone.gate.verdict import (
@@ -47,6 +47,10 @@ def verdict(status: Status, *checks: Check, **fields: Any) -> GateVerdict:
     return verdict_of(status, "the reason.", checks, **{"comparability": COMPARED, **fields})
 
 
+def fails(*checks: Check, **fields: Any) -> GateVerdict:
+    return verdict(Status.FAIL, *checks, **fields)
+
+
 def blamed(side: Side, **counts: int) -> Attribution:
     causes = {f"{name}-{i}": (Cause(name),) for name, count in counts.items() for i in range(count)}
     found = diagnosis_of(causes, confidence=0.95)
@@ -58,60 +62,72 @@ def line(found: GateVerdict, **more: Any) -> str:
     return str(headline_of(found, **{"samples": 51, **more}))
 
 
+def flips(broken: int, mended: int) -> Finding:
+    ids = tuple(map(str, range(broken))), tuple(map(str, range(mended)))
+    changes = QuestionChanges(51, *ids, steady=True, seems_steady=True, p_value=1.0)
+    return Finding(QUESTIONS, Level.FACT, "", data=changes)
+
+
 MIXED = {"not_retrieved": 20, "invented": 9}
-LOST = verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, **MIXED))
+LOST = fails(check(), attribution=blamed(Side.RETRIEVAL, **MIXED))
 SILENT = check(CheckKind.SHARE, name="system.unanswered", metric=None, reason="8 of 40 are not answered.")
 SAME = check(CheckKind.ANSWERS, name="system.answers", metric=None, reason="the system gave the same to all 40.")
+ERRORS = check(CheckKind.ERROR_RATE, name="system.error_rate", metric=None, reason="it failed on 9.")
+MOVED = check(CheckKind.QUESTIONS, name="questions.broken", metric=None, reason="20 of 51 got worse, 10 better: a, b.")
 UNSCORED = check(CheckKind.COVERAGE, Status.ERROR, metric=None, reason="only 3 of 51 have a score.")
-UNMEASURED = replace(UNSCORED, metric="mrr", slice="new", reason="mrr: …", short_reason="the policy names it.")
+UNMEASURED = check(CheckKind.COVERAGE, Status.ERROR, slice="de", short_reason="no score.")
 LOWER = RetrievalChanges({}, tuple(f"q{i}" for i in range(30)), (), ())
+MUST = [check(CheckKind.MUST_PASS, sample=name, metric=None, reason=f"{name} fails.") for name in ("a", "b")]
+FEW = blamed(Side.GENERATION, invented=4)
+TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
 
 
 @pytest.mark.parametrize(
     ("found", "more", "parts"),
     [
-        (LOST, {}, ("Blocked: retrieval", "no longer", "20 of 51 questions")),
-        (replace(LOST, comparability=None), {}, ("Blocked: retrieval", "not retrieved for 20 of 51 questions")),
+        (LOST, {}, ("Blocked: retrieval broke.", "no longer", "20 of 51 questions")),
+        (replace(LOST, comparability=None), {}, ("Blocked: retrieval falls", "not retrieved for 20 of 51 questions")),
         (LOST, {"advisory": True}, ("Failed, but not blocked: retrieval", "fail_on is 'never'. ", "20 of 51")),
+        (fails(check(), attribution=blamed(Side.GENERATION, **MIXED)), {}, ("Blocked: answers", "9 of 51")),
+        (fails(check(), attribution=blamed(Side.UNCLEAR, **MIXED)), {}, ("Blocked: scores fell.", "20 of 51")),
+        # What a step explains is named by it, if that was compared.
+        (LOST.with_findings(after=[TURN]), {}, ("Blocked: turn 3 broke.",)),
+        (LOST.with_findings(after=[replace(TURN, where="the questions back")]), {}, ("Blocked: retrieval broke.",)),
+        (LOST.with_findings(after=[replace(TURN, where=None)]), {}, ("Blocked: retrieval broke.",)),
+        # A cause of few samples is no headline; nor is one of checks that speak for themselves.
+        (fails(check(), attribution=FEW), {}, ("Blocked: Context recall", "0.86 to 0.82 on 51 questions", "0.02")),
+        (fails(MUST[0], attribution=LOST.explanation.attribution), {}, ("Blocked: A fails.",)),
+        # What is not answered is counted once.
+        (fails(check(), SILENT, attribution=blamed(Side.GENERATION, evasive=7)), {}, ("Blocked: answers", "8 of 40")),
+        (fails(check(), SILENT, attribution=blamed(Side.GENERATION, empty=7)), {}, ("Blocked: answers", "8 of 40")),
+        (fails(check(), SILENT, attribution=blamed(Side.GENERATION, ignored=7)), {}, ("Blocked: answers", "7 of 51")),
+        # No answers, or the same to all, come before what follows from them.
+        (fails(check(), SAME, attribution=blamed(Side.GENERATION, ignored=30)), {}, ("Blocked: The system gave the",)),
+        # Evidence that ranks lower is counted where answers still draw on it.
         (
-            verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, **MIXED)),
-            {},
-            ("Blocked: answers", "9 of 51 questions"),
-        ),
-        (  # a cause of few samples is no headline
-            verdict(Status.FAIL, check(), attribution=blamed(Side.GENERATION, invented=4)),
-            {},
-            ("Blocked: Context recall", "0.86 to 0.82 on 51 questions", "0.02"),
-        ),
-        (  # what is not answered is counted once
-            verdict(Status.FAIL, check(), SILENT, attribution=blamed(Side.GENERATION, evasive=7)),
-            {},
-            ("Blocked: answers", "8 of 40 are not answered."),
-        ),
-        (  # no answers, or the same to all, come before what follows from them
-            verdict(Status.FAIL, check(), SAME, attribution=blamed(Side.GENERATION, ignored=30)),
-            {},
-            ("Blocked: The system gave the same to all 40.",),
-        ),
-        (  # evidence that ranks lower is counted where answers still draw on it
-            verdict(Status.FAIL, check(), attribution=blamed(Side.RETRIEVAL, ranked_low=7), retrieval=LOWER),
+            fails(check(), attribution=blamed(Side.RETRIEVAL, ranked_low=7), retrieval=LOWER),
             {},
             ("Blocked: retrieval", "ranks lower for 30 of 51 questions"),
         ),
+        (fails(check(), attribution=blamed(Side.RETRIEVAL, **MIXED), retrieval=LOWER), {}, ("Blocked: ", "20 of 51")),
+        (fails(*MUST), {}, ("Blocked: 2 must-pass samples failed: a, b.",)),
+        (fails(MUST[0]), {}, ("Blocked: A fails.",)),
+        (fails(*MUST, ERRORS), {}, ("Blocked: It failed on 9.",)),
+        (fails(MUST[0], MOVED), {}, ("Blocked: 20 of 51 got worse, 10 better: a, b.",)),
         (
-            verdict(Status.FAIL, *(check(CheckKind.MUST_PASS, sample=name) for name in ("a", "b"))),
+            fails(MOVED, attribution=LOST.explanation.attribution).with_findings(after=[flips(20, 0)]),
             {},
-            ("Blocked: 2 must-pass samples", "a, b"),
+            ("Blocked: retrieval", "20 of 51 questions. 20 of 51 questions got worse, none better."),
         ),
         (verdict(Status.ERROR, UNSCORED), {}, ("Blocked: nothing is decided.", "Only 3 of 51 have a score.")),
-        (verdict(Status.ERROR, UNMEASURED), {}, ("Blocked: nothing is decided.", "Reciprocal rank on 'new'")),
-        (verdict(Status.ERROR), {}, ("Blocked: nothing is decided.", "The reason.")),
-        (verdict(Status.FAIL), {}, ("Blocked: The reason.",)),
+        (verdict(Status.ERROR, UNMEASURED), {}, ("Blocked: nothing is decided. Context recall on 'de': no score.",)),
+        (verdict(Status.ERROR, replace(SAME, status=Status.ERROR)), {}, ("Blocked: The system gave",)),
+        (verdict(Status.ERROR), {"advisory": True}, ("Failed, but not blocked: nothing is decided.", "The reason.")),
+        (fails(), {}, ("Blocked: The reason.",)),
+        (fails(check(action=Action.WARN)), {}, ("Blocked: The reason.",)),
     ],
 )
-def test_what_failed_is_counted_and_whether_it_blocks(
-    found: GateVerdict, more: dict[str, Any], parts: tuple[str, ...]
-) -> None:
+def test_what_failed_is_counted_and_whether_it_blocks(found: GateVerdict, more: Any, parts: tuple[str, ...]) -> None:
     said = line(found, **more)
     assert said.startswith(parts[0])
     assert [part for part in parts if part not in said] == []
@@ -120,101 +136,107 @@ def test_what_failed_is_counted_and_whether_it_blocks(
 @pytest.mark.parametrize("cause", list(Cause))
 @pytest.mark.parametrize("compared", [True, False])
 def test_every_cause_has_a_sentence(cause: Cause, compared: bool) -> None:
-    found = verdict(Status.FAIL, check(), attribution=blamed(Side.UNCLEAR, **{cause.value: 7}))
+    found = fails(check(), attribution=blamed(Side.UNCLEAR, **{cause.value: 7}))
     said = line(found if compared else replace(found, comparability=None))
     assert "7 of 51 questions" in said
     assert said.count(".") == 2
     assert "{" not in said
 
 
+UNTOLD = "Blocked: Mrr can't be told"
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        (
-            {"kind": CheckKind.FLOOR, "estimate": 0.7, "threshold": 0.85},
-            "0.70 on 51 questions, below its floor of",
-        ),
+        ({"kind": CheckKind.FLOOR, "estimate": 0.7, "threshold": 0.85}, "0.70 on 51 questions, below its floor of"),
         ({"kind": CheckKind.CEILING, "estimate": 0.7, "threshold": 0.5}, "0.70 on 51 questions, above its ceiling of"),
-        ({"kind": CheckKind.RISE, "threshold": 0.0}, "rose from 0.86 to 0.82 on 51 questions; no loss"),
-        ({"slice": "tag:de"}, "Context recall on 'tag:de' fell from 0.86"),
+        ({"kind": CheckKind.RISE, "threshold": 0.0}, "rose from 0.86 to 0.82 on 51 questions; no loss is allowed"),
+        ({"slice": "tag:de"}, "Context recall on 'tag:de' fell from 0.86 to 0.82 on 51 questions; at most 0.02"),
         ({"n": 1}, "on 1 question;"),
         ({"metric": "my_metric"}, "Blocked: my_metric fell from"),
         ({"kind": CheckKind.LATENCY, "metric": None, "reason": "answers take 3 s"}, "Blocked: Answers take 3 s"),
-        ({"current": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
-        ({"baseline": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
-        ({"estimate": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
-        ({"threshold": None, "reason": "mrr can't be told"}, "Blocked: Mrr can't be told"),
+        ({"kind": CheckKind.COVERAGE, "reason": "few_scores are known"}, "Blocked: few_scores are known"),
+        ({"current": None, "reason": "mrr can't be told"}, UNTOLD),
+        ({"baseline": None, "reason": "mrr can't be told"}, UNTOLD),
+        ({"estimate": None, "reason": "mrr can't be told"}, UNTOLD),
+        ({"threshold": None, "reason": "mrr can't be told"}, UNTOLD),
     ],
 )
 def test_a_check_is_one_sentence(fields: dict[str, Any], says: str) -> None:
-    assert says in line(verdict(Status.FAIL, check(**fields)))
+    assert says in line(fails(check(**fields)))
 
 
-def test_what_is_not_settled_says_whether_it_blocks_and_how_often_was_asked() -> None:
-    found = verdict(Status.INCONCLUSIVE, check(status=Status.INCONCLUSIVE), check(status=Status.PASS, metric="mrr"))
-    assert line(found).startswith("Not blocked, but look: Context recall fell from 0.86 to 0.82")
-    assert "Asked 4 times" in line(found, answers=4)
-    assert "Asked" not in line(found, answers=1)
-    blocks = replace(found, inconclusive_blocks=True)
-    assert line(blocks).startswith("Blocked: not settled. Context recall")
-    assert line(blocks, advisory=True).startswith("Not blocked, but look (fail_on is 'never'): ")
-    assert line(verdict(Status.INCONCLUSIVE)) == "Not blocked, but look: The reason."
+DOUBT = verdict(Status.INCONCLUSIVE, check(status=Status.INCONCLUSIVE), check(status=Status.PASS, metric="mrr"))
+BLOCKS = replace(DOUBT, inconclusive_blocks=True)
+FACT = replace(MOVED, status=Status.INCONCLUSIVE)
+FLOOR = check(CheckKind.FLOOR, Status.INCONCLUSIVE, estimate=0.7, threshold=0.8)
 
 
-def passed(
-    broken: int = 0, mended: int = 0, samples: int = 51, loss: float | None = 0.123, least: int | None = 3
-) -> str:
-    ids = tuple(map(str, range(broken))), tuple(map(str, range(mended)))
-    changes = QuestionChanges(samples, *ids, steady=True, seems_steady=True, p_value=1.0)
-    found = verdict(Status.PASS, check(status=Status.PASS), check(CheckKind.FLOOR, action=Action.WARN))
-    facts = (
-        Finding(QUESTIONS, Level.FACT, "", data=changes),
-        Finding("sensitivity", Level.FACT, "", data=Sensitivity(loss, least)),
-    )
-    return line(found.with_findings(after=facts), samples=samples)
+@pytest.mark.parametrize(
+    ("found", "more", "start", "end"),
+    [
+        (DOUBT, {}, "Not blocked, but look: Context recall fell from 0.86 to 0.82", "Not settled."),
+        (DOUBT, {"answers": 4}, "Not blocked, but look: ", "Asked 4 times, not settled."),
+        (BLOCKS, {}, "Blocked: not settled. Context recall", "Not settled."),
+        (BLOCKS, {"advisory": True}, "Not blocked, but look (fail_on is 'never'): ", "Not settled."),
+        (verdict(Status.INCONCLUSIVE), {}, "Not blocked, but look: The reason.", "The reason."),
+        # Questions that surely broke, and floors that are surely missed, are settled however the run ends.
+        (verdict(Status.INCONCLUSIVE, FACT), {}, f"Not blocked, but look: {FACT.reason}", FACT.reason),
+        (verdict(Status.INCONCLUSIVE, replace(FACT, unsettled=True)), {}, "Not blocked, but look: 20", "Not settled."),
+        (verdict(Status.INCONCLUSIVE, FLOOR), {}, "Not blocked, but look: Context recall is", "floor of 0.8."),
+    ],
+)
+def test_what_is_not_settled_says_whether_it_blocks(found: GateVerdict, more: Any, start: str, end: str) -> None:
+    said = line(found, **more)
+    assert said.startswith(start)
+    assert said.endswith(end)
 
 
-def test_a_pass_counts_questions_and_says_what_would_have_been_seen() -> None:
-    said = passed()
-    assert said.startswith("Nothing is shown to be worse. 51 questions; 3 questions that break would show")
-    assert "4 of 5 losses of 12 points in one metric" in said
-    assert "1 check that only warns" in said
-    assert passed(broken=1, mended=2).startswith("Passed. 1 of 51 questions got worse, 2 better; ")
-    assert passed(mended=2).startswith("Nothing is shown to be worse. 0 of 51 questions got worse, 2 better; ")
+WARNS = check(CheckKind.FLOOR, action=Action.WARN)
+BY_WORDS = replace(WARNS, by_words=True, threshold=0.9, baseline=None)
+WELL = "Nothing is shown to be worse. 51 questions"
+SHOWS = "; 3 questions that break would show, and 4 of 5 losses of 12 points in one metric."
 
 
-def test_a_pass_of_few_questions_says_what_they_cannot_show() -> None:
-    assert "fewer than 3 that break would not show" in passed(samples=9)
-    assert "so few questions can't show a loss" in passed(samples=2, loss=None, least=None)
-    assert "12 points" not in passed(samples=9)
+@pytest.mark.parametrize(
+    ("checks", "flipped", "seen", "samples", "says"),
+    [
+        ([], None, None, 51, f"{WELL}."),
+        ([], (0, 0), (0.123, 3), 51, f"{WELL}{SHOWS}"),
+        ([WARNS], (0, 0), (0.123, 3), 51, f"{WELL}{SHOWS} 1 check that only warns did not pass."),
+        ([], (1, 2), (0.123, 3), 51, f"Passed. 1 of 51 questions got worse, 2 better{SHOWS}"),
+        ([], (0, 2), None, 51, "Nothing is shown to be worse. 0 of 51 questions got worse, 2 better."),
+        ([], (1, 0), None, 51, "Passed. 1 of 51 questions got worse, none better."),
+        ([], None, (None, 3), 51, f"{WELL}; 3 questions that break would show."),
+        ([], None, (0.123, 3), 10, "worse. 10 questions; 3 questions that break would show, and"),
+        ([], None, (0.123, 3), 9, "Nothing is shown to be worse. 9 questions; fewer than 3 that break would not show."),
+        ([], None, (None, None), 2, "worse. 2 questions; so few questions can't show a loss."),
+        ([check(action=Action.WARN)], None, None, 51, "Nothing that blocks is shown to be worse. 51 questions."),
+        ([check(CheckKind.DRIFT, action=Action.WARN)], None, None, 51, "Nothing that blocks is shown to be worse. 51"),
+        ([BY_WORDS], None, None, 51, f"{WELL}. By word comparison, context recall 0.82 (floor 0.9)."),
+        ([BY_WORDS, WARNS], None, None, 51, ". 1 check that only warns did not pass. By word comparison, context"),
+        (
+            [replace(BY_WORDS, kind=CheckKind.DROP, baseline=0.86), BY_WORDS],
+            None,
+            None,
+            51,
+            "By word comparison, context recall 0.86 → 0.82.",
+        ),
+    ],
+)
+def test_a_pass_counts_questions_and_says_what_would_have_been_seen(
+    checks: list[Check], flipped: Any, seen: Any, samples: int, says: str
+) -> None:
+    found = verdict(Status.PASS, check(status=Status.PASS), *checks)
+    facts = [] if flipped is None else [flips(*flipped)]
+    if seen is not None:
+        facts.append(Finding("sensitivity", Level.FACT, "", data=Sensitivity(*seen)))
+    assert says in line(found.with_findings(after=facts), samples=samples)
 
 
-def test_a_pass_with_a_loss_that_only_warns_or_nothing_to_compare_with_says_so() -> None:
-    held = check(status=Status.PASS)
-    lost = verdict(Status.PASS, held, check(action=Action.WARN))
-    assert line(lost).startswith("Nothing that blocks is shown to be worse.")
-    assert line(verdict(Status.PASS, held)).endswith(" 51 questions.")
-    assert line(verdict(Status.PASS, held, comparability=None)).startswith("Passed, with nothing to compare with.")
-
-
-def test_questions_that_surely_broke_are_settled_however_the_run_ends() -> None:
-    reason = "10 of 100 questions got worse, 10 better: a, b."
-    moved = check(CheckKind.QUESTIONS, Status.INCONCLUSIVE, metric=None, reason=reason)
-    assert line(verdict(Status.INCONCLUSIVE, moved)) == f"Not blocked, but look: {reason}"
-    assert line(verdict(Status.INCONCLUSIVE, replace(moved, unsettled=True))).endswith("Not settled.")
-    broke = replace(moved, status=Status.FAIL)
-    assert line(verdict(Status.FAIL, broke, check())) == f"Blocked: {reason}"
-
-
-def test_line_one_counts_the_broken_questions_beside_their_cause() -> None:
-    moved = check(
-        CheckKind.QUESTIONS,
-        name="questions.broken",
-        metric=None,
-        reason="20 of 51 questions got worse, none better (…).",
-    )
-    counts = QuestionChanges(51, tuple(map(str, range(20))), (), steady=True, seems_steady=True, p_value=1.0)
-    found = verdict(Status.FAIL, moved, attribution=blamed(Side.RETRIEVAL, **MIXED))
-    said = line(found.with_findings(after=[Finding(QUESTIONS, Level.FACT, "", data=counts)]))
-    assert said.startswith("Blocked: retrieval")
-    assert said.endswith("20 of 51 questions got worse, none better.")
+def test_a_pass_with_nothing_to_compare_with_says_so_after_what_matters() -> None:
+    alert = Finding("accepted", Level.ALERT, "A drop is accepted.")
+    found = verdict(Status.PASS, comparability=None).with_findings(after=[alert])
+    assert line(found) == "A drop is accepted. Passed, with nothing to compare with. The reason."
+    assert line(found, advisory=True).endswith("with. No verdict blocks: fail_on is 'never'. The reason.")

@@ -11,66 +11,53 @@ from scipy.stats import binom
 from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
 from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.findings import Level
-from ragstone.gate.judge_drift import ALPHA, STEADY, moved
-from ragstone.gate.policy import default_policy
-from ragstone.gate.verdict import GateVerdict, Side, Status
-from tests.gate.conftest import build_run, make_manifest
+from ragstone.gate.judge_drift import ALPHA, STEADY, model_warnings, moved
+from ragstone.gate.observed_judge import quoted
+from ragstone.gate.verdict import Side, Status
+from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
 
 
 def seen(*models: str, fingerprints: tuple[str, ...] = (), ways: tuple[str, ...] = ("json_schema",)) -> Observed:
     return Observed(models=models, fingerprints=fingerprints, ways=ways)
 
 
-def run(
-    values: list[float], *, observed: Observed | None = None, canaries: Canaries | None = None, **more: Any
-) -> RunScores:
-    built = build_run({"faithfulness": values}, manifest=make_manifest().model_copy(update=more))
+def run(*, score: float = 0.9, observed: Any = None, canaries: Any = None, **more: Any) -> RunScores:
+    built = build_run({"faithfulness": [score] * 40}, manifest=make_manifest().model_copy(update=more))
     return replace(built, rounds=RoundFacts(JudgeFacts(observed=observed, canaries=canaries)))
 
 
-AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"
-GOOD, BAD = [0.9] * 40, [0.3] * 40
-
-
-def compared(verdict: GateVerdict) -> bool:
-    assert verdict.comparability is not None
-    return "faithfulness" in verdict.comparability.metrics
+DATED, OLDER = seen("judge-1-2026-09-01"), seen("judge-1-2026-03-01")
 
 
 @pytest.mark.parametrize(
-    ("now", "then", "says"),
+    ("now", "then", "compared", "warned", "noted"),
     [
-        (seen("judge-1-2026-09-01"), seen("judge-1-2026-03-01"), ("judge-1-2026-09-01", "judge-1-2026-03-01")),
-        (seen("x", ways=("prompt",)), seen("x"), ("'prompt'", "'json_schema'")),
+        (DATED, OLDER, False, ("'judge-1-2026-09-01' now and as 'judge-1-2026-03-01' before",), ()),
+        (seen("x", ways=("prompt",)), seen("x"), False, ("'prompt' now and was 'json_schema' before",), ()),
+        (seen("a"), seen("a"), True, (), ()),
+        (seen("a"), seen("a", "b"), True, (), ()),  # the baseline was judged by both
+        (None, seen("a"), True, (), ()),
+        (seen("a"), None, True, (), ()),
+        (Observed(), seen("a"), True, (), ()),
+        (seen("a"), Observed(), True, (), ()),
+        (seen("a", fingerprints=("fp_2",)), seen("a", fingerprints=("fp_1",)), True, (), ("different backend", "fp_2")),
+        (seen("a", fingerprints=("fp_2",)), seen("a"), True, (), ()),
+        (seen("a"), seen("a", fingerprints=("fp_1",)), True, (), ()),
     ],
 )
 def test_another_name_or_another_way_of_asking_is_another_judge(
-    now: Observed, then: Observed, says: tuple[str, str]
+    now: Any, then: Any, compared: bool, warned: tuple[str, ...], noted: tuple[str, ...]
 ) -> None:
-    verdict = decide_gate(run(GOOD, observed=now), run(GOOD, observed=then), default_policy())
-    assert not compared(verdict)
-    assert any(says[0] in text and says[1] in text for text in verdict.warnings)
-
-
-@pytest.mark.parametrize(
-    ("now", "then", "noted"),
-    [
-        (seen("a"), seen("a"), ""),
-        (seen("a"), seen("a", "b"), ""),  # the baseline was judged by both
-        (None, seen("a"), ""),
-        (seen("a"), None, ""),
-        (Observed(), seen("a"), ""),
-        (seen("a"), Observed(), ""),
-        (seen("a", fingerprints=("fp_2",)), seen("a", fingerprints=("fp_1",)), "fp_2"),  # another backend
-    ],
-)
-def test_the_same_judge_or_an_unknown_one_is_compared(now: Any, then: Any, noted: str) -> None:
-    verdict = decide_gate(run(GOOD, observed=now), run(GOOD, observed=then), default_policy())
-    assert compared(verdict)
-    assert any(noted in note for note in verdict.notes) is bool(noted)
-    assert not any("fp_2" in warning for warning in verdict.warnings)
+    verdict = decide(run(observed=now), run(observed=then))
+    assert verdict.comparability is not None
+    assert ("faithfulness" in verdict.comparability.metrics) is compared
+    about_judge = [
+        [text for text in texts if "judge's" in text or "the judge '" in text]
+        for texts in (verdict.warnings, verdict.notes)
+    ]
+    for texts, parts in zip(about_judge, (warned, noted), strict=True):
+        assert bool(texts) is bool(parts)
+        assert all(part in " ".join(texts) for part in parts)
 
 
 def canaries(differing: int, asked: int = CANARIES, **more: Any) -> Canaries:
@@ -78,30 +65,42 @@ def canaries(differing: int, asked: int = CANARIES, **more: Any) -> Canaries:
 
 
 def test_a_judge_that_moved_is_the_first_warning_with_an_interval() -> None:
-    verdict = decide_gate(run(BAD, canaries=canaries(3)), run(GOOD), default_policy())
+    verdict = decide(run(score=0.3, canaries=canaries(3)), run())
     assert verdict.status is Status.FAIL
     assert "3 of 20 verdicts differ" in verdict.warnings[0]
     assert "(95 % interval 3.2 % to 37.9 %; supported: 18 then, 15 now)" in verdict.warnings[0]
-    assert verdict.explanation.attribution is not None
-    assert verdict.explanation.attribution.side is Side.UNCLEAR
-    assert "judge" in verdict.explanation.attribution.reason
+    attribution = verdict.explanation.attribution
+    assert attribution is not None
+    assert (attribution.side, "judge" in attribution.reason) == (Side.UNCLEAR, True)
 
 
-def test_a_verdict_or_two_that_differ_are_a_note() -> None:
-    verdict = decide_gate(run(BAD, canaries=canaries(1, unanswered=2)), run(GOOD), default_policy())
+@pytest.mark.parametrize(
+    ("found", "notes"),
+    [
+        (canaries(1, unanswered=2), ["1 of 20 verdicts differs", "2 of the repeated judgements failed"]),
+        (canaries(2), ["2 of 20 verdicts differ from"]),
+        (canaries(0, asked=0, unanswered=2), ["2 of the repeated judgements failed"]),
+        (None, []),
+    ],
+)
+def test_a_verdict_or_two_that_differ_are_a_note(found: Canaries | None, notes: list[str]) -> None:
+    verdict = decide(run(score=0.3, canaries=found), run())
     assert not any("judge" in warning for warning in verdict.warnings)
-    assert any("1 of 20 verdicts differs" in note for note in verdict.notes)
-    assert any("2 of the repeated judgements failed" in note for note in verdict.notes)
-    assert verdict.explanation.attribution is not None
-    assert "judge itself" not in verdict.explanation.attribution.reason
+    said = [note for note in verdict.notes if "epeated judgements" in note]
+    assert [part in note for part, note in zip(notes, said, strict=True)] == [True] * len(notes)
+    attribution = verdict.explanation.attribution
+    assert attribution is not None
+    assert attribution.side is Side.GENERATION
 
 
-def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept() -> None:
-    now = run(GOOD, observed=seen("judge-1-2025-01-01"), canaries=canaries(0, models=("new",)))
-    verdict = decide_gate(now, run(GOOD, observed=seen("judge-1-2025-01-01")), default_policy())
-    assert "replies as 'new', but this run was scored by 'judge-1-2025-01-01'" in verdict.warnings[0]
-    assert verdict.comparability is not None
-    assert "faithfulness" in verdict.comparability.metrics
+@pytest.mark.parametrize(("scored_by", "warned"), [("judge-1-2025-01-01", True), ("new", False), ("", False)])
+def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(
+    scored_by: str, warned: bool
+) -> None:
+    observed = seen(*[scored_by] if scored_by else [])
+    verdict = decide(run(observed=observed, canaries=canaries(0, models=("new",))), run(observed=observed))
+    said = f"replies as 'new', but this run was scored by '{scored_by}'"
+    assert any(said in warning for warning in verdict.warnings) is warned
 
 
 def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that_moved_is_seen_as_it_says() -> None:
@@ -115,6 +114,9 @@ def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that
     assert published(STEADY) < 0.01 < ALPHA
     assert 0.90 < published(0.25) < 0.92
     assert 0.30 < published(0.10) < 0.35
+
+
+AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01-01"
 
 
 @pytest.mark.parametrize(
@@ -136,24 +138,31 @@ def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that
         ("judge", "gpt-5.4-mini-2026-03-01", "azure", False),  # a deployment is named by its owner
     ],
 )
-def test_a_model_that_was_not_asked_for_is_said_above_the_fold(
-    asked: str, replied: str, provider: str, news: bool
-) -> None:
+def test_a_model_that_was_not_asked_for_is_said(asked: str, replied: str, provider: str, news: bool) -> None:
     judge = replace(make_manifest().judge, provider=provider, model=asked)
     if provider == "azure":
         judge = replace(judge, provider="openai", endpoint=AZURE)
-    verdict = decide_gate(run(GOOD, judge=judge, observed=seen(replied)), None, default_policy())
-    found = [text for text in verdict.warnings if replied in text]
-    assert bool(found) is news
-    assert not news or (f"'{asked}'" in found[0] and found[0] not in verdict.texts(Level.ASIDE))
+    found = list(model_warnings(evidence_of(run(judge=judge, observed=seen(replied)))))
+    assert [f"'{asked}', but '{replied}' replied" in text for text in found] == [True] * news
 
 
-def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it() -> None:
-    judge = replace(make_manifest().judge, provider="openai-compatible", model="judge")
-    then = run(GOOD, judge=judge, observed=seen("qwen3-8b"))
-    same = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), then, default_policy())
-    assert not any("is set to" in text for text in same.warnings)
-    unknown = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-8b")), run(GOOD, judge=judge), default_policy())
-    assert any("'qwen3-8b' replied" in text for text in unknown.warnings)
-    other = decide_gate(run(GOOD, judge=judge, observed=seen("qwen3-0.6b")), then, default_policy())
-    assert any("'qwen3-0.6b' replied" in text for text in other.warnings)
+@pytest.mark.parametrize(
+    ("provider", "replied", "before", "news"),
+    [
+        ("openai-compatible", "qwen3-8b", seen("qwen3-8b"), False),  # an alias of an own server
+        ("openai-compatible", "qwen3-0.6b", seen("qwen3-8b"), True),
+        ("openai-compatible", "qwen3-8b", None, True),
+        ("openai", "qwen3-8b", seen("qwen3-8b"), True),
+    ],
+)
+def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it(
+    provider: str, replied: str, before: Observed | None, news: bool
+) -> None:
+    judge = replace(make_manifest().judge, provider=provider, model="judge")
+    then = run(judge=judge, observed=before)
+    assert bool(list(model_warnings(evidence_of(run(judge=judge, observed=seen(replied)), then)))) is news
+
+
+def test_many_names_are_counted() -> None:
+    assert quoted(("a", "b", "c")) == "'a' and 'b' and 'c'"
+    assert quoted(("a", "b", "c", "d")) == "'a' and 'b' and 'c' and 1 more"

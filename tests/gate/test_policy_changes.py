@@ -8,77 +8,105 @@ from typing import Any
 import pytest
 
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
-from ragstone.gate.policy_changes import loosened_bounds, policy_changes, sample_changes
-from ragstone.golden.sample import Bound
+from ragstone.gate.policy_changes import (
+    loosened_bounds,
+    metric_changes,
+    moved_must_pass,
+    policy_changes,
+    sample_changes,
+)
+from ragstone.golden.sample import Sample
+from ragstone.settings.settings import CustomMetric
 from tests.gate.test_accepted import entry
 
 RULE = {"min": 0.85, "max_drop": 0.02}
+STRICT = {"faithfulness": {"min": 0.9, "max_drop": 0.1}}
+OTHER = {"metrics": {"context_recall": RULE}, "gate": {"only_named": True}}
+SLICES = [{"de": {"metrics": {"faithfulness": {"min": number}}}} for number in (0.7, 0.6)]
 
 
-def policy(metrics: Any = None, **tables: Any) -> Policy:
-    return policy_from_mapping({"metrics": metrics or {"faithfulness": RULE}, **tables})
+def policy(**tables: Any) -> Policy:
+    return policy_from_mapping({"metrics": {"faithfulness": RULE}, **tables})
+
+
+def ruled(**changed: Any) -> Policy:
+    return policy(metrics={"faithfulness": {**RULE, **changed}})
 
 
 @pytest.mark.parametrize(
-    ("head", "says"),
+    ("base", "head", "said"),
     [
-        (policy({"faithfulness": {**RULE, "min": 0.8}}), "lowers metrics.faithfulness.min from 0.85 to 0.8"),
-        (policy({"faithfulness": {**RULE, "max_drop": 0.1}}), "raises metrics.faithfulness.max_drop from 0.02 to 0.1"),
-        (policy({"faithfulness": {**RULE, "action": "warn"}}), "changes metrics.faithfulness from block to warn"),
-        (policy({"faithfulness": {"min": 0.85}}), "removes metrics.faithfulness.max_drop = 0.02"),
-        (policy({"context_recall": RULE}, gate={"only_named": True}), "removes the rule metrics.faithfulness"),
-        (policy({"context_recall": RULE}, gate={"only_named": True}), "sets gate.only_named = true"),
-        (policy(gate={"min_coverage": 0.5}), "lowers gate.min_coverage from 0.9 to 0.5"),
+        (policy(), policy(), []),
+        (policy(), ruled(action="block"), []),
+        (default_policy(), default_policy(), []),
+        (policy(), ruled(min=0.8), ["lowers metrics.faithfulness.min from 0.85 to 0.8"]),
+        (policy(), ruled(max_drop=0.1), ["raises metrics.faithfulness.max_drop from 0.02 to 0.1"]),
+        (policy(), ruled(action="warn"), ["changes metrics.faithfulness from block to warn"]),
+        (policy(), ruled(max_drop=None), ["removes metrics.faithfulness.max_drop = 0.02"]),
+        (policy(), policy(gate={"min_coverage": 0.5}), ["lowers gate.min_coverage from 0.9 to 0.5"]),
+        (policy(), policy(gate={"decision": "point"}), ["changes gate.decision from 'evidence' to 'point'"]),
+        (policy(), policy(gate={"confirm": False}), ["sets gate.confirm = false"]),
+        (policy(), policy(system={"latency_p95_s": 3.0}), ["adds system.latency_p95_s = 3"]),
+        (policy(must_pass=["a", "b"]), policy(must_pass=["b"]), ["removes a from must_pass.samples"]),
+        (policy(must_pass=["a"]), policy(must_pass=["a", "b"]), ["adds b to must_pass.samples"]),
         (
-            policy(gate={"max_failed_judgements": 0.5}),
-            "raises gate.max_failed_judgements from 0.03 to 0.5",
+            policy(slices=SLICES[0]),
+            policy(slices=SLICES[1]),
+            ["lowers slices.de.metrics.faithfulness.min from 0.7 to 0.6"],
         ),
-        (policy(gate={"decision": "point"}), "changes gate.decision from 'evidence' to 'point'"),
-        (policy({"faithfulness": {**RULE, "min": 0.9}}), "raises metrics.faithfulness.min from 0.85 to 0.9"),
-        (policy(system={"latency_p95_s": 3.0}), "adds system.latency_p95_s = 3"),
+        (policy(), ruled(target=0.9), ["adds metrics.faithfulness.target = 0.9"]),
+        # What weakens the gate comes first.
+        (
+            policy(),
+            policy(metrics=STRICT),
+            [
+                "raises metrics.faithfulness.max_drop from 0.02 to 0.1",
+                "raises metrics.faithfulness.min from 0.85 to 0.9",
+            ],
+        ),
+        (
+            policy(system={"latency_p95_s": 3.0}),
+            policy(gate={"min_coverage": 0.99}, system={"latency_p95_s": 5.0, "max_empty": 0.9}),
+            [
+                "raises system.latency_p95_s from 3 to 5",
+                "raises system.max_empty from 0.2 to 0.9",
+                "raises gate.min_coverage from 0.9 to 0.99",
+            ],
+        ),
+        # A policy that is taken away shows what no longer holds.
+        (
+            policy(metrics={"faithfulness": {"min": 0.99, "max_drop": 0.02}, "mrr": {"min": 0.5}}),
+            default_policy(),
+            ["removes the rule metrics.mrr", "lowers metrics.faithfulness.min from 0.99 to 0.85"],
+        ),
+        # A first one takes the place of the default rules in one phrase.
+        (
+            default_policy(),
+            policy(metrics={"mrr": {"min": 0.5}, "faithfulness": STRICT["faithfulness"]}, gate={"only_named": True}),
+            [
+                "has a policy of its own, in place of the default rules for answer_correctness, answer_relevancy, "
+                "context_precision, context_recall",
+                "sets gate.only_named = true",
+                "raises metrics.faithfulness.max_drop from 0.02 to 0.1",
+                "raises metrics.faithfulness.min from 0.85 to 0.9",
+                "changes metrics.mrr from nothing to block",
+                "adds metrics.mrr.min = 0.5",
+            ],
+        ),
     ],
 )
-def test_a_change_is_named_with_its_key_and_both_values(head: Policy, says: str) -> None:
-    assert says in policy_changes(policy(), head)
+def test_a_change_is_named_with_its_key_and_both_values(base: Policy, head: Policy, said: list[str]) -> None:
+    assert list(policy_changes(base, head)) == said
 
 
-def test_nothing_is_said_of_the_same_policy_in_other_words() -> None:
-    assert policy_changes(policy(), policy()) == ()
-    assert policy_changes(policy(), policy({"faithfulness": {**RULE, "action": "block"}})) == ()
-    assert policy_changes(default_policy(), default_policy()) == ()
-
-
-def test_a_policy_that_is_taken_away_shows_what_no_longer_holds() -> None:
-    strict = policy({"faithfulness": {"min": 0.99}, "mrr": {"min": 0.5}})
-    found = policy_changes(strict, default_policy())
-    assert "removes the rule metrics.mrr" in found
-    assert "lowers metrics.faithfulness.min from 0.99 to 0.85" in found
-
-
-def test_a_first_policy_takes_the_place_of_the_default_rules_in_one_phrase() -> None:
-    rules = {"mrr": {"min": 0.5}, "faithfulness": {"min": 0.9}}
-    added = policy_changes(default_policy(), policy(rules))
-    assert not any(one.startswith("removes the rule") or "of its own" in one for one in added)
-    found = policy_changes(default_policy(), policy(rules, gate={"only_named": True}))
-    assert not any(one.startswith("removes the rule") for one in found)
-    (own,) = [one for one in found if "a policy of its own" in one]
-    assert own.startswith("has a policy of its own, in place of the default rules for answer_correctness, ")
-    assert "adds metrics.mrr.min = 0.5" in found
-    assert "raises metrics.faithfulness.min from 0.85 to 0.9" in found
-
-
-def test_rules_of_slices_and_must_pass_samples_count_too() -> None:
-    base = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.7}}}}, must_pass=["a", "b"])
-    head = policy(slices={"de": {"metrics": {"faithfulness": {"min": 0.6}}}}, must_pass=["b"])
-    assert policy_changes(base, head) == (
-        "removes a from must_pass.samples",
-        "lowers slices.de.metrics.faithfulness.min from 0.7 to 0.6",
-    )
+def test_a_rule_is_removed_and_the_others_are_no_longer_by_default() -> None:
+    found = policy_changes(policy(), policy_from_mapping(OTHER))
+    assert {"removes the rule metrics.faithfulness", "sets gate.only_named = true"} <= set(found)
+    assert not any("of its own" in one for one in found)
 
 
 def test_what_is_accepted_comes_first_and_a_larger_size_is_no_old_entry() -> None:
-    looser = policy({"faithfulness": {**RULE, "min": 0.8}})
-    first, second = policy_changes(policy(), replace(looser, accepted=(entry(),)))
+    first, second = policy_changes(policy(), replace(ruled(min=0.8), accepted=(entry(),)))
     assert first == f"accepts a drop of faithfulness of up to 0.06 ({entry().id}): half the latency"
     assert second.startswith("lowers")
     old = replace(policy(), accepted=(entry(),))
@@ -87,60 +115,76 @@ def test_what_is_accepted_comes_first_and_a_larger_size_is_no_old_entry() -> Non
     assert "of up to 0.5" in larger
 
 
+BASE = {"q1": "1", "q2": "2", "q3": "3"}
+
+
 @pytest.mark.parametrize(
-    ("base", "head", "keys"),
+    ("head", "drafts", "said"),
     [
+        (BASE, (), ()),
+        ({**BASE, "new": "4"}, (), ()),
+        ({"q3": "3"}, (), ("removes 2 samples from the golden set (q1, q2)",)),
+        ({**BASE, "q1": "9"}, (), ("changes 1 sample in the golden set (q1)",)),
+        ({**BASE, "q2": "1", "q1": "9"}, (), ("removes 1 sample", "gives new ids to 1 sample of the golden set (q1)")),
+        (BASE, {"q3"}, ("turns 1 sample into drafts, which count in no check (q3)",)),
         (
-            policy(),
-            policy({"faithfulness": {"min": 0.9, "max_drop": 0.1}}),
-            ["metrics.faithfulness.max_drop", "metrics.faithfulness.min"],
-        ),
-        (
-            policy(system={"latency_p95_s": 3.0}),
-            policy(gate={"min_coverage": 0.99}, system={"latency_p95_s": 5.0, "max_empty": 0.9}),
-            ["system.latency_p95_s", "system.max_empty", "gate.min_coverage"],
+            {"q1": "1", "renamed": "2", "q3": "3", "new": "4"},
+            {"q1", "renamed", "new"},
+            ("turns 2 samples into drafts, which count in no check (q1, q2)", "gives new ids to 1 sample of the"),
         ),
     ],
 )
-def test_what_weakens_the_gate_comes_before_what_does_not(base: Policy, head: Policy, keys: list[str]) -> None:
-    assert [one.split()[1] for one in policy_changes(base, head)] == keys
+def test_samples_that_are_gone_or_other_ones_are_counted_and_named(
+    head: Any, drafts: Any, said: tuple[str, ...]
+) -> None:
+    found = sample_changes(BASE, head, drafts=drafts)
+    assert [one[: len(part)] for one, part in zip(found, said, strict=True)] == list(said)
 
 
-def test_samples_that_are_gone_or_other_ones_are_counted_and_named() -> None:
-    base = {f"q{i}": "1" for i in range(9)}
-    head = {**base, "q0": "2", "new": "1"}
-    for name in ("q1", "q2"):
-        del head[name]
-    assert sample_changes(base, head) == (
-        "removes 2 samples from the golden set (q1, q2)",
-        "changes 1 sample in the golden set (q0)",
-    )
-    assert sample_changes(base, base) == ()
-
-
-def test_samples_that_are_turned_into_drafts_are_named_also_with_new_ids() -> None:
-    base = {"q1": "content 1", "q2": "content 2", "q3": "content 3"}
-    head = {"q1": "content 1", "renamed": "content 2", "q3": "content 3", "new": "content 4"}
-    drafts, renamed = sample_changes(base, head, drafts={"q1", "renamed", "new"})
-    assert "2 samples" in drafts
-    assert "(q1, q2)" in drafts
-    assert renamed == "gives new ids to 1 sample of the golden set (q2)"
-    (draft,) = sample_changes(base, base, drafts={"q3"})
-    assert "(q3)" in draft
-
-
-def test_a_looser_floor_of_a_sample_is_said_also_under_a_new_id() -> None:
-    base: dict[str, tuple[Bound, ...]] = {
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ({"q1": (("min", "faithfulness", 0.9), ("max", "toxicity", 0.1)), "new": (("min", "mrr", 0.5),)}, ()),
+        ({"q1": (("min", "faithfulness", 0.8), ("max", "toxicity", 0.2)), "new": (("min", "mrr", 0.5),)}, ()),
+        (
+            {"q1": (("max", "toxicity", 0.3), ("min", "faithfulness", 0.8)), "new": ()},
+            ("raises q1.toxicity.max from 0.2 to 0.3, removes q2.mrr.min = 0.5 in the golden set",),
+        ),
+    ],
+)
+def test_a_looser_floor_of_a_sample_is_said_also_under_a_new_id(head: Any, said: tuple[str, ...]) -> None:
+    base: Any = {
         "q1": (("min", "faithfulness", 0.8), ("max", "toxicity", 0.2)),
         "q2": (("min", "mrr", 0.5),),
         "q3": (("min", "mrr", 0.5),),
     }
-    tighter: dict[str, tuple[Bound, ...]] = {
-        "q1": (("min", "faithfulness", 0.9), ("max", "toxicity", 0.1)),
-        "new": (("min", "mrr", 0.5),),
-    }
-    assert loosened_bounds(base, tighter, {"q2": "new"}) == ()
-    looser: dict[str, tuple[Bound, ...]] = {"q1": (("max", "toxicity", 0.3), ("min", "faithfulness", 0.8)), "new": ()}
-    assert loosened_bounds(base, looser, {"q2": "new"}) == (
-        "raises q1.toxicity.max from 0.2 to 0.3, removes q2.mrr.min = 0.5 in the golden set",
+    assert loosened_bounds(base, head, {"q2": "new"}) == said
+
+
+@pytest.mark.parametrize(
+    ("must_pass", "question", "moved"),
+    [
+        (["a"], "Why now?", ["a"]),
+        (["a"], " Why? ", []),
+        (["b"], "Why now?", []),
+        ({"questions": {"a": "Why?"}}, "Why now?", []),
+    ],
+)
+def test_must_pass_samples_that_ask_another_question(must_pass: Any, question: str, moved: list[str]) -> None:
+    head = [Sample("a", question)]
+    assert moved_must_pass(policy(must_pass=must_pass), [Sample("a", "Why?"), Sample("c", "?")], head) == moved
+    assert moved_must_pass(policy(must_pass=["c"]), [Sample("c", "?")], head) == [], "it is gone"
+
+
+def test_changes_of_a_projects_own_metrics() -> None:
+    tone, short = CustomMetric(rubric="Is it polite?"), CustomMetric(python="checks.py:short")
+    base = {"tone": tone, "short": short, "old": short}
+    head = {"tone": CustomMetric(rubric="Is it rude?"), "short": short}
+    assert metric_changes(base, head, {"short": "checks.py"}) == (
+        "removes the metric old",
+        "changes checks.py, the code of the metric short",
+        "changes metrics.tone.rubric from 'Is it polite?' to 'Is it rude?'",
     )
+    assert metric_changes(base, base, {}) == ()
+    function = metric_changes({"tone": tone}, {"tone": short}, {})
+    assert "changes metrics.tone.python from nothing to 'checks.py:short'" in function

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
-from ragstone.gate.verdict import CheckKind, GateVerdict, Status
-from ragstone.metrics.score import Failed
+from ragstone.gate.verdict import CheckKind, Status
+from tests.gate.conftest import failed
 
 pytestmark = pytest.mark.heavy
 
@@ -32,18 +32,16 @@ gates = st.fixed_dictionaries(
 rules = st.fixed_dictionaries(
     {"min": st.sampled_from([0.0, 0.4, 0.85, 1.0]), "max_drop": st.sampled_from([0.0, 0.02, 0.2])}
 )
-policies = st.one_of(
-    st.just(default_policy()),
-    st.builds(
-        lambda gate, a, b: policy_from_mapping({"gate": gate, "metrics": dict(zip(NAMES, (a, b), strict=True))}),
-        gates,
-        rules,
-        rules,
-    ),
+policies = st.just(default_policy()) | st.builds(
+    lambda gate, *of_metrics: policy_from_mapping({"gate": gate, "metrics": dict(zip(NAMES, of_metrics, strict=True))}),
+    gates,
+    rules,
+    rules,
 )
+Table = list[tuple[Any, Any]]
 
 
-def run_of(table: list[tuple[Any, Any]], order: list[int] | None = None, groups: bool = False) -> RunScores:
+def run_of(table: Table, order: list[int] | None = None, groups: bool = False) -> RunScores:
     indices = order if order is not None else list(range(len(table)))
     metrics = {}
     for column, name in enumerate(NAMES):
@@ -51,66 +49,48 @@ def run_of(table: list[tuple[Any, Any]], order: list[int] | None = None, groups:
         metrics[name] = MetricScores(
             values={i: cell for i, cell in cells.items() if isinstance(cell, float)},
             not_applicable={i: "because" for i, cell in cells.items() if cell == "excused"},
-            failed={i: Failed("judge", "because") for i, cell in cells.items() if cell == "failed"},
+            failed=failed(i for i, cell in cells.items() if cell == "failed"),
         )
     facts = {f"s{index}": SampleFacts(group=f"g{index % 4}" if groups else None) for index in indices}
     return RunScores("run", metrics, facts)
 
 
-def seen(verdict: GateVerdict) -> dict[str, tuple[Status, float | None]]:
-    return {check.name: (check.status, check.estimate) for check in verdict.checks}
-
-
 @settings(max_examples=30, deadline=None)
 @given(tables, tables, policies, st.randoms(use_true_random=False), st.booleans())
-def test_the_order_of_samples_never_matters(
-    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, random: Any, groups: bool
-) -> None:
-    shuffled_now, shuffled_then = list(range(len(now))), list(range(len(then)))
-    random.shuffle(shuffled_now)
-    random.shuffle(shuffled_then)
+def test_the_order_of_samples_never_matters(now: Table, then: Table, policy: Policy, random: Any, groups: bool) -> None:
+    orders = [list(range(len(table))) for table in (now, then)]
+    for order in orders:
+        random.shuffle(order)
     one = decide_gate(run_of(now, groups=groups), run_of(then, groups=groups), policy)
-    other = decide_gate(run_of(now, shuffled_now, groups=groups), run_of(then, shuffled_then, groups=groups), policy)
-    assert one == other
-
-
-@settings(max_examples=30, deadline=None)
-@given(tables, policies)
-def test_a_run_held_against_itself_never_fails_a_drop(table: list[tuple[Any, Any]], policy: Policy) -> None:
-    one = run_of(table)
-    verdict = decide_gate(one, one, policy)
-    assert all(check.status is Status.PASS for check in verdict.checks if check.kind is CheckKind.DROP)
+    assert one == decide_gate(run_of(now, orders[0], groups), run_of(then, orders[1], groups), policy)
 
 
 @settings(max_examples=30, deadline=None)
 @given(tables, tables, policies, st.data())
 def test_better_scores_never_turn_a_pass_into_a_failure(
-    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]], policy: Policy, data: st.DataObject
+    now: Table, then: Table, policy: Policy, data: st.DataObject
 ) -> None:
     def better(cell: Any) -> Any:
         return data.draw(st.floats(cell, 1)) if isinstance(cell, float) else cell
 
     improved = [(better(a), better(b)) for a, b in now]
-    before = decide_gate(run_of(now), run_of(then), policy)
-    after = decide_gate(run_of(improved), run_of(then), policy)
-    if before.status is Status.PASS:
-        assert after.status is not Status.FAIL
+    if decide_gate(run_of(now), run_of(then), policy).status is Status.PASS:
+        assert decide_gate(run_of(improved), run_of(then), policy).status is not Status.FAIL
 
 
 @settings(max_examples=40, deadline=None)
 @given(tables, st.none() | tables, policies)
-def test_every_verdict_follows_from_its_checks_and_holds_no_nan(
-    now: list[tuple[Any, Any]], then: list[tuple[Any, Any]] | None, policy: Policy
-) -> None:
+def test_every_verdict_follows_from_its_checks_and_holds_no_nan(now: Table, then: Table | None, policy: Policy) -> None:
+    itself = decide_gate(run_of(now), run_of(now), policy)
+    assert all(check.status is Status.PASS for check in itself.checks if check.kind is CheckKind.DROP)
     verdict = decide_gate(run_of(now), None if then is None else run_of(then), policy)
-    assert verdict.checks
     assert verdict.exit_code in {0, 1, 5, 6, 8}
     assert verdict.reason.endswith(".")
-    statuses = {check.status for check in verdict.checks if check.action == "block"}
+    statuses = {check.status for check in verdict.checks if check.blocks}
     if verdict.status is Status.PASS:
         assert not statuses & {Status.FAIL, Status.ERROR}
         assert any(isinstance(cell, float) for row in now for cell in row)
-    if verdict.status in {Status.FAIL, Status.ERROR, Status.INCONCLUSIVE}:
+    else:
         assert verdict.status in statuses
     for check in verdict.checks:
         numbers = [check.estimate, check.threshold, check.current, check.baseline, check.detectable_drop]

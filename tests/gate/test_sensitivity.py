@@ -1,4 +1,4 @@
-"""What the model of a metric's scores is learnt from, and which rule a loss is simulated by."""
+"""What the model of a metric's scores is learnt from, which rule a loss is simulated by, and what a best run is."""
 
 from __future__ import annotations
 
@@ -7,21 +7,36 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.confirm import LAST, ONCE
+from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
+from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.sensitivity import known_scores, loss_rule
-from ragstone.golden.sample import GoldenSize
+from ragstone.gate.sensitivity import (
+    Sight,
+    expected_rules,
+    known_scores,
+    loss_rule,
+    number_of_tests,
+    resolution,
+    sights,
+    visible,
+    watched_drops,
+)
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.golden.sample import GoldenSet, GoldenSize, Origin, Sample
+from ragstone.metrics.registry import select_metrics
+from ragstone.system.response import Response, TokenUsage
 from tests.gate.conftest import build_run, make_manifest
 
 POLICY = policy_from_mapping({"metrics": {"mrr": {"max_drop": 0.02}}})
-STEADY = [(0.5, 0.5)] * 20
 MIXED = [(0.4, 0.6)] * 10 + [(0.9, 1.0)] * 10
 ONE_OR_THE_OTHER = [0.0, 1.0] * 20
 
 
-def rule_of(run: Any) -> Rule:
-    return next(rule for rule in resolve_rules(POLICY, run).rules if rule.metric == "mrr")
+def rule_of(run: RunScores, policy: Policy = POLICY) -> Rule:
+    return next(rule for rule in resolve_rules(policy, run).rules if rule.metric == "mrr")
 
 
 @pytest.mark.parametrize(
@@ -31,8 +46,9 @@ def rule_of(run: Any) -> Rule:
         pytest.param(ONE_OR_THE_OTHER, ONE_OR_THE_OTHER, "40 scores, 40 % assumed to change", id="identical runs"),
         pytest.param(ONE_OR_THE_OTHER, None, "40 scores, 40 % assumed to change", id="scores"),
         pytest.param([0.5] * 40, None, "40 equal scores, typical ones assumed", id="no score differs"),
+        pytest.param([0.5, 1.0], None, "2 scores, 40 % assumed to change", id="two scores"),
         pytest.param(MIXED, None, "20 samples with 2 answers each", id="several answers"),
-        pytest.param(STEADY, None, "20 equal scores, typical ones assumed", id="several answers that agree"),
+        pytest.param([(0.5, 0.5)] * 20, None, "20 equal scores, typical ones assumed", id="answers that agree"),
     ],
 )
 def test_what_the_model_is_learnt_from(now: Sequence[Any], then: Sequence[Any] | None, source: str) -> None:
@@ -47,41 +63,117 @@ def test_what_the_model_is_learnt_from(now: Sequence[Any], then: Sequence[Any] |
 
 def test_without_a_run_typical_scores_are_assumed_and_one_score_says_nothing() -> None:
     run = build_run({"mrr": [1.0]})
-    rule = rule_of(run)
-    assumed = known_scores(rule, None, None, size=GoldenSize(samples=7, groups=4))
+    assumed = known_scores(rule_of(run), None, None, size=GoldenSize(7, 4))
     assert assumed is not None
     assert (assumed.n, len(assumed.model.weights)) == (7, 4)
-    assert known_scores(rule, run, None) is None
+    assert known_scores(rule_of(run), run, None) is None
 
 
 def test_related_samples_count_as_one_and_more_of_them_are_needed() -> None:
     scores = [0.0] * 4 + [1.0] * 36
-    groups = {f"s{index}": f"g{index // 4}" for index in range(40)}
-    run = build_run({"mrr": scores}, groups=groups)
-    known, alone = known_scores(rule_of(run), run, None), known_scores(rule_of(run), build_run({"mrr": scores}), None)
+    run = build_run({"mrr": scores}, groups={f"s{index}": f"g{index // 4}" for index in range(40)})
+    rule = loss_rule(rule_of(run), POLICY, run, metrics=1)
+    known, alone = (known_scores(rule_of(one), one, None) for one in (run, build_run({"mrr": scores})))
     assert known is not None
     assert alone is not None
     assert (known.n, len(known.model.weights)) == (40, 10)
-    rule = loss_rule(rule_of(run), POLICY, run, metrics=1)
-    grouped, single = known.samples_needed(rule, 0.1), alone.samples_needed(rule, 0.1)
-    assert grouped is not None
-    assert single is not None
-    assert grouped > 2 * single
+    assert (known.samples_needed(rule, 0.1) or 0) > 2 * (alone.samples_needed(rule, 0.1) or 1e9)
+    assert known.samples_needed(rule, 0.02) is None, "no number shows what is allowed"
 
 
-def test_more_metrics_share_the_error_rate_and_more_answers_are_the_first_look() -> None:
-    run = build_run({"mrr": [0.5, 1.0]})
-    one, four = (loss_rule(rule_of(run), POLICY, None, metrics=metrics) for metrics in (1, 4))
-    assert four.fails < one.fails < one.asks
-    assert (one.first, one.answers) == (1, 1 + POLICY.gate.confirm_repeats)
-    thrice = build_run({"mrr": [(0.5, 1.0, 0.5)] * 2}, manifest=make_manifest(answers=3))
-    three = loss_rule(rule_of(run), POLICY, thrice, metrics=1)
-    assert (three.first, three.answers) == (3, 3 + POLICY.gate.confirm_repeats)
+ASKED = build_run({"mrr": [0.5, 1.0]}, manifest=make_manifest())
+THRICE = build_run({"mrr": [(0.5, 1.0, 0.5)] * 2}, manifest=make_manifest(answers=3))
 
 
-def test_without_asking_again_the_first_look_decides() -> None:
-    run = build_run({"mrr": [0.5, 1.0]})
-    policy = policy_from_mapping({"gate": {"confirm": False}, "metrics": {"mrr": {"max_drop": 0.02}}})
-    rule = loss_rule(rule_of(run), policy, None, metrics=1)
-    assert (rule.answers, rule.first) == (1, 1)
-    assert rule.fails == rule.asks
+@pytest.mark.parametrize(
+    ("gate", "run", "first", "answers", "shares"),
+    [
+        ({}, None, 1, 6, (LAST.fail, ONCE.ask)),
+        ({}, ASKED, 1, 6, (LAST.fail, ONCE.ask)),
+        ({"confirm_repeats": 2}, THRICE, 3, 5, (LAST.fail, ONCE.ask)),
+        ({"confirm": False}, ASKED, 1, 1, (ONCE.fail, ONCE.fail)),
+        ({}, build_run({"mrr": [0.5, 1.0]}), 1, 1, (ONCE.fail, ONCE.fail)),  # it can't be asked again
+    ],
+)
+def test_the_rule_that_a_loss_is_simulated_by(gate: Any, run: Any, first: int, answers: int, shares: Any) -> None:
+    policy = policy_from_mapping({"gate": gate, "metrics": {"mrr": {"max_drop": 0.1}}})
+    rule = loss_rule(rule_of(ASKED, policy), policy, run, metrics=1)
+    alpha = policy.alpha / number_of_tests(1, parts=True)
+    assert (rule.first, rule.answers, rule.allowed) == (first, answers, 0.1)
+    assert (rule.fails, rule.asks) == pytest.approx((shares[0] * alpha, shares[1] * alpha))
+    assert loss_rule(rule_of(ASKED, policy), policy, run, metrics=4).fails < rule.fails
+
+
+@pytest.mark.parametrize(("metrics", "parts"), [(1, False), (1, True), (2, False), (2, True)])
+def test_more_metrics_and_parts_share_the_error_rate(metrics: int, parts: bool) -> None:
+    tests = number_of_tests(metrics, parts=parts)
+    assert (tests == metrics) is (metrics == 1 and not parts)
+    assert tests >= metrics
+
+
+def test_the_drops_that_are_watched_block_or_else_warn() -> None:
+    run = build_run({"mrr": ONE_OR_THE_OTHER, "tone": ONE_OR_THE_OTHER}, tags={"s0": ("x",)})
+    warns = {"max_drop": 0.02, "action": "warn"}
+    part = {"x": {"metrics": {"tone": {"max_drop": 0.1}}}}
+
+    def watched(**metrics: Any) -> list[str]:
+        policy = policy_from_mapping({"metrics": metrics, "slices": part, "gate": {"only_named": True}})
+        return [rule.metric for rule in watched_drops(resolve_rules(policy, run).rules)]
+
+    assert watched(mrr={"max_drop": 0.02}, tone=warns) == ["mrr"]
+    assert watched(mrr=warns, tone={"min": 0.5}) == ["mrr"]
+    check = Check("mrr.drop", CheckKind.DROP, Status.PASS, Action.BLOCK, "", metric="mrr", n=9, detectable_drop=0.3)
+    rules = resolve_rules(POLICY, run).rules
+    assert sights(rules, POLICY, run, checks=[check])[0] == Sight("mrr", 0.3, 9)
+    assert sights(rules, POLICY, run)[0].n == 40
+
+
+@pytest.mark.parametrize(
+    ("losses", "says", "seen"),
+    [
+        ([], None, None),
+        ([0.1, 0.25], "A drop of 0.25 in a mean would be caught 4 times in 5 (m0 0.10, m1 0.25).", 0.25),
+        ([0.1, None], "too small to detect a loss of any size in the mean of m1 (9 samples);", None),
+    ],
+)
+def test_what_a_golden_set_detects(losses: list[float | None], says: str | None, seen: float | None) -> None:
+    watched = [Sight(f"m{at}", loss, 9) for at, loss in enumerate(losses)]
+    text = resolution(watched)
+    assert text is None if says is None else says in (text or "")
+    assert visible(watched) == seen
+
+
+@pytest.mark.parametrize(("offline", "action"), [(True, Action.WARN), (False, Action.BLOCK)])
+def test_a_run_that_is_yet_to_be_judged_has_the_rules_of_its_judge(offline: bool, action: Action) -> None:
+    rules = {rule.metric: rule for rule in expected_rules(default_policy(), None, offline=offline)}
+    assert rules["answer_relevancy"].drop_action is action
+    measured = expected_rules(default_policy(), build_run({"faithfulness": [1.0]}), offline=offline)
+    assert [rule.metric for rule in measured] == ["faithfulness"]
+
+
+# -- the best run that there could be ----------------------------------------------------------------------------------
+
+GOLDEN = GoldenSet(
+    (
+        Sample(id="full", question="How far?", reference="Far.", origin=Origin("golden.jsonl", 1)),
+        Sample(id="bare", question="How near?", reference=None, origin=Origin("golden.jsonl", 2)),
+    )
+)
+
+
+@pytest.mark.parametrize(("answers", "compared"), [(1, {}), (2, {"full": 1.0, "bare": 1.0})])
+def test_a_metric_has_its_best_score_where_it_applies(answers: int, compared: dict[str, float]) -> None:
+    metrics = select_metrics(["faithfulness", "token_f1", "answer_stability", "hallucination"])
+    manifest = make_manifest(answers=answers, state="running")
+    run = perfect_run(GOLDEN, metrics, manifest, Response("How far?", "Far."))
+    assert run.metrics["faithfulness"].values == {"full": 1.0, "bare": 1.0}
+    assert run.metrics["hallucination"].values == {"full": 0.0, "bare": 0.0}
+    assert run.metrics["token_f1"].values == {"full": 1.0}
+    assert run.metrics["token_f1"].not_applicable.keys() == {"bare"}
+    assert run.metrics["answer_stability"].values == compared
+    assert (run.system.latencies_s, run.system.usage) == ({}, {})
+    assert run.manifest is not None
+    assert run.manifest.state == "finished"
+    reported = perfect_run(GOLDEN, metrics, manifest, Response("?", "!", latency_s=3.0, usage=TokenUsage(1, 2)))
+    assert reported.system.latencies_s == {"full": 0.0, "bare": 0.0}
+    assert reported.system.usage["bare"] == TokenUsage(1, 2)

@@ -6,132 +6,132 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.decide import decide_gate
 from ragstone.gate.findings import USAGE
-from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.speed_and_price import START_UP_ANSWERS, paired_usage, usage_line
-from ragstone.gate.usage_change import UsageChange
-from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.gate.usage_change import UsageChange, factor
 from ragstone.settings.settings import SystemPrice
-from tests.gate.conftest import build_run, make_manifest
+from tests.gate.conftest import build_run, decide, make_manifest
 
 N = 30
 SECOND = [1.0 + 0.01 * index for index in range(N)]
 
 
-def run(n: int = N, **more: Any) -> RunScores:
-    return build_run({"faithfulness": [0.9] * n}, manifest=make_manifest(), **more)
+def run(n: int = N, usd: float | None = None, **more: Any) -> RunScores:
+    price = None if usd is None else SystemPrice(input=usd, output=0.0)
+    return build_run({"faithfulness": [0.9] * n}, manifest=make_manifest().model_copy(update={"price": price}), **more)
 
 
-def priced(input_usd: float) -> Manifest:
-    return make_manifest().model_copy(update={"price": SystemPrice(input=input_usd, output=0.0)})
+def using(tokens: int, n: int = N, **more: Any) -> RunScores:
+    return run(n, usage=[(tokens, 0)] * n, **more)
 
 
-def decided(now: RunScores, before: RunScores, **system: object) -> GateVerdict:
-    rules = {"metrics": {"faithfulness": {"max_drop": 0.05}}, "system": system}
-    return decide_gate(now, before, policy_from_mapping(rules))
+def taking(*seconds: float, **more: Any) -> RunScores:
+    return run(len(seconds), latencies=seconds, **more)
 
 
-def warning(verdict: GateVerdict) -> str:
-    return next((text for text in verdict.warnings if text.startswith("Answers are")), "")
+LATER = [one + 3.0 for one in SECOND]
+TAIL = [one + (30.0 if index % 4 == 0 else 0.0) for index, one in enumerate(SECOND)]
+FAILED = {f"s{n}": "timeout" for n in range(15, N)}
 
 
-def line(verdict: GateVerdict) -> str:
-    return usage_line([finding.data for finding in verdict.of_kind(USAGE)])
+@pytest.mark.parametrize(
+    ("now", "before", "system", "says"),
+    [
+        pytest.param(
+            taking(*LATER),
+            taking(*SECOND),
+            {},
+            "slower than in the baseline: median latency 1.17 s → 4.17 s (×\u00a03.6).",
+            id="all slower",
+        ),
+        pytest.param(
+            using(20_000),
+            using(1_000),
+            {},
+            "dearer than in the baseline: tokens per answer 1,000 → 20,000 (×",
+            id="all dearer",
+        ),
+        pytest.param(using(1_499), using(1_000), {}, "", id="less than half as much again"),
+        pytest.param(using(1_500), using(1_000), {}, "1,000 → 1,500", id="half as much again"),
+        pytest.param(using(1_300), using(1_000), {"max_token_rise": 0.2}, "1,000 → 1,300", id="more than is allowed"),
+        pytest.param(using(1_900), using(1_000), {"max_token_rise": 1.0}, "", id="allowed by the policy"),
+        pytest.param(taking(*[0.24] * N), taking(*[0.05] * N), {}, "", id="a shared runner"),
+        pytest.param(taking(*[0.26] * N), taking(*[0.05] * N), {}, "50 ms → 260 ms", id="more than a shared runner"),
+        pytest.param(taking(4.0, 4.1, 4.2), taking(1.0, 1.1, 1.2), {}, "slower", id="all of three"),
+        pytest.param(taking(4.0, 4.1, 0.2), taking(1.0, 1.1, 1.2), {}, "", id="two of three may be chance"),
+        pytest.param(taking(*TAIL), taking(*SECOND), {}, "p95 of latency", id="a tail that got slow"),
+        pytest.param(taking(*SECOND[:-1], 60.0), taking(*SECOND), {}, "", id="a single slow answer is no tail"),
+        pytest.param(taking(*[1.0] * 18, 60.0), taking(*[1.0] * 19), {}, "", id="nor is it one of few"),
+        pytest.param(
+            taking(*SECOND[:15], *[60.0] * 15, system_failures=FAILED), taking(*SECOND), {}, "", id="no slow answer"
+        ),
+        pytest.param(using(1_000, usd=10.0), using(1_000, usd=1.0), {}, "$0.0010 → $0.010 (×\u00a010)", id="a price"),
+        pytest.param(using(20_000), run(), {}, "", id="no figure before"),
+        pytest.param(run(), using(20_000), {}, "", id="no figure now"),
+        pytest.param(
+            run(latencies=LATER, usage=[(2_000, 0)] * N),
+            run(latencies=SECOND, usage=[(1_000, 0)] * N),
+            {},
+            "Answers are slower and dearer than",
+            id="both",
+        ),
+    ],
+)
+def test_answers_that_are_slower_or_dearer_are_warned_of_though_nothing_is_worse(
+    now: RunScores, before: RunScores, system: Any, says: str
+) -> None:
+    verdict = decide(now, before, metrics={"faithfulness": {"max_drop": 0.05}}, system=system)
+    warnings = [text for text in verdict.warnings if text.startswith("Answers are")]
+    assert [says in text for text in warnings] == [True] * bool(says)
+    if not system and not now.system.failures:
+        assert verdict.exit_code == 0
 
 
 def changes(now: RunScores, before: RunScores) -> dict[str, UsageChange]:
     return {usage.change.name: usage.change for usage in paired_usage(pair_runs(now, before))}
 
 
-def test_answers_that_are_all_three_seconds_slower_are_warned_of_though_nothing_is_worse() -> None:
-    verdict = decided(run(latencies=[one + 3.0 for one in SECOND]), run(latencies=SECOND))
-    assert (verdict.status, verdict.exit_code) == (Status.PASS, 0)
-    assert warning(verdict) == "Answers are slower than in the baseline: median latency 1.17 s → 4.17 s (×\u00a03.6)."
-
-
-def test_answers_that_are_twenty_times_dearer_are_warned_of() -> None:
-    verdict = decided(run(usage=[(20_000, 0)] * N), run(usage=[(1_000, 0)] * N))
-    assert warning(verdict) == "Answers are dearer than in the baseline: tokens per answer 1,000 → 20,000 (×\u00a020)."
-
-
-@pytest.mark.parametrize(("tokens", "warns"), [(1_499, False), (1_500, True)])
-def test_a_rise_warns_from_half_as_much_again_on(tokens: int, warns: bool) -> None:
-    verdict = decided(run(usage=[(tokens, 0)] * N), run(usage=[(1_000, 0)] * N))
-    assert bool(warning(verdict)) is warns
-    assert line(verdict) == f"Per answer: 1,000 → {tokens:,} tokens."
-
-
-@pytest.mark.parametrize(("slower_s", "warns"), [(0.19, False), (0.21, True)])
-def test_a_shared_runner_is_allowed_a_fifth_of_a_second(slower_s: float, warns: bool) -> None:
-    before = [0.05] * N
-    assert bool(warning(decided(run(latencies=[0.05 + slower_s] * N), run(latencies=before)))) is warns
-
-
-def test_three_answers_are_enough_if_all_are_slower() -> None:
-    before = run(3, latencies=[1.0, 1.1, 1.2])
-    assert warning(decided(run(3, latencies=[4.0, 4.1, 4.2]), before))
-    assert not warning(decided(run(3, latencies=[4.0, 4.1, 0.2]), before)), "two of three may be chance"
-
-
-def test_a_tail_that_got_slow_is_warned_of_where_the_median_is_as_before() -> None:
-    now = [one + (30.0 if index % 4 == 0 else 0.0) for index, one in enumerate(SECOND)]
-    assert "p95 of latency" in warning(decided(run(latencies=now), run(latencies=SECOND)))
-
-
-def test_a_single_slow_answer_is_no_tail() -> None:
-    now = [*SECOND[:-1], 60.0]
-    assert not warning(decided(run(latencies=now), run(latencies=SECOND)))
-    few_now = [1.0] * 18 + [60.0]
-    assert not warning(decided(run(19, latencies=few_now), run(19, latencies=[1.0] * 19)))
-
-
 def test_the_start_of_either_run_does_not_count() -> None:
-    start = [20.0] * START_UP_ANSWERS
-    slow_start = run(latencies=[*start, *SECOND[START_UP_ANSWERS:]])
-    for now, before in ((slow_start, run(latencies=SECOND)), (run(latencies=SECOND), slow_start)):
-        found = changes(now, before)
-        assert found["latency_p95_s"].now == found["latency_p95_s"].before
-        assert found["latency_p95_s"].n == N - START_UP_ANSWERS
+    slow_start = taking(*[20.0] * START_UP_ANSWERS, *SECOND[START_UP_ANSWERS:])
+    for now, before in ((slow_start, taking(*SECOND)), (taking(*SECOND), slow_start)):
+        found = changes(now, before)["latency_p95_s"]
+        assert (found.now, found.n) == (found.before, N - START_UP_ANSWERS)
+    assert changes(taking(*SECOND[:9]), taking(*SECOND[:9]))["latency_p50_s"].n == 8, "of few, a fifth"
 
 
 def test_questions_are_compared_with_themselves_and_new_ones_are_left_out() -> None:
     now = run(40, usage=[(1_000, 0)] * N + [(90_000, 0)] * 10)
-    found = changes(now, run(usage=[(1_000, 0)] * N))["tokens_mean"]
+    found = changes(now, using(1_000))["tokens_mean"]
     assert (found.before, found.now, found.n) == (1_000.0, 1_000.0, N)
-
-
-def test_a_question_that_failed_is_no_slow_answer() -> None:
-    now = run(latencies=[*SECOND[:15], *[60.0] * 15], system_failures={f"s{n}": "timeout" for n in range(15, N)})
-    assert not warning(decided(now, run(latencies=SECOND)))
-
-
-def test_a_side_that_reports_nothing_says_nothing() -> None:
-    usage = [(20_000, 0)] * N
-    for now, before in ((run(usage=usage), run()), (run(), run(usage=usage))):
-        verdict = decided(now, before)
-        assert verdict.of_kind(USAGE) == ()
-        assert not warning(verdict)
-        assert line(verdict) == ""
-
-
-def test_a_system_that_takes_no_time_has_no_latency_to_speak_of() -> None:
-    assert changes(run(latencies=[0.002] * N), run(latencies=[0.001] * N)) == {}
-
-
-def test_a_price_that_rose_is_seen_at_the_same_tokens() -> None:
-    now, before = (
-        build_run({"faithfulness": [0.9] * N}, manifest=priced(usd), usage=[(1_000, 0)] * N) for usd in (10.0, 1.0)
-    )
-    verdict = decided(now, before)
-    assert warning(verdict) == "Answers are dearer than in the baseline: cost per answer $0.0010 → $0.010 (×\u00a010)."
-    assert line(verdict) == "Per answer: 1,000 → 1,000 tokens, $0.0010 → $0.010."
+    assert changes(taking(*[0.009] * N), taking(*[0.001] * N)) == {}, "a system that takes no time"
+    assert changes(taking(*[0.01] * N), taking(*[0.01] * N)).keys() == {"latency_p50_s", "latency_p95_s"}
 
 
 def test_a_price_that_the_baseline_lacks_is_that_of_now() -> None:
-    now = build_run({"faithfulness": [0.9] * N}, manifest=priced(1.0), usage=[(2_000, 0)] * N)
-    cost = changes(now, run(usage=[(1_000, 0)] * N))["cost_mean_usd"]
+    cost = changes(using(2_000, usd=1.0), using(1_000))["cost_mean_usd"]
     assert (cost.before, cost.now) == pytest.approx((0.001, 0.002))
+    assert "cost_mean_usd" not in changes(using(2_000), using(1_000, usd=1.0))
+
+
+def test_all_figures_stand_in_one_line() -> None:
+    now = run(usd=10.0, latencies=LATER, usage=[(2_000, 0)] * N)
+    verdict = decide(now, run(usd=1.0, latencies=SECOND, usage=[(1_000, 0)] * N))
+    line = usage_line([finding.data for finding in verdict.of_kind(USAGE)])
+    assert line == "Per answer: 1.17 s → 4.17 s (p95 1.28 s → 4.28 s), 1,000 → 2,000 tokens, $0.0010 → $0.020."
+    assert usage_line([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "share", "times"),
+    [(2.0, 3.0, 0.5, " (×\u00a01.50)"), (0.0, 3.0, float("inf"), ""), (0.0, 0.0, 0.0, " (×\u00a01.00)")],
+)
+def test_a_share_of_nothing(before: float, now: float, share: float, times: str) -> None:
+    found = UsageChange("tokens_mean", before, now, 3)
+    assert (found.share, found.times) == (share, times)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1.99, "1.99"), (2.0, "2.0"), (9.94, "9.9"), (9.95, "10"), (20.4, "20")])
+def test_how_many_times_as_much(value: float, shown: str) -> None:
+    assert factor(value) == f"×\u00a0{shown}"

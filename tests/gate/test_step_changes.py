@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ragstone.evaluation.scores import RunScores, SampleFacts, fingerprint
+import pytest
+
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, fingerprint
 from ragstone.evaluation.step_facts import step_facts
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.findings import Level
-from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.step_changes import MAX_ALERTS, MAX_SENTENCES, Problem, ProblemKind, step_problems
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample, turn_id
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, Step, ToolCall
-
-from .conftest import build_run
+from tests.gate.conftest import build_run, decide
 
 CONVERSATIONS = range(1, 11)
 Answer = Callable[[Sample, str], Response]
@@ -42,17 +40,23 @@ def samples_of(number: int) -> tuple[Sample, ...]:
     )
 
 
+def turn_of(sample: Sample) -> int:
+    return 0 if sample.turn is None else sample.turn.number
+
+
 def retrieval(text: str, name: str, number: str) -> Retrieval:
     return Retrieval(f"{name} of {number}", (Context(text, f"{name}/1"),))
 
 
+def lookup(number: str, result: str | None = None, error: str | None = None) -> ToolCall:
+    return ToolCall("lookup_order", {"order_id": number}, result or f"{number} is on its way", error)
+
+
 def good(sample: Sample, number: str) -> Response:
-    assert sample.turn is not None
-    if sample.turn.number == 1:
+    if turn_of(sample) == 1:
         return Response(sample.id, "Which order do you mean?")
-    call = ToolCall("lookup_order", {"order_id": number}, f"{number} is on its way")
-    steps: tuple[Step, ...] = (call,)
-    if sample.turn.number == 3:
+    steps: tuple[Step, ...] = (lookup(number),)
+    if turn_of(sample) == 3:
         first, second = sample.reference_contexts
         steps = (retrieval(first, "orders", number), retrieval(second, "bills", number))
     return Response(sample.id, f"About {number}: {sample.reference}", steps=steps)
@@ -61,17 +65,15 @@ def good(sample: Sample, number: str) -> Response:
 def run_of(answer: Answer, bad: Sequence[str] = ()) -> RunScores:
     """A run of all conversations; `bad` ends the ids of the samples with a score of 0."""
     samples = [(sample, order(number)) for number in CONVERSATIONS for sample in samples_of(number)]
-    scores = [0.0 if sample.id.endswith(tuple(bad)) and bad else 1.0 for sample, _ in samples]
-    run = build_run({"faithfulness": scores})
-    names = {f"s{place}": sample.id for place, (sample, _) in enumerate(samples)}
-    metric = run.metrics["faithfulness"]
-    metrics = {"faithfulness": replace(metric, values={names[key]: value for key, value in metric.values.items()})}
-    facts = {sample.id: SampleFacts.of(sample) for sample, _ in samples}
-    run = replace(run, metrics=metrics, samples=facts)
+    scores = {sample.id: float(not sample.id.endswith(tuple(bad)) if bad else True) for sample, _ in samples}
+    run = replace(
+        build_run({}),
+        metrics={"faithfulness": MetricScores(scores)},
+        samples={sample.id: SampleFacts.of(sample) for sample, _ in samples},
+    )
     messages: dict[str, list[Message]] = {}
     for sample, number in samples:
-        assert sample.turn is not None
-        earlier = messages.setdefault(sample.turn.id, [])
+        earlier = messages.setdefault(sample.id.rpartition("turn")[0], [])
         response = replace(answer(sample, number), so_far=ConversationSoFar(tuple(earlier)))
         step = step_facts(sample, response)
         assert step is not None
@@ -83,12 +85,16 @@ def run_of(answer: Answer, bad: Sequence[str] = ()) -> RunScores:
 
 def at(turn: int, change: Answer) -> Answer:
     """The good answers, changed at one turn."""
+    return lambda sample, number: change(sample, number) if turn_of(sample) == turn else good(sample, number)
 
-    def answer(sample: Sample, number: str) -> Response:
-        is_changed = sample.turn is not None and sample.turn.number == turn
-        return change(sample, number) if is_changed else good(sample, number)
 
-    return answer
+def saying(text: str, *contexts: Context) -> Answer:
+    return lambda sample, number: Response(sample.id, text, contexts)
+
+
+def calling(*make: Callable[[str], ToolCall]) -> Answer:
+    """The good answers with other calls at the second turn."""
+    return at(2, lambda sample, number: replace(good(sample, number), steps=tuple(call(number) for call in make)))
 
 
 def counts(answer: Answer, baseline: Answer | None = good) -> dict[Problem, tuple[int, int]]:
@@ -97,27 +103,104 @@ def counts(answer: Answer, baseline: Answer | None = good) -> dict[Problem, tupl
     return {problem: (len(counted.present), len(counted.possible)) for problem, counted in problems.items()}
 
 
-def without_steps(sample: Sample, number: str) -> Response:
-    return Response(sample.id, "I don't know.")
+def loses(sample: Sample, number: str) -> Response:
+    return replace(good(sample, number), steps=good(sample, number).steps[:1])
 
 
-def test_unchanged_answers_have_no_problem() -> None:
-    assert counts(good) == {}
-    assert counts(good, None) == {}
+def other_source(sample: Sample, number: str) -> Response:
+    """The good answers, of which half find the bill elsewhere."""
+    response = good(sample, number)
+    if number <= order(5) or turn_of(sample) != 3:
+        return response
+    return replace(response, steps=(response.steps[0], retrieval(sample.reference_contexts[1], "archive", number)))
 
 
-def test_the_turn_that_no_longer_carries_a_value_is_named_by_the_tools_argument() -> None:
-    problems = counts(at(3, without_steps))
-    assert problems[Problem(ProblemKind.FORGOTTEN, "3", "order_id")] == (10, 10)
-    assert problems[Problem(ProblemKind.LOST_HOP, "1", "orders")] == (10, 10)
-    assert Problem(ProblemKind.LOST_HOP, "2", "bills") not in problems
+def asks_for_the_bill(sample: Sample, number: str) -> Response:
+    return replace(good(sample, number), answer="It is due in May.", steps=(Retrieval(f"bill of {number}"),))
 
 
-def test_a_reworded_answer_that_still_asks_for_the_value_has_not_forgotten_it() -> None:
-    def reworded(sample: Sample, number: str) -> Response:
-        return replace(good(sample, number), answer="It is due in May.", steps=(Retrieval(f"bill of {number}"),))
+FORGETS = at(3, saying("I don't know."))
+UNTRACED = saying("It is due in May.", Context("The bill is due in May."))
+BAD = saying("It is on its way.")
+ORDER = "lookup_order"
+FORGOTTEN = Problem(ProblemKind.FORGOTTEN, "3", "order_id")
+TEN = (10, 10)
 
-    assert not any(problem.kind is ProblemKind.FORGOTTEN for problem in counts(at(3, reworded)))
+
+@pytest.mark.parametrize(
+    ("answer", "baseline", "expected"),
+    [
+        pytest.param(good, good, {}, id="unchanged"),
+        pytest.param(good, None, {}, id="good"),
+        pytest.param(FORGETS, FORGETS, {}, id="wrong in the baseline too"),
+        pytest.param(FORGETS, good, {FORGOTTEN: TEN, Problem(ProblemKind.LOST_HOP, "1", "orders"): TEN}, id="forgets"),
+        pytest.param(
+            at(3, asks_for_the_bill),
+            good,
+            {Problem(ProblemKind.LOST_HOP, "1", "orders"): TEN},
+            id="reworded, but it asks for the value",
+        ),
+        pytest.param(at(3, loses), good, {Problem(ProblemKind.LOST_HOP, "2", "bills"): TEN}, id="a hop of one source"),
+        pytest.param(at(3, loses), other_source, {Problem(ProblemKind.LOST_HOP, "2"): TEN}, id="a hop of two sources"),
+        pytest.param(
+            calling(lambda number: lookup("1")),
+            good,
+            {Problem(ProblemKind.WRONG_ARGUMENT, ORDER, "order_id"): TEN},
+            id="a wrong argument",
+        ),
+        pytest.param(
+            calling(lambda number: lookup(number, error="timeout")),
+            good,
+            {Problem(ProblemKind.TOOL_FAILS, ORDER): TEN},
+            id="a tool that fails",
+        ),
+        pytest.param(
+            calling(lookup, lookup),
+            good,
+            {Problem(ProblemKind.REPEATED, ORDER): TEN, Problem(ProblemKind.UNEXPECTED, ORDER): TEN},
+            id="repeated",
+        ),
+        pytest.param(calling(lookup, lookup), calling(lookup, lookup), {}, id="repeated before too"),
+        pytest.param(
+            calling(lambda number: lookup(number, "the same")),
+            good,
+            {Problem(ProblemKind.OTHER_RESULT, ORDER): TEN},
+            id="another result",
+        ),
+        pytest.param(
+            calling(lambda number: ToolCall("find_invoice", {})),
+            good,
+            {Problem(ProblemKind.NOT_CALLED, ORDER): TEN, Problem(ProblemKind.UNEXPECTED, "find_invoice"): TEN},
+            id="another call",
+        ),
+        pytest.param(at(1, BAD), good, {Problem(ProblemKind.NO_CLARIFICATION): TEN}, id="does not ask back"),
+        pytest.param(
+            at(2, saying("Which order do you mean?")),
+            good,
+            {Problem(ProblemKind.EARLIER_ANSWER): (10, 20), Problem(ProblemKind.NOT_CALLED, ORDER): TEN},
+            id="the answer of the turn before",
+        ),
+        # Contexts without steps say nothing of calls, and of what is carried.
+        pytest.param(at(2, UNTRACED), good, {}, id="no trace of calls"),
+        pytest.param(at(3, UNTRACED), good, {}, id="no trace of searches"),
+        # Without a baseline, the labels show what is wrong.
+        pytest.param(
+            BAD,
+            None,
+            {
+                Problem(ProblemKind.NO_CLARIFICATION): TEN,
+                FORGOTTEN: TEN,
+                Problem(ProblemKind.NOT_CALLED, ORDER): TEN,
+                Problem(ProblemKind.LOST_HOP, "1"): TEN,
+            },
+            id="labels alone",
+        ),
+    ],
+)
+def test_problems_of_turns_hops_and_tools(
+    answer: Answer, baseline: Answer | None, expected: dict[Problem, tuple[int, int]]
+) -> None:
+    assert counts(answer, baseline) == expected
 
 
 def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
@@ -125,8 +208,8 @@ def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
         return replace(good(sample, number), answer=f"Which order? {number} has the parcel PK-55512.")
 
     def forgets(sample: Sample, number: str) -> Response:
-        is_first = sample.turn is not None and sample.turn.number == 1
-        return carries(sample, number) if is_first else replace(good(sample, number), answer="It is due in May.")
+        first = turn_of(sample) == 1
+        return carries(sample, number) if first else replace(good(sample, number), answer="It is due in May.")
 
     problems = step_problems(run_of(forgets), run_of(carries))
     assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "2")]
@@ -134,104 +217,50 @@ def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
     assert (len(forgotten.present), len(forgotten.possible), len(forgotten.caused)) == (10, 10, 20)
 
 
-def test_what_a_hop_lost_is_named_by_its_source_or_else_not() -> None:
-    def loses(sample: Sample, number: str) -> Response:
-        response = good(sample, number)
-        return replace(response, steps=response.steps[:1])
-
-    assert counts(at(3, loses)) == {Problem(ProblemKind.LOST_HOP, "2", "bills"): (10, 10)}
-
-    def other_source(sample: Sample, number: str) -> Response:
-        response = good(sample, number)
-        if number > order(5) and sample.turn and sample.turn.number == 3:
-            return replace(
-                response, steps=(response.steps[0], retrieval(sample.reference_contexts[1], "archive", number))
-            )
-        return response
-
-    assert counts(at(3, loses), other_source) == {Problem(ProblemKind.LOST_HOP, "2"): (10, 10)}
+# -- what a report says ------------------------------------------------------------------------------------------------
 
 
-def test_wrong_arguments_errors_missing_repeated_and_other_calls_are_told_apart() -> None:
-    def calls(*steps: ToolCall) -> Answer:
-        return at(2, lambda sample, number: replace(good(sample, number), steps=steps))
-
-    def right(number: str, result: str | None = None, error: str | None = None) -> ToolCall:
-        return ToolCall("lookup_order", {"order_id": number}, result or f"{number} is on its way", error)
-
-    def each(*make: Callable[[str], ToolCall]) -> Answer:
-        return at(2, lambda sample, number: replace(good(sample, number), steps=tuple(call(number) for call in make)))
-
-    wrong = counts(calls(ToolCall("lookup_order", {"order_id": "1"})))
-    assert wrong == {Problem(ProblemKind.WRONG_ARGUMENT, "lookup_order", "order_id"): (10, 10)}
-    failing = counts(each(lambda number: right(number, error="timeout")))
-    assert failing == {Problem(ProblemKind.TOOL_FAILS, "lookup_order"): (10, 10)}
-    repeated = counts(each(right, right))
-    assert repeated[Problem(ProblemKind.REPEATED, "lookup_order")] == (10, 10)
-    stale = counts(each(lambda number: right(number, "the same")))
-    assert stale == {Problem(ProblemKind.OTHER_RESULT, "lookup_order"): (10, 10)}
-    other = counts(calls(ToolCall("find_invoice", {})))
-    assert other[Problem(ProblemKind.NOT_CALLED, "lookup_order")] == (10, 10)
-    assert other[Problem(ProblemKind.UNEXPECTED, "find_invoice")] == (10, 10)
+def findings(answer: Answer, bad: Sequence[str] = (), baseline: Answer | None = good) -> list[tuple[str, str]]:
+    """The level of each finding and how it begins, and where to look."""
+    rule = {"faithfulness": {"min": 0.5, "max_drop": 0.05}}
+    then = None if baseline is None else run_of(baseline)
+    found = decide(run_of(answer, bad), then, metrics=rule).of_kind("step_changes")
+    return [(finding.level.name, f"{finding.where or ''}|{finding.text}") for finding in found]
 
 
-def test_an_answer_in_place_of_a_question_and_the_answer_of_the_turn_before_are_problems() -> None:
-    answers = counts(at(1, lambda sample, number: Response(sample.id, "It is on its way.")))
-    assert answers[Problem(ProblemKind.NO_CLARIFICATION)] == (10, 10)
-    late = counts(at(2, lambda sample, number: Response(sample.id, "Which order do you mean?")))
-    assert late[Problem(ProblemKind.EARLIER_ANSWER)] == (10, 20)
+FORGOT = "Turn 3 no longer carries the order_id (10 of 10 conversations, such as c01"
+NO_HOP = "Hop 1 no longer finds the evidence from `orders` (10 of 10 answers, such as c01"
+FIRST = "In 10 of 10 conversations with a worse turn, turn {} is the first."
 
 
-def test_what_was_wrong_in_the_baseline_is_no_news() -> None:
-    broken = at(3, without_steps)
-    assert counts(broken, broken) == {}
+@pytest.mark.parametrize(
+    ("answer", "bad", "expected"),
+    [
+        pytest.param(FORGETS, ["turn-3"], [("ALERT", f"turn 3|{FORGOT}"), ("NOTE", f"|{NO_HOP}")], id="it explains"),
+        pytest.param(FORGETS, [], [("NOTE", f"|{FORGOT}"), ("NOTE", f"|{NO_HOP}")], id="nothing is worse"),
+        pytest.param(FORGETS, ["turn-1"], [("NOTE", f"|{FORGOT}"), ("NOTE", f"|{NO_HOP}")], id="others are worse"),
+        pytest.param(good, ["turn-2", "turn-3"], [("ALERT", f"turn 2|{FIRST.format(2)}")], id="a turn without a cause"),
+        pytest.param(good, ["turn-1"], [("NOTE", f"|{FIRST.format(1)}")], id="the first turn"),
+    ],
+)
+def test_problems_are_alerts_only_where_they_explain_what_fails(
+    answer: Answer, bad: list[str], expected: list[tuple[str, str]]
+) -> None:
+    found = findings(answer, bad)
+    begun = [any(text.startswith(start) and level == wanted for level, text in found) for wanted, start in expected]
+    assert begun == [True] * len(expected)
+    assert [level for level, _ in found].count("ALERT") <= MAX_ALERTS
 
 
-def test_contexts_without_steps_say_nothing_of_calls_and_of_what_is_carried() -> None:
-    def untraced(sample: Sample, number: str) -> Response:
-        return Response(sample.id, "It is due in May.", (Context("The bill is due in May."),))
-
-    assert counts(at(2, untraced)) == {}
-    assert counts(at(3, untraced)) == {}
-
-
-def test_a_report_names_no_more_problems_than_can_be_read() -> None:
-    def calls_many(sample: Sample, number: str) -> Response:
-        response = good(sample, number)
-        return replace(response, steps=(*response.steps, *(ToolCall(f"tool_{place}") for place in range(40))))
-
-    assert len(levels(run_of(at(2, calls_many)), run_of(good))) == MAX_SENTENCES + 1  # and how many steps there are
+def test_a_report_names_no_more_problems_than_can_be_read_and_how_many_steps_there_are() -> None:
+    many = calling(lookup, *(lambda number, place=place: ToolCall(f"tool_{place}") for place in range(40)))
+    found = findings(many)
+    assert len(found) == MAX_SENTENCES + 1
+    assert found[-1] == ("NOTE", "|An answer takes 14.3 steps, and 1.0 in the baseline.")
+    few = at(2, lambda sample, number: replace(good(sample, number), steps=(lookup(number), ToolCall("x"))))
+    assert not any("steps, and" in text for _, text in findings(few))
 
 
-def test_without_a_baseline_the_labels_show_what_is_wrong() -> None:
-    def bad(sample: Sample, number: str) -> Response:
-        return Response(sample.id, "It is on its way.")
-
-    assert counts(bad, None) == {
-        Problem(ProblemKind.NO_CLARIFICATION): (10, 10),
-        Problem(ProblemKind.FORGOTTEN, "3", "order_id"): (10, 10),
-        Problem(ProblemKind.NOT_CALLED, "lookup_order"): (10, 10),
-        Problem(ProblemKind.LOST_HOP, "1"): (10, 10),
-    }
-
-
-POLICY = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.05}}})
-
-
-def levels(run: RunScores, baseline: RunScores | None) -> list[Level]:
-    verdict = decide_gate(run, baseline, POLICY)
-    return [finding.level for finding in verdict.of_kind("step_changes")]
-
-
-def test_problems_are_alerts_only_where_they_explain_what_fails() -> None:
-    forgetting = at(3, without_steps)
-    failing = levels(run_of(forgetting, bad=["turn-3"]), run_of(good))
-    assert 1 <= failing.count(Level.ALERT) <= MAX_ALERTS
-    assert levels(run_of(forgetting), run_of(good)) == [Level.NOTE, Level.NOTE]
-    unrelated = levels(run_of(forgetting, bad=["turn-1"]), run_of(good))
-    assert Level.ALERT not in unrelated
-
-
-def test_a_run_without_steps_and_turns_has_no_such_findings() -> None:
-    run = build_run({"faithfulness": [0.0] * 20})
-    assert levels(run, build_run({"faithfulness": [1.0] * 20})) == []
+def test_a_run_without_steps_has_no_such_findings() -> None:
+    runs = (build_run({"faithfulness": [score] * 20}) for score in (0.0, 1.0))
+    assert decide(*runs, metrics={"faithfulness": {"max_drop": 0.05}}).of_kind("step_changes") == ()

@@ -25,9 +25,6 @@ from ragstone.metrics.registry import find_metric
 _CONFIDENCE = 0.9
 """Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100 unchanged runs."""
 
-_COLLAPSE = -0.5
-"""A change of all of fewer samples than MIN_SAMPLES counts from here on."""
-
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)
 
 
@@ -107,9 +104,8 @@ def _mean_change(pairing: Pairing, metric: str, *, lower_is_better: bool) -> tup
     mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
     best_end = mean.low if lower_is_better else mean.high
     losses = sum(direction.shown_change(change) < 0.0 for change in changes)
-    is_collapse = losses == len(ids) and direction.shown_change(mean.estimate) <= _COLLAPSE
     is_shown = direction.shown_change(best_end) < 0.0
-    return is_shown and (losses >= MIN_SAMPLES or is_collapse), mean.estimate
+    return is_shown and losses >= MIN_SAMPLES, mean.estimate
 
 
 def _by_change(changes: Sequence[_MetricChange]) -> str:

@@ -7,37 +7,50 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.manifest import SystemManifest
 from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import RunScores, SystemFacts
+from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.confirm import doubts, settled
-from ragstone.gate.decide import decide_gate
+from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import Check, GateVerdict, Status
-from tests.gate.conftest import build_run, make_manifest
+from ragstone.gate.question_changes import (
+    ASKED,
+    RECORDED,
+    SHOWN,
+    STILL_SUSPECTED,
+    SUSPECTED,
+    SUSPECTED_ALONE,
+    QuestionChanges,
+    chance_of_one,
+    needed_questions,
+    question_changes,
+)
+from ragstone.gate.verdict import Check, CheckKind, GateVerdict
+from tests.gate.conftest import ONLY_NAMED, build_run, check_of, checks_of, decide, make_manifest, named
 
-RULES: dict[str, Any] = {"metrics": {"context_recall": {"max_drop": 0.02}}, "gate": {"only_named": True}}
+METRICS = {"context_recall": {"max_drop": 0.02}}
 
 
-def run(scores: list[Any], *, steady: bool = False, answers: list[str] | None = None, **more: Any) -> RunScores:
-    """A run with these scores; with `answers`, those were recorded, from the same contexts."""
-    manifest = make_manifest()
-    if answers is not None:
-        manifest = manifest.model_copy(update={"system": SystemManifest(entrypoint="file:answers.jsonl")})
+def run(
+    scores: list[Any], *, steady: bool = False, answers: list[str] | None = None, times: int = 1, **more: Any
+) -> RunScores:
+    """A run with these scores; with `answers`, those were recorded (or given, if `times` more), from equal contexts."""
+    manifest = make_manifest(answers=times)
+    if answers is not None and times == 1:
+        system = manifest.system.model_copy(update={"entrypoint": f"{RECORDED}answers.jsonl"})
+        manifest = manifest.model_copy(update={"system": system})
     built = build_run({"context_recall": scores}, manifest=manifest, **more)
     built = replace(built, rounds=RoundFacts(confirm=ConfirmFacts(steady=steady)))
     if answers is None:
         return built
-    given: dict[str, tuple[str, ...]] = {f"s{index}": (answer,) for index, answer in enumerate(answers)}
+    given = {name: (answer,) * times for name, answer in zip(named(len(answers)), answers, strict=True)}
     return replace(built, system=replace(built.system, answers=given, contexts=dict.fromkeys(given, 1)))
 
 
-def decided(now: RunScores, then: RunScores, **gate: Any) -> tuple[GateVerdict, Check]:
-    rules = policy_from_mapping({**RULES, "gate": {"only_named": True, **gate}})
-    verdict = decide_gate(now, then, rules)
-    (check,) = (check for check in verdict.checks if check.name == "questions.broken")
-    return verdict, check
+def decided(now: RunScores, then: RunScores, metrics: Any = None, **gate: Any) -> tuple[GateVerdict, Check]:
+    verdict = decide(now, then, metrics=metrics or METRICS, gate=ONLY_NAMED | gate)
+    return verdict, check_of(verdict, CheckKind.QUESTIONS)
 
 
 def flipped(broken: int, mended: int, n: int) -> tuple[list[float], list[float]]:
@@ -46,22 +59,32 @@ def flipped(broken: int, mended: int, n: int) -> tuple[list[float], list[float]]
     return [1.0] * broken + [0.0] * mended + rest, [0.0] * broken + [1.0] * mended + rest
 
 
+WIDE = {"context_recall": {"max_drop": 0.2}}
+
+
 @pytest.mark.parametrize(
-    ("broken", "mended", "n", "status"),
+    ("broken", "mended", "n", "gate", "metrics", "status"),
     [
-        pytest.param(3, 0, 15, "fail", id="three of fifteen"),
-        pytest.param(2, 0, 15, "inconclusive", id="two of fifteen are no pass"),
-        pytest.param(1, 0, 15, "pass", id="one may be"),
-        pytest.param(4, 0, 20, "fail", id="four of twenty"),
-        pytest.param(10, 10, 100, "inconclusive", id="a reshuffle"),
-        pytest.param(5, 0, 100, "pass", id="not more than the policy allows"),
-        pytest.param(6, 0, 100, "fail", id="more than the policy allows"),
-        pytest.param(6, 4, 100, "inconclusive", id="hardly more than were mended"),
+        pytest.param(3, 0, 15, {}, METRICS, "fail", id="three of fifteen"),
+        pytest.param(2, 0, 15, {}, METRICS, "inconclusive", id="two of fifteen are no pass"),
+        pytest.param(1, 0, 15, {}, METRICS, "pass", id="one may be"),
+        pytest.param(4, 0, 20, {}, METRICS, "fail", id="four of twenty"),
+        pytest.param(10, 10, 100, {}, METRICS, "inconclusive", id="a reshuffle"),
+        pytest.param(5, 0, 100, {}, METRICS, "pass", id="not more than the policy allows"),
+        pytest.param(6, 0, 100, {}, METRICS, "fail", id="more than the policy allows"),
+        pytest.param(6, 3, 100, {}, METRICS, "fail", id="three more than were mended"),
+        pytest.param(6, 4, 100, {}, METRICS, "inconclusive", id="hardly more than were mended"),
+        pytest.param(3, 0, 15, {"max_broken_questions": 0.2}, METRICS, "pass", id="as many as the policy says"),
+        pytest.param(4, 0, 15, {"max_broken_questions": 0.2}, METRICS, "fail", id="more than the policy says"),
+        pytest.param(3, 0, 15, {}, WIDE, "pass", id="as many as an allowed drop"),
+        pytest.param(3, 0, 15, {"max_broken_questions": 0.0}, WIDE, "fail", id="the policy's number goes first"),
     ],
 )
-def test_a_system_that_says_the_same_breaks_questions_as_a_fact(broken: int, mended: int, n: int, status: str) -> None:
+def test_a_system_that_says_the_same_breaks_questions_as_a_fact(
+    broken: int, mended: int, n: int, gate: Any, metrics: Any, status: str
+) -> None:
     before, after = flipped(broken, mended, n)
-    verdict, check = decided(run(after, steady=True), run(before))
+    verdict, check = decided(run(after, steady=True), run(before), metrics, **gate)
     assert check.status == status
     assert status == "pass" or verdict.status == status
     better = f"{mended} better" if mended else "none better"
@@ -70,64 +93,157 @@ def test_a_system_that_says_the_same_breaks_questions_as_a_fact(broken: int, men
     assert key_of_check(check) == ("gate", "max_broken_questions")
 
 
-def test_recorded_answers_to_the_other_questions_show_that_a_system_says_the_same() -> None:
-    before, after = flipped(3, 0, 15)
-    same = [f"answer {index}" for index in range(15)]
-    then = run(before, answers=same)
-    verdict, _ = decided(run(after, answers=["another"] * 3 + same[3:]), then)
-    assert verdict.status is Status.FAIL
-    reworded, check = decided(run(after, answers=[f"so {answer}" for answer in same]), then)
-    assert (reworded.status, check.unsettled) == (Status.INCONCLUSIVE, True)
+BEFORE, AFTER = flipped(3, 0, 15)
+SAME = [f"answer {index}" for index in range(15)]
+NOW = run(AFTER, answers=["another"] * 3 + SAME[3:])
+
+
+def without(run: RunScores, **facts: Any) -> RunScores:
+    return replace(run, system=replace(run.system, **facts))
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "steady"),
+    [
+        pytest.param(NOW, run(BEFORE, answers=SAME), True, id="all others are the same"),
+        pytest.param(NOW, run(BEFORE, answers=[*SAME[:13], "so", "so"]), False, id="two of twelve others are not"),
+        pytest.param(NOW, run(BEFORE, answers=[*SAME[:14], "so"]), True, id="one of twelve is not"),
+        pytest.param(without(NOW, contexts={}), run(BEFORE, answers=SAME), False, id="unknown contexts"),
+        pytest.param(
+            without(NOW, contexts=dict.fromkeys(named(15), 2)), run(BEFORE, answers=SAME), False, id="other contexts"
+        ),
+        pytest.param(without(NOW, answers={}), run(BEFORE, answers=SAME), False, id="unknown answers"),
+        pytest.param(replace(NOW, manifest=None), run(BEFORE, answers=SAME), True, id="a score file"),
+        pytest.param(
+            replace(NOW, manifest=make_manifest()), run(BEFORE, answers=SAME), False, id="a system that can be asked"
+        ),
+        pytest.param(run(AFTER, answers=SAME, times=2), run(BEFORE), True, id="each twice with the same answer"),
+        pytest.param(
+            without(run(AFTER, answers=SAME, times=2), answers={"s0": ("a", "b")}), run(BEFORE), False, id="one differs"
+        ),
+        pytest.param(without(run(AFTER, answers=SAME, times=2), answers={}), run(BEFORE), False, id="no answers"),
+        pytest.param(
+            without(run(AFTER, answers=SAME, times=2), failed_answers={"s9": 1}), run(BEFORE), False, id="one failed"
+        ),
+        pytest.param(run(AFTER, steady=True), run([[1.0, 1.0]] * 15), True, id="asked again"),
+        pytest.param(run(AFTER, steady=True), run([[1.0, 0.9]] * 2 + [[1.0, 1.0]] * 13), False, id="two varied before"),
+        pytest.param(run(AFTER, steady=True), run([[1.0, 0.9]] + [[1.0, 1.0]] * 14), True, id="one varied before"),
+    ],
+)
+def test_when_a_system_is_known_to_say_the_same(now: RunScores, then: RunScores, steady: bool) -> None:
+    policy = policy_from_mapping({"metrics": METRICS, "gate": ONLY_NAMED})
+    changes = question_changes(Evidence.of(now, then, policy))
+    assert changes is not None
+    assert changes.steady is steady
+
+
+def test_answers_that_seem_the_same_are_asked_for_again() -> None:
+    asked = replace(NOW, manifest=make_manifest())
+    assert decided(asked, run(BEFORE, answers=SAME))[1].unsettled
+    few, _ = flipped(3, 0, 7)
+    seven = run([0.0] * 3 + [1.0] * 4, answers=["another"] * 3 + SAME[3:7])
+    assert decided(seven, run(few, answers=SAME[:7]))[1].status == "inconclusive", "four of the same show nothing"
 
 
 def test_a_system_that_varies_is_suspected_and_asked_again() -> None:
-    before, after = flipped(3, 0, 15)
-    first, check = decided(run(after), run(before))
-    assert check.status is Status.INCONCLUSIVE
+    first, check = decided(run(AFTER), run(BEFORE))
+    assert check.status == "inconclusive"
     assert check in doubts(first, 0.05)
     assert not settled(first, 0.05)
     again = [[0.0] * 6] * 3 + [[1.0] * 6] * 12
-    assert decided(run(again), run(before))[0].status is Status.FAIL
+    assert decided(run(again), run(BEFORE))[0].status == "fail"
     by_chance = [[0.0, 1.0, 0.0, 1.0, 1.0, 0.0]] * 3 + [[1.0] * 6] * 12
-    assert decided(run(by_chance), run(before))[0].status is Status.PASS
-
-
-def test_scores_that_differ_between_the_runs_of_the_baseline_are_no_facts() -> None:
-    then = run([[1.0, 1.0]] * 3 + [[1.0, 0.0]] * 12)
-    _, check = decided(run([0.0] * 3 + [1.0] * 12, steady=True), then)
-    assert check.status is Status.PASS
-    assert check.p_value is not None
-    assert check.p_value > 0.5
-
-
-def test_as_many_won_as_lost_by_a_system_that_varies_is_chance() -> None:
+    assert decided(run(by_chance), run(BEFORE))[0].status == "pass"
     before, after = flipped(5, 5, 80)
-    verdict, check = decided(run(after), run(before))
-    assert verdict.status is Status.PASS
-    assert "which chance explains" in check.reason
+    assert "which chance explains" in decided(run(after), run(before))[1].reason
 
 
-def test_a_failure_of_the_system_is_a_broken_question() -> None:
-    before, after = flipped(0, 0, 15)
-    crashed = {f"s{index}": "time-out" for index in range(15, 19)}
-    verdict, check = decided(run(after, steady=True, system_failures=crashed), run([*before, *[1.0] * 4]))
-    assert "4 of 19 questions got worse" in check.reason
-    assert verdict.status is Status.FAIL
+@pytest.mark.parametrize(
+    ("fields", "shown", "suspected", "unsettled"),
+    [
+        ({"p_value": SHOWN}, True, True, True),
+        ({"p_value": SHOWN * 1.01}, False, True, True),
+        ({"p_value": SUSPECTED_ALONE}, False, True, True),
+        ({"p_value": SUSPECTED_ALONE * 1.01}, False, False, True),
+        ({"p_value": SUSPECTED, "mended": ("s9",)}, False, True, True),
+        ({"p_value": SUSPECTED * 1.01, "mended": ("s9",)}, False, False, True),
+        ({"p_value": ASKED}, False, False, True),
+        ({"p_value": ASKED * 1.01}, False, False, False),
+        ({"p_value": 1.0, "seems_steady": True}, False, False, True),
+        ({"p_value": 1.0, "steady": True}, True, True, False),
+        ({"p_value": STILL_SUSPECTED, "asked_again": True}, False, True, True),
+        ({"p_value": STILL_SUSPECTED * 1.01, "asked_again": True}, False, False, False),
+        ({"p_value": SHOWN, "asked_again": True}, True, True, True),
+        ({"p_value": 1.0, "asked_again": True, "steady": True}, True, True, False),
+    ],
+)
+def test_what_chance_explains(fields: Any, shown: bool, suspected: bool, unsettled: bool) -> None:
+    given = {"mended": (), "steady": False, "seems_steady": False, **fields}
+    changes = QuestionChanges(15, ("s0", "s1", "s2"), **given)
+    assert (changes.shown, changes.suspected, changes.unsettled) == (shown, suspected, unsettled)
 
 
-def test_the_policy_says_how_many_may_break() -> None:
-    before, after = flipped(3, 0, 15)
-    assert decided(run(after, steady=True), run(before), max_broken_questions=0.3)[1].status is Status.PASS
-    wide = policy_from_mapping({**RULES, "metrics": {"context_recall": {"max_drop": 0.3}}})
-    assert decide_gate(run(after, steady=True), run(before), wide).status is Status.PASS
-    plain = policy_from_mapping({**RULES, "gate": {"only_named": True, "decision": "point"}})
-    checks = decide_gate(run(after), run(before), plain).checks
-    assert not any(check.name == "questions.broken" for check in checks)
+def changes(now: RunScores, then: RunScores, policy: Any = None, **tables: Any) -> tuple[tuple[str, ...], float]:
+    rules = policy or policy_from_mapping({"metrics": METRICS, "gate": ONLY_NAMED, **tables})
+    found = question_changes(Evidence.of(now, then, rules))
+    assert found is not None
+    return found.broken, found.p_value
+
+
+def test_which_questions_break() -> None:
+    then = run([1.0] * 19)
+    crashed = run([1.0] * 15, system_failures={f"s{index}": "time-out" for index in range(15, 19)})
+    assert changes(crashed, then) == (("s15", "s16", "s17", "s18"), 1 / 16)
+    assert changes(crashed, without(then, failures=crashed.system.failures)) == ((), 1.0)
+    once = run([1.0] * 19, times=2, system_failures={"s1": "x", "s2": "x"}, failed_answers={"s1": 1, "s2": 2})
+    assert changes(once, then)[0] == ("s2",)
+    lost = run(AFTER)
+    assert changes(lost, run(BEFORE))[1] == pytest.approx(1 / 8)
+    in_groups = dict.fromkeys(named(3), "one")
+    assert changes(run(AFTER, groups=in_groups), run(BEFORE, groups=in_groups))[1] == pytest.approx(1 / 2)
+    warns = {"context_recall": {"max_drop": 0.02, "action": "warn"}}
+    assert changes(lost, run(BEFORE), metrics=warns)[0] == ()
+    entry = AcceptedEntry.model_construct(id="abcdefgh", metric="context_recall", slice=None, drop=0.5)
+    accepted = replace(policy_from_mapping({"metrics": METRICS}), widened={entry.target: entry})
+    assert changes(lost, run(BEFORE), accepted)[0] == ()
+
+
+def test_means_alone_or_no_question_in_common_have_no_such_check() -> None:
+    for now, gate in ((run(AFTER), {"decision": "point"}), (run(AFTER, offset=99), {})):
+        verdict = decide(now, run(BEFORE), metrics=METRICS, gate=ONLY_NAMED | gate)
+        assert not checks_of(verdict, CheckKind.QUESTIONS)
 
 
 def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> None:
     before, after = flipped(3, 0, 50)
     verdict, _ = decided(run(after, steady=True), run(before))
-    (drop,) = (check for check in verdict.checks if check.kind == "drop")
-    assert drop.status is Status.INCONCLUSIVE
+    drop = check_of(verdict, CheckKind.DROP)
+    assert drop.status == "inconclusive"
     assert "by 3 questions that broke" in drop.reason
+
+
+@pytest.mark.parametrize(
+    ("gate", "entrypoint", "chance"),
+    [
+        ({}, "app:answer", 0.25),
+        ({}, f"{RECORDED}answers.jsonl", 0.5),
+        ({"confirm": False}, "app:answer", 0.5),
+        ({"decision": "point"}, "app:answer", 0.5),
+        ({}, None, 0.5),
+    ],
+)
+def test_a_question_that_is_asked_again_looks_broken_by_chance_less_often(
+    gate: Any, entrypoint: str | None, chance: float
+) -> None:
+    now = build_run({"faithfulness": [1.0] * 4}, manifest=None if entrypoint is None else make_manifest())
+    if now.manifest is not None:
+        system = now.manifest.system.model_copy(update={"entrypoint": entrypoint})
+        now = replace(now, manifest=now.manifest.model_copy(update={"system": system}), system=SystemFacts())
+    policy = policy_from_mapping({"gate": {"confirm_repeats": 2, **gate}})
+    assert chance_of_one(Evidence(now, policy, None, (), ())) == chance
+
+
+@pytest.mark.parametrize(("samples", "says"), [(10, ""), (9, "fewer than 3"), (3, "fewer than 3"), (2, "any loss")])
+def test_what_few_questions_can_not_show(samples: int, says: str) -> None:
+    assert says in needed_questions(samples)
+    assert bool(needed_questions(samples)) is bool(says)

@@ -10,45 +10,44 @@ import numpy as np
 import pytest
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
-from ragstone.metrics.score import Failed, FailedBy
+from ragstone.metrics.score import FailedBy
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
-from tests.gate.conftest import build_run as run
-from tests.gate.conftest import make_manifest as manifest
+from tests.gate.conftest import build_run, checks_of, decide, failed, make_manifest, named
 
 N = 200
 SCORES = [0.8 + 0.2 * float(x) for x in np.random.default_rng(1).random(N)]
-OFFLINE = manifest(provider="offline")
-RULE = {"faithfulness": {"min": 0.8, "max_drop": 0.02}}
+OFFLINE = make_manifest(provider="offline")
+RULE = {"min": 0.8, "max_drop": 0.02}
+NOISE = "noise_sensitivity"
 
 
 def scored(
     missing: Iterable[int] = (), *, by: FailedBy = "judge", changed: Iterable[int] = (), **also: Any
 ) -> RunScores:
     """A run of N samples with an answer each; `missing` have no score, and `changed` another answer."""
-    failed = {"faithfulness": {f"s{i}": Failed(by, "no reply") for i in missing}}
-    one = run({"faithfulness": SCORES}, failed=failed, **also)
+    lost = {"faithfulness": failed((f"s{i}" for i in missing), by)}
     new = set(changed)
-    answers: dict[str, tuple[str, ...]] = {f"s{i}": (f"answer {i in new}",) for i in range(N)}
+    one = build_run({"faithfulness": SCORES}, failed=lost, **also)
+    answers: dict[str, tuple[str, ...]] = {name: (f"answer {i in new}",) for i, name in enumerate(named(N))}
     return replace(one, system=replace(one.system, answers=answers))
 
 
-def decided(current: RunScores, baseline: RunScores | None = None, **gate: Any) -> GateVerdict:
-    return decide_gate(current, baseline, policy_from_mapping({"gate": gate, "metrics": RULE}))
+def decided(now: RunScores, then: RunScores | None = None, metrics: Any = None, **gate: Any) -> GateVerdict:
+    return decide(now, then, gate=gate, metrics=metrics or {"faithfulness": RULE})
 
 
 @pytest.mark.parametrize("n", [10, 49])
 def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int) -> None:
-    now = run({"faithfulness": SCORES[:n]}, failed={"faithfulness": {"s3": Failed("judge", "no reply")}})
-    verdict = decided(now, run({"faithfulness": SCORES[:n]}))
+    now = build_run({"faithfulness": SCORES[:n]}, failed={"faithfulness": failed(["s3"])})
+    verdict = decided(now, build_run({"faithfulness": SCORES[:n]}))
     assert verdict.status is Status.PASS
-    (check,) = (check for check in verdict.checks if check.kind is CheckKind.COVERAGE)
-    assert f"1 of {n} samples have no score (the judge failed" in check.reason
+    assert f"1 of {n} samples have no score (the judge failed" in checks_of(verdict, CheckKind.COVERAGE)[0].reason
 
 
 BY_SYSTEM = scored(range(10), by="system")
+LANGUAGE_MODEL = make_manifest()
+LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).metrics)
 
 
 @pytest.mark.attack(
@@ -66,6 +65,7 @@ BY_SYSTEM = scored(range(10), by="system")
         pytest.param(scored(range(19)), scored(), {"max_failed_judgements": 0.1}, {0}, "", id="the policy allows more"),
         pytest.param(scored(range(5)), scored(), {}, {0}, "", id="few"),
         pytest.param(scored(range(5)), scored(), {"min_coverage": 0.98}, {5}, "97.5 %, required 98 %", id="a line"),
+        pytest.param(scored(range(4)), scored(), {"min_coverage": 0.98}, {0}, "", id="just enough"),
         # The same number is left out where it is spread over answers that changed and answers that did not.
         pytest.param(scored(range(12), changed=range(0, N, 2)), scored(), {}, {0}, "", id="of any answers"),
         pytest.param(scored(range(12), changed=range(15)), scored(), {}, {0, 5}, "worst score", id="of changed ones"),
@@ -74,7 +74,12 @@ BY_SYSTEM = scored(range(10), by="system")
         pytest.param(BY_SYSTEM, BY_SYSTEM, {}, {0}, "", id="the system's as before"),
         pytest.param(scored(range(5, 15), by="system"), BY_SYSTEM, {}, {0}, "", id="the system's as many"),
         pytest.param(
-            scored(range(10), manifest=manifest()), scored(manifest=manifest()), {}, {0}, "", id="a language model's"
+            scored(range(10), manifest=LANGUAGE_MODEL),
+            scored(manifest=LANGUAGE_MODEL),
+            {},
+            {0},
+            "",
+            id="a language model's",
         ),
         pytest.param(
             scored(range(10), manifest=OFFLINE), scored(manifest=OFFLINE), {}, {5}, "", id="never of the offline judge"
@@ -88,93 +93,104 @@ def test_missing_scores(now: RunScores, then: RunScores, gate: dict[str, Any], c
     assert (verdict.status is Status.PASS) is (not says and codes == {0})
 
 
-def test_however_many_are_missing_it_passes_if_the_worst_scores_would() -> None:
-    policy = policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.5}}})
-    assert decide_gate(scored(range(19)), scored(), policy).status is Status.PASS
+@pytest.mark.parametrize(
+    ("now", "then", "metrics", "status", "code"),
+    [
+        pytest.param(
+            scored(range(19)), scored(), {"faithfulness": {"min": 0.5, "max_drop": 0.5}}, "pass", 0, id="would pass"
+        ),
+        pytest.param(scored(range(200)), scored(), {"faithfulness": {"min": 0.1}}, "error", 5, id="no score at all"),
+        pytest.param(
+            build_run({"faithfulness": [0.3] * N}, failed={"faithfulness": failed(named(19))}),
+            scored(),
+            {"faithfulness": RULE},
+            "fail",
+            1,
+            id="fails on those it has",
+        ),
+        pytest.param(
+            build_run({NOISE: [0.1] * N}, failed={NOISE: failed(named(19))}),
+            build_run({NOISE: [0.1] * N}),
+            {NOISE: {"max_rise": 0.02}},
+            "error",
+            5,
+            id="the worst score is 1 where less is better",
+        ),
+    ],
+)
+def test_what_the_worst_scores_would_decide(
+    now: RunScores, then: RunScores, metrics: Any, status: str, code: int
+) -> None:
+    verdict = decided(now, then, metrics)
+    assert (verdict.status, verdict.exit_code) == (status, code)
 
 
 def test_a_metric_that_has_all_its_scores_is_covered() -> None:
-    failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
-    then = run({"faithfulness": SCORES, "context_recall": SCORES})
     slightly = [max(0.0, score - 0.035 * (index % 3)) for index, score in enumerate(SCORES)]
-    now = run({"faithfulness": SCORES, "context_recall": slightly}, failed=failed)
-    rules = policy_from_mapping({"metrics": dict.fromkeys(("faithfulness", "context_recall"), RULE["faithfulness"])})
-    covered = {
-        check.metric: check.status for check in decide_gate(now, then, rules).checks if check.kind is CheckKind.COVERAGE
-    }
+    then = build_run({"faithfulness": SCORES, "context_recall": SCORES})
+    now = build_run({"faithfulness": SCORES, "context_recall": slightly}, failed={"faithfulness": failed(named(19))})
+    verdict = decided(now, then, dict.fromkeys(("faithfulness", "context_recall"), RULE))
+    covered = {check.metric: check.status for check in checks_of(verdict, CheckKind.COVERAGE)}
     assert covered == {"faithfulness": Status.ERROR, "context_recall": Status.PASS}
 
 
-def test_nor_do_those_of_a_slice() -> None:
-    tags = {f"s{i}": ("billing",) for i in range(12)}
-    failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(6)}}
-    rules = {"metrics": RULE, "slices": {"billing": {"metrics": {"faithfulness": {"max_drop": 0.05}}}}}
-    then = run({"faithfulness": SCORES}, tags=tags)
-    verdict = decide_gate(run({"faithfulness": SCORES}, tags=tags, failed=failed), then, policy_from_mapping(rules))
-    (check,) = (one for one in verdict.checks if one.kind is CheckKind.COVERAGE and one.slice == "billing")
+def test_nor_do_missing_scores_of_a_slice_hide_a_loss() -> None:
+    tags = dict.fromkeys(named(12), ("billing",))
+    part = {"billing": {"metrics": {"faithfulness": {"max_drop": 0.05}}}}
+
+    def verdict(lost: list[str]) -> GateVerdict:
+        now = build_run({"faithfulness": SCORES}, tags=tags, failed={"faithfulness": failed(lost)})
+        then = build_run({"faithfulness": SCORES}, tags=tags)
+        return decide(now, then, metrics={"faithfulness": RULE}, slices=part)
+
+    (check,) = (one for one in checks_of(verdict(named(6)), CheckKind.COVERAGE) if one.slice == "billing")
     assert check.status is not Status.PASS
     assert check.reason.startswith("faithfulness on 'billing': 6 of 12 samples have no score")
-    elsewhere = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(20, 26)}}
-    other = decide_gate(run({"faithfulness": SCORES}, tags=tags, failed=elsewhere), then, policy_from_mapping(rules))
-    assert other.status is Status.PASS
+    assert verdict(named(6, 20)).status is Status.PASS
 
 
-def test_a_run_that_fails_on_the_scores_it_has_fails() -> None:
-    failed = {"faithfulness": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
-    verdict = decided(run({"faithfulness": [0.3] * N}, failed=failed), run({"faithfulness": SCORES}))
-    assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
-
-
-def test_where_less_is_better_the_worst_score_is_1() -> None:
-    rules = policy_from_mapping({"metrics": {"noise_sensitivity": {"max_rise": 0.02}}})
-    low = [1.0 - score for score in SCORES]
-    failed = {"noise_sensitivity": {f"s{i}": Failed("judge", "no reply") for i in range(19)}}
-    verdict = decide_gate(run({"noise_sensitivity": low}, failed=failed), run({"noise_sensitivity": low}), rules)
-    assert verdict.status is Status.ERROR
+EXCUSED = build_run(
+    {"faithfulness": SCORES, "context_recall": []},
+    not_applicable={"context_recall": dict.fromkeys(named(N), "the sample has no reference")},
+)
 
 
 def test_a_metric_that_only_the_baseline_has_is_no_pass() -> None:
-    then = run({"faithfulness": SCORES, "context_recall": SCORES, "politeness": SCORES})
-    excused = {f"s{i}": "the sample has no reference" for i in range(N)}
-    now = run({"faithfulness": SCORES, "context_recall": []}, not_applicable={"context_recall": excused})
-    verdict = decide_gate(now, then, policy_from_mapping({}))
+    then = build_run({"faithfulness": SCORES, "context_recall": SCORES, "politeness": SCORES})
+    verdict = decide(EXCUSED, then)
     assert verdict.status is Status.INCONCLUSIVE
-    lost = [check for check in verdict.checks if check.kind is CheckKind.COVERAGE and check.status is not Status.PASS]
+    lost = [check for check in checks_of(verdict, CheckKind.COVERAGE) if check.status is not Status.PASS]
     assert [check.metric for check in lost] == ["context_recall", "politeness"]
     assert lost[0].reason == "context_recall: the baseline has 200 scores, this run none: its drop was not checked."
     assert lost[0].reason in verdict.reason
-    assert decide_gate(then, now, policy_from_mapping({})).status is Status.PASS
+    assert decide(then, EXCUSED).status is Status.PASS
+    few = build_run({"faithfulness": SCORES, "politeness": SCORES[:4]})
+    assert decide(build_run({"faithfulness": SCORES}), few).status is Status.PASS, "four are no argument"
+    five = build_run({"faithfulness": SCORES, "politeness": SCORES[:5]})
+    assert decide(build_run({"faithfulness": SCORES}), five).status is Status.INCONCLUSIVE
+    assert decided(build_run({"faithfulness": SCORES}), five, only_named=True).status is Status.PASS
 
 
 @pytest.mark.parametrize("reason", [NO_TEXTS, NO_CONTEXTS])
 def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked(reason: str) -> None:
     """Else whoever returns no contexts, or their names alone, would not be measured, and pass."""
-    scores = {"faithfulness": SCORES, "answer_relevancy": SCORES}
-    now = run(
+    then = build_run({"faithfulness": SCORES, "answer_relevancy": SCORES})
+    now = build_run(
         {"faithfulness": [], "answer_relevancy": SCORES},
-        not_applicable={"faithfulness": {f"s{i}": reason for i in range(N)}},
+        not_applicable={"faithfulness": dict.fromkeys(named(N), reason)},
     )
-    verdict = decide_gate(now, run(scores), policy_from_mapping({}))
+    verdict = decide(now, then)
     assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
     assert f"the system under test failed on {N}: {reason}" in verdict.reason
     other, warn = {"answer_relevancy": {"max_drop": 0.05}}, {"faithfulness": {"action": "warn"}}
     for gate, metrics in (({"only_named": True}, other), ({}, warn)):
-        moved = policy_from_mapping({"gate": gate, "metrics": metrics})
-        assert decide_gate(now, run(scores), moved).exit_code == 0
-    assert decide_gate(now, now, policy_from_mapping({})).exit_code == 0
+        assert decided(now, then, metrics, **gate).exit_code == 0
+    assert decide(now, now).exit_code == 0
 
 
 @pytest.mark.parametrize(("reason", "status"), [(NO_TEXTS, Status.FAIL), ("the answer abstains", Status.PASS)])
 def test_bad_answers_are_not_taken_out_of_a_mean_by_returning_them_without_texts(reason: str, status: Status) -> None:
-    excused = dict.fromkeys((f"s{i}" for i in range(19)), reason)
-    values = {f"s{i}": SCORES[i] for i in range(19, N)}
-    now = run({"faithfulness": SCORES}, not_applicable={"faithfulness": excused})
+    now = build_run({"faithfulness": SCORES}, not_applicable={"faithfulness": dict.fromkeys(named(19), reason)})
+    values = {name: SCORES[i] for i, name in enumerate(named(N)) if i >= 19}
     now = replace(now, metrics={"faithfulness": replace(now.metrics["faithfulness"], values=values)})
-    assert decided(now, run({"faithfulness": SCORES})).status is status
-
-
-def test_a_metric_that_the_policy_does_not_name_may_go() -> None:
-    then = run({"faithfulness": SCORES, "politeness": SCORES})
-    now = run({"faithfulness": SCORES})
-    assert decided(now, then, only_named=True).status is Status.PASS
-    assert decided(now, then).status is Status.INCONCLUSIVE, "politeness has its default rule"
+    assert decided(now, build_run({"faithfulness": SCORES})).status is status
