@@ -22,6 +22,7 @@ from ragstone.history.file import (
     read_history,
     write_history,
 )
+from ragstone.history.lines import RunLine
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 
 
@@ -46,23 +47,23 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert kinds == ["samples", "run", "run", "run"]
 
 
-def test_a_second_attempt_of_a_job_has_a_line_of_its_own() -> None:
-    found = history(2).with_run(line(7, github_run=99), None).with_run(line(8, github_run=99), None)
-    assert [one.run[-1] for one in found.runs] == ["0", "1", "7", "8"]
-    assert len(found.with_run(line(8, github_run=99), None).runs) == 4
-
-
-def test_runs_of_two_commits_that_began_in_the_same_second_are_two() -> None:
-    with_both = History().with_run(line(1, commit="a" * 40), None).with_run(line(1, commit="b" * 40), None)
-    assert [run.commit for run in with_both.runs] == ["a" * 40, "b" * 40]
-    assert len(with_both.with_run(line(1, commit="b" * 40), None).runs) == 2
-
-
-def test_runs_stand_by_time_in_whatever_order_they_were_added() -> None:
+@pytest.mark.parametrize(
+    ("added", "runs"),
+    [
+        pytest.param([line(4), line(1), line(3), line(2)], [1, 2, 3, 4], id="by time"),
+        pytest.param([line(1), line(1)], [1], id="the same run again"),
+        pytest.param([line(7, github_run=99), line(8, github_run=99)], [7, 8], id="a second attempt of a job"),
+        pytest.param([line(1, github_run=5), line(1, github_run=6)], [1, 1], id="two jobs in the same second"),
+        pytest.param([line(1, commit="a" * 40), line(1, commit="b" * 40)], [1, 1], id="two commits in the same second"),
+        pytest.param([line(1, commit="a" * 40)] * 2, [1], id="the same commit"),
+    ],
+)
+def test_each_run_has_one_line(added: list[RunLine], runs: list[int]) -> None:
     found = History()
-    for number in (4, 1, 3, 2):
-        found = found.with_run(line(number), None)
-    assert [one.run[-1] for one in found.runs] == ["1", "2", "3", "4"]
+    for one in added:
+        found = found.with_run(one, None)
+    assert [int(one.run, 16) for one in found.runs] == runs
+    assert parse_history(found.text().encode(), "h") == found
 
 
 def changed(**fields: object) -> str:
@@ -115,19 +116,15 @@ def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
         parse_history(b"x\n" * (MAX_DAMAGED + 1), "h")
 
 
-def test_scores_without_their_samples_are_left_out_and_said() -> None:
-    body = "\n".join(history(2).text().splitlines()[1:]).encode()
-    found = parse_history(body, "h")
-    assert [one.scores for one in found.runs] == [{}, {}]
-    assert found.damaged[0] == "h:1: the line that names its samples is missing; it is kept without per-sample scores."
-
-
-def test_scores_of_another_number_of_samples_are_left_out_and_said() -> None:
-    text = history(1).text()
+def test_scores_that_are_not_of_their_samples_are_left_out_and_said() -> None:
+    text = history(2).text()
     codes = json.loads(text.splitlines()[1])["scores"]["faithfulness"]
-    found = parse_history(text.replace(codes, codes + "AA").encode(), "h")
-    assert "don't fit" in found.damaged[0]
-    assert found.runs[0].scores == {}
+    alone, longer = "\n".join(text.splitlines()[1:]), text.replace(codes, codes + "AA", 1)
+    missing = "h:1: the line that names its samples is missing; it is kept without per-sample scores."
+    for body, runs, says in ((alone, 2, missing), (longer, 1, "don't fit")):
+        found = parse_history(body.encode(), "h")
+        assert says in found.damaged[0]
+        assert [one.scores for one in found.runs[:runs]] == [{}] * runs
 
 
 @given(st.binary(max_size=300), st.integers(0, 2000))
@@ -153,18 +150,13 @@ def test_per_sample_scores_go_when_no_anchor_can_need_them() -> None:
     whole = history(800)
     last = whole.runs[-1].time
     slim = whole.slimmed(last, days=90)
-    kept = [one for one in slim.runs if one.scores]
     assert len(slim.runs) == 800
-    assert kept[0].time >= last - timedelta(days=120)
-    assert len(kept) == len([one for one in whole.runs if one.time >= last - timedelta(days=120)])
-
-
-def test_the_newest_release_keeps_its_scores_however_old_it_is() -> None:
-    whole = history(800).with_releases({commit(3): "v1", commit(10): "v2", "unknown": "v0"})
-    slim = whole.slimmed(whole.runs[-1].time, days=90)
-    kept = [index for index, one in enumerate(slim.runs[:400]) if one.scores]
-    assert kept == list(range(10, 10 + KEPT_AFTER_RELEASE))
-    assert slim.runs[3].release == "v1"
+    kept = [one.run for one in slim.runs if one.scores]
+    assert kept == [one.run for one in whole.runs if one.time >= last - timedelta(days=120)]
+    # The newest release keeps its scores however old it is.
+    released = whole.with_releases({commit(3): "v1", commit(10): "v2", "unknown": "v0"}).slimmed(last, days=90)
+    assert [at for at, one in enumerate(released.runs[:400]) if one.scores] == list(range(10, 10 + KEPT_AFTER_RELEASE))
+    assert released.runs[3].release == "v1"
 
 
 @pytest.mark.heavy
@@ -180,9 +172,8 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
         found = found.with_run(line(number, slices=slices), compacted(run))
         if number % 20 == 19:
             found = found.slimmed(line(number).time, days=90)
-    size = len(found.text().encode())
     assert len(found.runs) == 1040
-    assert 1_000_000 < size < 5_000_000
+    assert 1_000_000 < len(found.text().encode()) < 5_000_000
     assert found.within() is found
 
 
@@ -192,8 +183,7 @@ def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> 
     size = len(whole.text())
     less = whole.within(size - 100)
     assert len(less.runs) == 60
-    assert not less.runs[0].scores
-    assert less.runs[1].scores
+    assert [bool(one.scores) for one in less.runs[:2]] == [False, True]
     least = whole.within(size // 4)
     assert len(least.text()) <= size // 4
     assert least.runs[-1].run == whole.runs[-1].run
@@ -202,17 +192,9 @@ def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> 
 
 
 def test_old_lines_do_not_cost_new_runs_their_scores() -> None:
-    slices = {f"topic {tag}": line(0).metrics for tag in range(10)}
-    whole = history(60, samples=200, slices=slices)
-    size = len(whole.text())
-    less = whole.within(size // 2)
-    assert len(less.text()) <= size // 2
+    whole = history(60, samples=200, slices={f"topic {tag}": line(0).metrics for tag in range(10)})
+    less = whole.within(len(whole.text()) // 2)
+    assert len(less.text()) <= len(whole.text()) // 2
     assert 20 < len(less.runs) < 40
     assert all(one.scores for one in less.runs)
     assert less.runs == whole.runs[-len(less.runs) :]
-
-
-def test_two_jobs_that_began_in_the_same_second_with_the_same_answers_are_two_runs() -> None:
-    found = History().with_run(line(1, github_run=5), None).with_run(line(1, github_run=6), None)
-    assert [one.github_run for one in found.runs] == [5, 6]
-    assert parse_history(found.text().encode(), "h") == found

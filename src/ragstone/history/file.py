@@ -155,7 +155,7 @@ def parse_history(body: bytes, where: str) -> History:
         )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
-    runs: dict[tuple[str, int | None], tuple[str, RunLine]] = {}
+    runs: dict[tuple[str, int | None, str | None], tuple[str, RunLine]] = {}
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
@@ -164,7 +164,7 @@ def parse_history(body: bytes, where: str) -> History:
         if isinstance(line, SamplesLine):
             samples[line.key] = line
         elif line is not None:
-            runs[line.run, line.github_run] = (place, line)
+            runs[_attempt(line)] = (place, line)
         if len(damaged) > MAX_DAMAGED:
             raise RunDirectoryError(
                 f"more than {MAX_DAMAGED:,} of its lines are damaged, so it is probably not a history.",
@@ -220,7 +220,11 @@ def _without_scores(line: RunLine) -> RunLine:
 
 def same_run(line: RunLine, run: RunLine) -> bool:
     """Whether both lines are of the same attempt: runs that began in the same second may have the same name."""
-    return (line.run, line.github_run, line.commit) == (run.run, run.github_run, run.commit)
+    return _attempt(line) == _attempt(run)
+
+
+def _attempt(line: RunLine) -> tuple[str, int | None, str | None]:
+    return line.run, line.github_run, line.commit
 
 
 def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:
