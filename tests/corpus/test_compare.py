@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,81 +16,64 @@ STORED: dict[str, Steps] = {
     "a loss": {"gate": {"exit": 1, "status": "fail", "causes": {"cut": 3}, "drop checks": {"mrr": "fail block -0.1"}}},
     "a pass": {"first": {"exit": 0, "means": {"mrr": 0.5}}, "second": {"exit": 0}},
 }
+Play = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
-def expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The stored result, with cases that come out as `STORED`, unless a test says otherwise."""
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Play:
+    """Let cases come out so, without running them, and compare them with `STORED`."""
     path = tmp_path / "expected.json"
     path.write_text(compare.as_text(STORED), encoding="utf-8")
-    play(monkeypatch, STORED)
-    return path
-
-
-def play(monkeypatch: pytest.MonkeyPatch, present: dict[str, Any]) -> None:
-    """Let the cases come out so, without running them."""
-    monkeypatch.setattr(compare, "CASES", dict.fromkeys(present))
+    monkeypatch.setattr(compare, "EXPECTED", path)
     monkeypatch.setattr(compare, "not_runnable", set)
-    monkeypatch.setattr(
-        compare, "run_cases", lambda names, *_, **__: {name: present[name] for name in names if name in present}
-    )
+
+    def run(present: dict[str, Any], *arguments: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr(compare, "CASES", dict.fromkeys(present))
+        monkeypatch.setattr(compare, "run_cases", lambda names, *_, **__: {name: present[name] for name in names})
+        code = compare.main(["--expected", str(path), *arguments])
+        return code, capsys.readouterr().out.splitlines()[:-1]
+
+    return run
 
 
-def compared(expected: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
-    code = compare.main(["--expected", str(expected), *arguments])
-    return code, capsys.readouterr().out.splitlines()[:-1]
-
-
-def test_the_same_outcomes_differ_in_nothing(expected: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compared(expected, capsys) == (0, [])
+def loss(**step: Any) -> dict[str, Any]:
+    return {**STORED, "a loss": {"gate": {**STORED["a loss"]["gate"], **step}}}
 
 
 @pytest.mark.parametrize(
-    ("step", "line"),
+    ("present", "lines"),
     [
-        ({"exit": 0}, "exit: 1 → 0"),
-        ({"causes": {"cut": 2}}, "causes, cut: 3 → 2"),
-        ({"causes": {"evasive": 3}}, "causes, cut: 3 → nothing\na loss: gate, causes, evasive: nothing → 3"),
-        ({"drop checks": {"mrr": "pass block -0.1"}}, 'drop checks, mrr: "fail block -0.1" → "pass block -0.1"'),
-        ({"half": "retrieval"}, 'half: nothing → "retrieval"'),
+        (STORED, []),
+        (loss(exit=0), ["a loss: gate, exit: 1 → 0"]),
+        (loss(causes={"cut": 2}), ["a loss: gate, causes, cut: 3 → 2"]),
+        (
+            loss(causes={"evasive": 3}),
+            ["a loss: gate, causes, cut: 3 → nothing", "a loss: gate, causes, evasive: nothing → 3"],
+        ),
+        (
+            loss(**{"drop checks": {"mrr": "pass block -0.1"}}),
+            ['a loss: gate, drop checks, mrr: "fail block -0.1" → "pass block -0.1"'],
+        ),
+        (loss(half="retrieval"), ['a loss: gate, half: nothing → "retrieval"']),
+        (
+            {"a pass": {"first": STORED["a pass"]["first"]}},
+            ["a loss: is stored, and was not run", "a pass: second, exit: 0 → nothing"],
+        ),
+        ({**STORED, "new": {"gate": {"exit": 0}}}, ["new: is not stored"]),
     ],
 )
-def test_each_value_that_differs_is_a_line(
-    expected: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    step: dict[str, Any],
-    line: str,
-) -> None:
-    play(monkeypatch, {**STORED, "a loss": {"gate": {**STORED["a loss"]["gate"], **step}}})
-    assert compared(expected, capsys) == (1, f"a loss: gate, {line}".splitlines())
+def test_each_value_that_differs_is_a_line(play: Play, present: Any, lines: list[str]) -> None:
+    assert play(present) == (int(bool(lines)), lines)
 
 
-def test_a_case_or_step_that_is_gone_is_listed(
-    expected: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(monkeypatch, {"a pass": {"first": STORED["a pass"]["first"]}})
-    lines = ["a loss: is stored, and was not run", "a pass: second, exit: 0 → nothing"]
-    assert compared(expected, capsys) == (1, lines)
-
-
-def test_a_new_case_is_listed_until_it_is_stored(
-    expected: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(monkeypatch, {**STORED, "new": {"gate": {"exit": 0}}})
-    assert compared(expected, capsys) == (1, ["new: is not stored"])
-    assert compared(expected, capsys, "--write")[0] == 0
-    assert compared(expected, capsys) == (0, [])
-
-
-def test_writing_some_cases_keeps_the_others_and_drops_what_is_gone(
-    expected: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(monkeypatch, {"a pass": STORED["a pass"], "a loss": {"gate": {"exit": 5}}})
-    expected.write_text(compare.as_text({**STORED, "gone": {"gate": {"exit": 0}}}), encoding="utf-8")
-    compared(expected, capsys, "--write", "--only", "loss")
-    stored = json.loads(expected.read_text(encoding="utf-8"))
-    assert stored == {"a loss": {"gate": {"exit": 5}}, "a pass": STORED["a pass"]}
+def test_what_is_written_differs_no_more_and_keeps_the_other_cases(play: Play) -> None:
+    more = {**STORED, "new": {"gate": {"exit": 0}}}
+    assert play(more, "--write")[0] == 0
+    assert play(more) == (0, [])
+    fewer = {"a pass": STORED["a pass"], "a loss": {"gate": {"exit": 5}}}
+    play(fewer, "--write", "--only", "loss")
+    stored = json.loads(compare.EXPECTED.read_text(encoding="utf-8"))
+    assert stored == {"a loss": {"gate": {"exit": 5}}, "a pass": STORED["a pass"]}, "what is gone is dropped"
 
 
 def test_the_stored_result_reads_back_and_has_a_line_for_each_table() -> None:

@@ -8,47 +8,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.history.codes import MAX_SCORES, compact, decode, encode, fits, group_codes, sample_codes
-from tests.history.seasons import scores
-
-
-def test_a_fraction_of_up_to_ten_verdicts_is_kept_exactly() -> None:
-    for of in range(1, 11):
-        for held in range(of + 1):
-            value = float(Fraction(held, of))
-            assert decode(encode(value)).tolist() == [pytest.approx(value, abs=1e-15)]
+from ragstone.history.trend import MAX_POINTS, trends
+from tests.history.seasons import HEADLINE, line, scores
 
 
 @given(st.floats(0, 1))
-def test_any_other_score_is_kept_to_a_few_ten_thousandths(value: float) -> None:
-    (found,) = decode(encode(value))
-    assert found == pytest.approx(value, abs=0.0002)
+def test_a_score_is_kept_to_a_few_ten_thousandths_and_a_fraction_of_few_verdicts_exactly(value: float) -> None:
+    assert decode(encode(value)).tolist() == [pytest.approx(value, abs=0.0002)]
+    for of in range(1, 11):
+        fraction = float(Fraction(round(value * of), of))
+        assert decode(encode(fraction)).tolist() == [pytest.approx(fraction, abs=1e-15)]
 
 
-def test_a_sample_without_a_score_stays_one() -> None:
+def test_a_sample_without_a_score_stays_one_and_what_no_score_is_written_as_is_refused() -> None:
     found = decode(encode(None) + encode(0.0)).tolist()
-    assert math.isnan(found[0])
-    assert found[1] == 0.0
-
-
-def test_what_no_score_is_written_as_is_refused() -> None:
+    assert (math.isnan(found[0]), found[1]) == (True, 0.0)
     for codes in ("_A", "A", "A=", "AA\xe9\xe9"):
         with pytest.raises(ValueError, match="not valid scores"):
             decode(codes)
 
 
 def test_a_sample_is_another_one_when_its_content_changed() -> None:
-    before = compact(scores({"faithfulness": [1.0, 0.5]}, ids=["a", "b"]), ["faithfulness"])
-    after = compact(scores({"faithfulness": [1.0, 0.5]}, ids=["a", "c"]), ["faithfulness"])
+    before, after = (compact(scores({"mrr": [1.0, 0.5]}, ids=ids), ["mrr"]) for ids in (("a", "b"), ("a", "c")))
     assert len(set(sample_codes(before.samples)) & set(sample_codes(after.samples))) == 1
     assert before.samples.key != after.samples.key
 
 
 def test_groups_are_kept_and_samples_without_one_stand_alone() -> None:
-    grouped = compact(scores({"faithfulness": [1.0] * 4}, groups=2), ["faithfulness"]).samples
-    codes = group_codes(grouped)
+    codes = group_codes(compact(scores({"mrr": [1.0] * 4}, groups=2), ["mrr"]).samples)
     assert codes is not None
     assert sorted(codes.count(code) for code in set(codes)) == [2, 2]
-    assert group_codes(compact(scores({"faithfulness": [1.0] * 4}), ["faithfulness"]).samples) is None
+    assert group_codes(compact(scores({"mrr": [1.0] * 4}), ["mrr"]).samples) is None
 
 
 @pytest.mark.heavy
@@ -61,8 +51,40 @@ def test_of_a_large_run_the_same_part_is_kept_each_time() -> None:
     assert len(kept & again) >= MAX_SCORES // 2 - 10
 
 
-def test_scores_must_fit_their_samples() -> None:
+def test_scores_must_fit_their_samples_and_ten_thousand_are_kept_whole() -> None:
     found = compact(scores({"a": [0.5, 1.0, None]}), ["a"])
     assert fits(found.samples, found.scores.values())
     assert not fits(found.samples, [found.scores["a"][:-2]])
     assert not fits(found.samples, ["zzzzzz"])
+    large = compact(scores({name: [0.5] * 10_000 for name in HEADLINE}), HEADLINE)
+    assert all(len(codes) == 20_000 for codes in large.scores.values())
+
+
+# -- trends ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trend_marks_where_the_judge_or_the_golden_set_changed_and_has_gaps() -> None:
+    runs = [
+        line(0),
+        line(1, judge_key="b" * 16, judge="openai new"),
+        line(2, judge_key="c" * 16, judge="openai new", golden="a"),
+        line(3, judge_key="c" * 16, judge="openai new", golden="a", metrics=()),
+        line(4, judge_key="c" * 16, judge="openai new", golden="a"),
+    ]
+    (trend,) = trends(runs, HEADLINE[:1])
+    assert [point.changed for point in trend.points] == [
+        (),
+        ("judge: now openai new",),
+        ("judge: openai new, other prompts or parameters", "golden set changed"),
+        (),
+        (),
+    ]
+    assert [point.value is None for point in trend.points] == [False, False, False, True, False]
+
+
+def test_a_trend_is_of_the_newest_runs_and_of_metrics_that_have_one() -> None:
+    runs = [line(number, metrics=HEADLINE[:1] if number < 99 else HEADLINE) for number in range(100)]
+    (trend,) = trends(runs, HEADLINE)
+    assert (trend.metric, len(trend.points)) == (HEADLINE[0], MAX_POINTS)
+    assert trend.points[-1].time == runs[-1].time
+    assert trends(runs[:1], HEADLINE) == ()

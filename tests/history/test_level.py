@@ -288,8 +288,3 @@ def test_a_score_that_did_not_change_is_exactly_equal_though_it_is_stored_in_ste
     found = at_level(odd, odd, {"faithfulness": level}, {})["faithfulness"]
     assert found.values == odd["faithfulness"].values
     assert set(found.answers["s0"]) == {1 / 11}
-
-
-def test_ten_thousand_samples_and_four_metrics_are_kept_whole() -> None:
-    run = scores({name: [0.5] * 10_000 for name in HEADLINE})
-    assert all(len(codes) == 20_000 for codes in compacted(run).scores.values())

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragstone.stats.flips import GAP, flips_of, least_broken
+from ragstone.stats.flips import GAP, Flips, flips_of, least_broken
 from ragstone.stats.losses import Change
 
 NAN = math.nan
 
 
-def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
+def change(now: Any, then: Any, units: list[int] | None = None, alike: bool = False) -> Change:
     latest, earlier = (np.array(scores, dtype=np.float64) for scores in (now, then))
     places = np.arange(len(latest)) if units is None else np.array(units)
-    return Change(places, latest, earlier, np.zeros(len(latest), dtype=np.bool_))
+    return Change(places, latest, earlier, np.full(len(latest), alike))
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,14 @@ def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
         pytest.param([1.0], [0.0], True, False, id="lost"),
         pytest.param([0.0], [1.0], False, True, id="won"),
         pytest.param([1.0], [1.0 - GAP], True, False, id="half of it"),
+        pytest.param([1.0 - GAP], [1.0], False, True, id="half of it won"),
         pytest.param([1.0], [1.0 - GAP + 0.01], False, False, id="less than half"),
         pytest.param([1.0, 1.0], [0.0, 0.2], True, False, id="each time"),
         pytest.param([1.0, 1.0], [0.0, 1.0], False, False, id="right once more"),
         pytest.param([1.0, 0.0], [0.0, 0.0], False, False, id="wrong before too"),
         pytest.param([1.0, NAN], [0.0, NAN], True, False, id="scores that are missing"),
+        pytest.param([1.0, 0.0], [NAN, NAN], False, False, id="no score now"),
+        pytest.param([NAN, NAN], [1.0, 0.0], False, False, id="no score before"),
     ],
 )
 def test_a_question_broke_if_its_scores_before_and_now_are_far_apart(
@@ -45,8 +48,12 @@ def test_of_several_metrics_one_that_broke_is_enough_unless_another_was_mended()
     first = change([[0.0], [0.0], [1.0]], [[1.0], [1.0], [1.0]])
     second = change([[1.0], [1.0]], [[0.0], [1.0]], units=[0, 2])
     flips = flips_of([first, second], 3)
-    assert flips.broken.tolist() == [False, True, False]
-    assert flips.mended.tolist() == [False, False, False]
+    assert (flips.broken.tolist(), flips.mended.tolist()) == ([False, True, False], [False] * 3)
+    # What is worse in one metric and better in another says nothing of the others.
+    flips = flips_of([change([[0.0]] * 8, [[1.0]] * 8), change([[1.0]], [[0.0]])], 8)
+    assert flips.broken.tolist() == [False] + [True] * 7
+    assert flips.chance.tolist() == [0.0] + [0.5] * 7
+    assert flips.p_value == pytest.approx(0.5**7)
 
 
 def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_look_broken() -> None:
@@ -56,39 +63,39 @@ def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_
     assert flips.chance.tolist() == pytest.approx([sum(looks_broken) / len(looks_broken)])
 
 
-def test_an_answer_that_stays_the_same_over_several_runs_is_drawn_once() -> None:
-    kept, drawn_anew = [[1.0, 1.0, 1.0]], [[1.0, 0.9, 1.0]]
-    assert flips_of([change([[0.0]], kept)], 1).chance.tolist() == [0.5]
-    assert flips_of([change([[0.0]], drawn_anew)], 1).chance.tolist() == [0.25]
-    repeated = Change(np.arange(1), np.zeros((1, 3)), np.ones((1, 1)), np.ones(1, dtype=np.bool_))
-    assert flips_of([repeated], 1).chance.tolist() == [0.5]
+@pytest.mark.parametrize(
+    ("then", "now", "alike", "chance"),
+    [
+        ([1.0, 1.0, 1.0], [0.0], False, 0.5),  # an answer that stays the same over several runs is drawn once
+        ([1.0, 0.9, 1.0], [0.0], False, 0.25),
+        ([1.0], [0.0, 0.0, 0.0], True, 0.5),
+        ([1.0], [0.0, 0.0, 0.0], False, 0.25),
+    ],
+)
+def test_an_answer_that_is_repeated_is_drawn_once(
+    then: list[float], now: list[float], alike: bool, chance: float
+) -> None:
+    assert flips_of([change([now], [then], alike=alike)], 1).chance.tolist() == [chance]
+
+
+def lost(count: int) -> Flips:
+    return flips_of([change([[0.0]] * count, [[1.0]] * count)], count)
 
 
 def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
     then = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
     now = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95
-    flips = flips_of([change(now, then)], 100)
-    assert flips.p_value == pytest.approx(0.5)  # at least 3 of 5 heads
+    assert flips_of([change(now, then)], 100).p_value == pytest.approx(0.5)  # at least 3 of 5 heads
     assert flips_of([change(then, then)], 100).p_value == 1.0
-
-
-def test_a_question_that_is_worse_in_one_metric_and_better_in_another_says_nothing_of_the_others() -> None:
-    lost, won = change([[0.0]] * 8, [[1.0]] * 8), change([[1.0]], [[0.0]])
-    flips = flips_of([lost, won], 8)
-    assert flips.broken.tolist() == [False] + [True] * 7
-    assert flips.chance.tolist() == [0.0] + [0.5] * 7
-    assert flips.p_value == pytest.approx(0.5**7)
-
-
-def test_metrics_that_agree_on_the_order_count_once() -> None:
-    lost = change([[0.0]] * 4, [[1.0]] * 4)
-    assert flips_of([lost, lost, lost], 4).p_value == pytest.approx(1 / 16)
+    metrics_that_agree = [change([[0.0]] * 4, [[1.0]] * 4)] * 3
+    assert flips_of(metrics_that_agree, 4).p_value == pytest.approx(1 / 16)
 
 
 def test_related_questions_count_once() -> None:
-    flips = flips_of([change([[0.0]] * 6, [[1.0]] * 6)], 6)
-    assert flips.p_value == pytest.approx(1 / 64)
-    assert flips.of_groups(np.array([7, 7, 7, 8, 8, 8])).p_value == pytest.approx(1 / 4)
+    assert lost(6).p_value == pytest.approx(1 / 64)
+    assert lost(6).of_groups(np.array([7, 7, 7, 8, 8, 8])).p_value == pytest.approx(1 / 4)
+    mixed = flips_of([change([[0.0], [1.0], [0.0]], [[1.0], [0.0], [1.0]])], 3).of_groups(np.array([1, 1, 2]))
+    assert (mixed.broken.tolist(), mixed.mended.tolist()) == ([False, True], [False, False])
 
 
 @pytest.mark.heavy
@@ -103,7 +110,17 @@ def test_as_many_questions_break_by_chance_as_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("questions", "chance", "least"), [(15, 0.0, 3), (100, 0.0, 6), (2, 0.0, None), (15, 1 / 7, 3), (15, 0.5, 8)]
+    ("questions", "share", "chance", "least"),
+    [
+        (15, 0.05, 0.0, 3),
+        (100, 0.05, 0.0, 6),
+        (2, 0.05, 0.0, None),
+        (3, 0.05, 0.0, 3),
+        (15, 0.2, 0.0, 4),
+        (15, 0.05, 1 / 7, 3),
+        (15, 0.05, 0.5, 8),
+        (7, 0.05, 0.5, None),
+    ],
 )
-def test_the_fewest_broken_questions_that_fail(questions: int, chance: float, least: int | None) -> None:
-    assert least_broken(questions, more_than=0.05, chance=chance, p=0.005, at_least=3) == least
+def test_the_fewest_broken_questions_that_fail(questions: int, share: float, chance: float, least: int | None) -> None:
+    assert least_broken(questions, more_than=share, chance=chance, p=0.005, at_least=3) == least

@@ -1,6 +1,9 @@
-"""Intervals for means: the rule for each shape of data, and what they cover."""
+"""Intervals of means, shares and quantiles: the rule for each shape of data, and what they cover."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from ragstone.stats.intervals import mean_interval, reached
+from ragstone.stats.intervals import (
+    mean_interval,
+    p_proportion_at_most,
+    proportion_interval,
+    quantile_interval,
+    reached,
+    student_interval,
+)
 
 PAIRED = (-1.0, 1.0)
+
+
+# -- means -------------------------------------------------------------------------------------------------------------
 
 
 def test_zeros_and_ones_get_the_exact_binomial_interval() -> None:
@@ -20,75 +33,58 @@ def test_zeros_and_ones_get_the_exact_binomial_interval() -> None:
     assert "Clopper-Pearson" in found.method
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
     perfect = mean_interval(np.ones(20))
-    assert perfect.estimate == perfect.high == 1.0
+    assert (perfect.estimate, perfect.high) == (1.0, 1.0)
     assert perfect.low == pytest.approx(0.025 ** (1 / 20))
 
 
-def test_equal_scores_between_the_bounds_have_a_width() -> None:
-    found = mean_interval(np.full(20, 0.5))
-    assert found.low < 0.5 < found.high
+def test_scores_and_differences_that_hardly_differ() -> None:
+    same = mean_interval(np.full(20, 0.5))
+    assert same.low < 0.5 < same.high
+    none = mean_interval(np.zeros(12), bounds=PAIRED)
+    assert (none.estimate, none.low, none.high) == (0.0, 0.0, 0.0)
+    assert "no pair differs" in none.method
+    one = mean_interval(np.array([0.0] * 19 + [-0.25]), bounds=PAIRED)
+    assert one.low < -0.0125 < 0.0 < one.high
 
 
-def test_differences_that_are_all_zero_are_exactly_zero() -> None:
-    found = mean_interval(np.zeros(12), bounds=PAIRED)
-    assert (found.estimate, found.low, found.high) == (0.0, 0.0, 0.0)
-    assert "no pair differs" in found.method
+@pytest.mark.parametrize(
+    ("values", "bounds", "expected"),
+    [
+        ([0.1, -0.2], PAIRED, (-0.5, 0.5)),
+        ([0.1, -0.8], PAIRED, (-0.8, 0.8)),
+        ([0.1, 0.2], (0.0, 1.0), (0.0, 1.0)),
+    ],
+)
+def test_differences_are_held_to_the_largest_seen_or_half_the_scale(values: Any, bounds: Any, expected: Any) -> None:
+    assert reached(np.array(values), bounds) == expected
 
 
-def test_one_changed_pair_gives_differences_a_width() -> None:
-    found = mean_interval(np.array([0.0] * 19 + [-0.25]), bounds=PAIRED)
-    assert found.low < -0.0125 < 0.0 < found.high
-
-
-def test_differences_are_held_to_the_largest_seen_or_half_the_scale() -> None:
-    assert reached(np.array([0.1, -0.2]), PAIRED) == (-0.5, 0.5)
-    assert reached(np.array([0.1, -0.8]), PAIRED) == (-0.8, 0.8)
-    assert reached(np.array([0.1, 0.2]), (0.0, 1.0)) == (0.0, 1.0)
-
-
-def test_groups_that_agree_within_widen_the_interval() -> None:
+def test_groups_that_agree_within_and_more_confidence_widen_the_interval() -> None:
     values = np.repeat(np.array([1.0, 0.5, 1.0, 0.0, 1.0, 0.75, 0.25, 1.0]), 5)
-    alone = mean_interval(values)
-    grouped = mean_interval(values, groups=np.repeat(np.arange(8), 5))
-    assert grouped.n_groups == 8
-    assert grouped.estimate == alone.estimate
+    alone, grouped = mean_interval(values), mean_interval(values, groups=np.repeat(np.arange(8), 5))
+    assert (grouped.n_groups, grouped.estimate) == (8, alone.estimate)
     assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)
-
-
-def test_groups_of_one_change_nothing() -> None:
     values = np.random.default_rng(2).beta(5, 1, size=30)
-    alone = mean_interval(values)
-    grouped = mean_interval(values, groups=np.arange(100, 130))
-    assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high), abs=1e-7)
-
-
-def test_a_higher_confidence_gives_a_wider_interval() -> None:
-    values = np.random.default_rng(3).beta(5, 1, size=30)
+    alone, single = mean_interval(values), mean_interval(values, groups=np.arange(100, 130))
+    assert (single.low, single.high) == pytest.approx((alone.low, alone.high), abs=1e-7)
     narrow, wide = mean_interval(values, confidence=0.9), mean_interval(values, confidence=0.99)
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 @settings(max_examples=60, deadline=None)
 @given(arrays.arrays(np.float64, st.integers(1, 60), elements=st.floats(0.0, 1.0, width=32)))
-def test_any_scores_give_an_interval_within_the_bounds_around_the_estimate(values: np.ndarray) -> None:
+def test_any_scores_give_an_interval_around_the_estimate_and_differences_its_mirror_image(values: np.ndarray) -> None:
     found = mean_interval(values)
     assert 0.0 <= found.low <= found.estimate <= found.high <= 1.0
+    differences = 2.0 * values[:40] - 1.0
+    one, other = (mean_interval(sign * differences, bounds=PAIRED) for sign in (1.0, -1.0))
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
-@given(arrays.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1.0, 1.0, width=32)))
-def test_the_interval_of_mirrored_differences_is_the_mirror_image(values: np.ndarray) -> None:
-    found, mirror = mean_interval(values, bounds=PAIRED), mean_interval(-values, bounds=PAIRED)
-    assert (found.low, found.high) == pytest.approx((-mirror.high, -mirror.low), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [np.array([]), np.array([0.5, np.nan]), np.array([0.5, np.inf]), np.array([1.5]), np.array([[0.5]])],
-)
-def test_values_that_can_not_be_scores_are_refused(values: np.ndarray) -> None:
+@pytest.mark.parametrize("values", [[], [0.5, np.nan], [0.5, np.inf], [1.5], [[0.5]]])
+def test_values_that_can_not_be_scores_are_refused(values: list[Any]) -> None:
     with pytest.raises(ValueError, match="values must be"):
-        mean_interval(values)
+        mean_interval(np.array(values))
 
 
 def test_groups_of_another_length_and_confidences_out_of_range_are_refused() -> None:
@@ -109,3 +105,87 @@ def test_intervals_of_rare_large_losses_cover_the_truth() -> None:
         found = mean_interval(np.clip(lost, -1.0, 1.0), bounds=PAIRED)
         inside += found.low <= -0.048 <= found.high
     assert inside >= 0.94 * 150
+
+
+# -- Student's t -------------------------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_unbounded_values_is_that_of_scipy() -> None:
+    values = np.array([3.0, 4.5, 1.2, 8.8, 2.0])
+    found = student_interval(values, confidence=0.9)
+    low, high = stats.t.interval(0.9, 4, loc=values.mean(), scale=stats.sem(values))
+    assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), low, high))
+    one = student_interval(np.array([7.0]))
+    assert (one.estimate, one.low, one.high) == (7.0, -math.inf, math.inf)
+    for wrong in ([], [math.nan], [math.inf, 1.0]):
+        with pytest.raises(ValueError, match="finite"):
+            student_interval(np.array(wrong))
+
+
+def test_a_false_fail_is_no_more_frequent_than_stated_for_long_tailed_values() -> None:
+    draws = np.random.default_rng(1).lognormal(0.0, 1.0, size=(2000, 40))
+    too_high = sum(student_interval(draw, confidence=0.95).low > math.exp(0.5) for draw in draws)
+    assert too_high / len(draws) <= 0.025
+
+
+# -- shares ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_shares_have_the_clopper_pearson_interval(case: tuple[int, int]) -> None:
+    hits, n = case
+    exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
+    found = proportion_interval(hits, n)
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    assert found.estimate == hits / n
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.02, 0.5, 0.98, 1.0])
+@pytest.mark.parametrize(("hits", "n"), [(0, 5), (5, 5), (3, 10), (97, 100)])
+def test_shares_have_the_exact_binomial_p_values(hits: int, n: int, bound: float) -> None:
+    assert p_proportion_at_most(hits, n, bound) == pytest.approx(stats.binom.sf(hits - 1, n, bound), abs=1e-12)
+
+
+def test_impossible_counts_are_refused() -> None:
+    for hits, n in ((-1, 5), (6, 5), (0, 0)):
+        with pytest.raises(ValueError, match="hits"):
+            proportion_interval(hits, n)
+    with pytest.raises(ValueError, match="confidence"):
+        proportion_interval(1, 2, confidence=1.0)
+
+
+# -- quantiles ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "q", "low", "high"),
+    [
+        (np.arange(1.0, 11.0), 0.5, 2.0, 9.0),  # ranks 2 and 9 cover with 97.9 %, ranks 3 and 8 with 89.1 % only
+        (np.arange(20.0), 0.95, 16.0, math.inf),
+        (np.arange(3.0), 0.05, -math.inf, 1.0),
+    ],
+)
+def test_the_limits_of_a_quantile_are_the_tabulated_ranks(values: Any, q: float, low: float, high: float) -> None:
+    found = quantile_interval(values, q)
+    assert (found.low, found.high) == (low, high)
+    assert found.estimate in values
+
+
+def test_limits_cover_the_quantile() -> None:
+    rng = np.random.default_rng(2)
+    found = [quantile_interval(rng.exponential(size=150), 0.95) for _ in range(500)]
+    assert sum(one.low <= -math.log(0.05) <= one.high for one in found) >= 0.94 * 500
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0.01, 0.99))
+def test_any_values_give_ordered_limits(values: list[float], q: float) -> None:
+    found = quantile_interval(np.array(values), q)
+    assert found.low <= found.estimate <= found.high
+    assert np.mean(np.array(values) <= found.estimate) >= q - 1e-9
+
+
+@pytest.mark.parametrize(("values", "q"), [([], 0.5), ([1.0, math.nan], 0.5), ([1.0], 1.0)])
+def test_quantiles_that_make_no_sense_are_refused(values: list[float], q: float) -> None:
+    with pytest.raises(ValueError, match=r"quantile needs|q and confidence"):
+        quantile_interval(np.array(values), q)

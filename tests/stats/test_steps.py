@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from ragstone.stats.steps import LEVEL, Series, mean_series, recovered_since
 
-Floats = NDArray[np.float64]
+NO_RUN = range(0)
 
 
-def draw(runs: int, *, lost: range = range(0), loss: float = 0.14, n: int = 80, seed: int = 1) -> Series:
+def draw(runs: int, *, lost: range = NO_RUN, loss: float = 0.14, n: int = 80, seed: int = 1) -> Series:
     """Right or wrong answers, 40 % of them drawn anew in each run; the mean is lower by `loss` in the runs `lost`."""
     rng = np.random.default_rng(seed)
     chances = rng.beta(6.0, 0.6, size=n)
@@ -25,31 +24,23 @@ def draw(runs: int, *, lost: range = range(0), loss: float = 0.14, n: int = 80, 
     return Series(np.array(scores))
 
 
-def is_shown(series: Series) -> bool:
-    return any(step.shows(0.05, LEVEL) for step in series.steps())
+@pytest.mark.parametrize(
+    ("series", "allowed", "shown"),
+    [
+        pytest.param(draw(20), 0.0, False, id="unchanged"),
+        pytest.param(draw(16, lost=range(12, 16)), 0.0, True, id="a lasting loss"),
+        pytest.param(draw(16, lost=range(12, 16)), 0.2, False, id="a loss that is allowed"),
+        pytest.param(Series(np.array([[1.0] * 40, [0.0] * 40])), 0.0, False, id="two runs are no level"),
+    ],
+)
+def test_which_loss_is_shown(series: Series, allowed: float, shown: bool) -> None:
+    assert any(step.shows(0.05, LEVEL) for step in series.steps(allowed=allowed)) is shown
 
 
-def test_an_unchanged_series_shows_no_loss() -> None:
-    assert not is_shown(draw(20))
-
-
-def test_a_lasting_loss_is_shown_with_its_first_run() -> None:
-    series = draw(16, lost=range(12, 16))
-    assert is_shown(series)
-    assert abs(int(np.argmax(series.first_run_chances())) - 12) <= 1
-    assert series.first_run_chances().sum() == pytest.approx(1.0)
-
-
-def test_a_loss_that_is_allowed_is_none() -> None:
-    series = draw(16, lost=range(12, 16))
-    assert not any(step.shows(0.05, LEVEL) for step in series.steps(allowed=0.2))
-
-
-def test_two_runs_are_no_level() -> None:
-    assert not is_shown(Series(np.array([[1.0] * 40, [0.0] * 40])))
-
-
-def test_a_loss_lasts_until_a_rise_is_shown() -> None:
+def test_a_loss_has_a_first_run_and_lasts_until_a_rise_is_shown() -> None:
+    chances = draw(16, lost=range(12, 16)).first_run_chances()
+    assert abs(int(np.argmax(chances)) - 12) <= 1
+    assert chances.sum() == pytest.approx(1.0)
     assert recovered_since([draw(18, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True) is None
     back = recovered_since([draw(26, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True)
     assert back is not None
@@ -63,14 +54,11 @@ def test_the_mean_counts_the_metrics_that_a_question_has() -> None:
 
 @pytest.mark.heavy
 def test_a_merged_loss_is_never_said_to_be_over_while_it_lasts() -> None:
-    closed = 0
     for seed in range(20):
         series = draw(30, lost=range(12, 30), seed=seed)
-        closed += any(
-            recovered_since([Series(series.scores[:runs])], 12, 0.14, LEVEL, was_shown=True) is not None
-            for runs in range(14, 31)
-        )
-    assert closed == 0
+        for runs in range(14, 31):
+            part = Series(series.scores[:runs])
+            assert recovered_since([part], 12, 0.14, LEVEL, was_shown=True) is None
 
 
 @pytest.mark.heavy
