@@ -16,6 +16,7 @@ from ragstone.gate.accepted import (
     AcceptedEntry,
     InForce,
     Offer,
+    accepted_in,
     entries_in_force,
     entry_id,
     entry_text,
@@ -123,6 +124,7 @@ def test_an_entry_holds_until_it_is_spent_or_expires(changed: Any, lineage: Any,
     assert found.entries == ((entry(**changed),) if says is None else ())
     assert [says in line and "remove it" in line for line in found.removable if says] == [True] * bool(says)
     assert len(found.removable) == bool(says)
+    assert accepted_in([entry(**changed)], None, TODAY).entries == ()
 
 
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
@@ -190,6 +192,9 @@ def test_the_reason_names_an_entry_that_is_wider_than_what_is_allowed() -> None:
     [check] = [check for check in verdict.checks if check.name == "faithfulness.drop"]
     assert f"0.0601 is accepted ({entry().id})" in check.reason
     assert check.threshold == -0.0601
+    rules = {"metrics": {"faithfulness": {"min": 0.1}}, "gate": {"only_named": True}}
+    floor = policy_from_mapping(rules).with_accepted(InForce((entry(),)))
+    assert decide_gate(*runs(0.0), floor).status is Status.PASS, "there is no drop to widen"
 
 
 # -- what is offered ---------------------------------------------------------------------------------------------------

@@ -39,6 +39,12 @@ def with_parts(run: RunScores, **parts: tuple[str, ...]) -> RunScores:
         (JUDGED, run(SCORES, label="old.csv"), ("faithfulness", "recall@5"), ("old.csv does not name its judge",)),
         (run(SCORES, label="new.csv"), JUDGED, ("faithfulness", "recall@5"), ("new.csv does not name its judge",)),
         (run(SCORES), run(SCORES), ("faithfulness", "recall@5"), ()),
+        (
+            run({"pairwise_preference": [1.0], "mrr": [1.0]}),
+            run({"pairwise_preference": [1.0], "mrr": [1.0]}),
+            ["mrr"],
+            (),
+        ),
         (JUDGED, run(SCORES, manifest=manifest(state="stopped")), SCORES, ("the baseline run did not finish",)),
         (run(SCORES, manifest=manifest(state="stopped")), JUDGED, SCORES, ()),
         (JUDGED, run({"faithfulness": [1.0] * 3}, manifest=manifest()), ("faithfulness",), ()),
@@ -130,7 +136,8 @@ def test_a_metric_of_another_version_or_that_the_baseline_lacks_is_not_compared(
     found = pair_runs(now, then).comparability
     assert found.metrics == ("recall@5",)
     assert "version 1 in the baseline and is 2 now" in found.skipped["faithfulness"]
-    assert pair_runs(now, run(SCORES)).comparability.metrics == ("faithfulness", "recall@5"), "an unknown version"
+    for one, other in ((now, run(SCORES)), (run(SCORES), then)):
+        assert pair_runs(one, other).comparability.metrics == ("faithfulness", "recall@5"), "an unknown version"
     lacking = pair_runs(run(SCORES), run({"faithfulness": [1.0] * 3})).comparability
     assert list(lacking.skipped) == ["recall@5"]
     apart = run({"faithfulness": [1.0, 1.0, 1.0], "mrr": [1.0]})

@@ -15,6 +15,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy, policy_from_mapping
+from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
 from tests.gate.conftest import ONLY_NAMED, check_of, checks_of, decide, failed, named
 from tests.gate.conftest import build_run as run
@@ -112,6 +113,27 @@ def test_a_rule_for_context_precision_covers_samples_without_a_reference() -> No
     verdict = decide(now, metrics={"context_precision": {"min": 0.7}})
     assert check_of(verdict, CheckKind.FLOOR).metric == "context_precision_no_reference"
     assert verdict.exit_code == 1
+    both = run({"context_precision": HIGH, "context_precision_no_reference": LOW})
+    own = {"context_precision": {"min": 0.7}, "context_precision_no_reference": {"min": 0.2}}
+    assert [check.status for check in checks_of(decide(both, metrics=own), CheckKind.FLOOR)] == ["pass", "pass"]
+
+
+BLOCK, WARN = Action.BLOCK, Action.WARN
+
+
+@pytest.mark.parametrize(
+    ("floor", "drop", "actions", "expected"),
+    [
+        (0.5, None, (BLOCK, WARN), BLOCK),
+        (None, 0.1, (BLOCK, WARN), WARN),
+        (None, 0.1, (WARN, BLOCK), BLOCK),
+        (0.5, None, (WARN, BLOCK), WARN),
+        (0.5, 0.1, (WARN, WARN), WARN),
+    ],
+)
+def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions: Any, expected: Action) -> None:
+    floor_action, drop_action = actions
+    assert Rule("mrr", "mrr", floor, drop, floor_action, drop_action, written=True).action is expected
 
 
 # -- drops -------------------------------------------------------------------------------------------------------------
@@ -412,8 +434,11 @@ def test_a_rule_that_is_skipped_is_warned_of_once() -> None:
     then, now = (run(dict.fromkeys(names, HIGH), manifest=manifest(model=model)) for model in ("old", "new"))
     (said,) = decide(now, then, metrics={name: {"max_drop": 0.02} for name in names}).warnings
     assert "from openai old to openai new" in said
-    (said,) = held(one(HIGH, offset=1000), then, {"max_drop": 0.02}).warnings
-    assert "a different golden set" in said
+    other = held(one(HIGH, offset=1000), then, {"max_drop": 0.02})
+    assert "a different golden set" in other.warnings[0]
+    assert len(other.warnings) == 1
+    assert other.comparability is not None
+    assert other.comparability.notes == ()
     # A difference that no rule asks about is no warning.
     assert held(run({"faithfulness": HIGH, "tone": HIGH}), one(HIGH), {"max_drop": 0.02}).warnings == ()
     part = {"new": {"metrics": {"faithfulness": {"max_drop": 0.02}}}}
@@ -455,6 +480,8 @@ def test_what_the_checks_come_to(inconclusive: str, action: str, status: str, re
     assert verdict.exit_code == (8 if inconclusive == "fail" else 0)
     blocking = [check for check in verdict.checks if check.blocks]
     assert verdict.reason.replace(f" {len(blocking)} ", " 3 " if action == "block" else " 2 ").startswith(reason)
+    warns = held(one([0.7] * 12), rule={"min": 0.5, "action": "warn"})
+    assert warns.reason == "none of 2 checks blocks."
     worse = decide(run({"faithfulness": [0.1] * 12, "mrr": [0.0] * 12}), None, metrics=rules, gate=ONLY_NAMED)
     assert worse.status is Status.FAIL
     assert ("1 more blocking check failed." in worse.reason) is (action == "block")

@@ -370,6 +370,7 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(became: SampleChang
     share = "100 %" if side == "retrieval" else "0 %"
     assert f"Of 60 samples with a known cause, {share} failed in retrieval (95" in found.reason
     assert found.cause is not None
+    assert explanation.sample_changes.keys() == {one.sample_id for one in explanation.regressions}
     assert decide(now, before, metrics={"faithfulness": {"max_drop": 0.02}}).explanation.diagnosis is None
 
 

@@ -117,7 +117,10 @@ def test_a_mean_of_less_than_half_its_floor_fails(n: int, recall: float, metrics
 def test_a_metric_without_a_floor_has_a_line_of_its_own() -> None:
     one = answering(EACH)
     relevancy = build_run({"answer_relevancy": [0.1] * 40}).metrics
-    assert "less than 0.20" in failing(replace(one, metrics=relevancy))["answer_relevancy.answers"]
+    reason = failing(replace(one, metrics=relevancy))["answer_relevancy.answers"]
+    assert reason.endswith("shown to be less than 0.20, which fails with any judge.")
+    nothing = build_run({"answer_relevancy": [0.0] * 40}).metrics
+    assert "entrypoint" not in failing(replace(one, metrics=nothing))["answer_relevancy.answers"]
 
 
 def test_a_system_that_does_not_answer_fails_though_its_coverage_is_too_low() -> None:

@@ -100,6 +100,18 @@ def test_new_questions_are_no_edit() -> None:
     assert (verdict.exit_code, checks) == (0, {})
 
 
+@pytest.mark.parametrize(("limit", "removed", "edited"), [(20, 80, 0), (20, 82, 2), (100, 80, 80)])
+def test_what_a_limit_left_out_is_no_edit(limit: int, removed: int, edited: int) -> None:
+    golden = make_manifest().golden.model_copy(update={"samples": limit, "limited": True})
+    now = run([0.9] * (N - removed), offset=removed)
+    now = replace(now, manifest=make_manifest().model_copy(update={"golden": golden}))
+    _, checks = edits(now, run([0.9] * N))
+    total = 20 if limit == 20 else N
+    assert [check.reason.partition(" of the")[0] for check in checks.values()] == (
+        [f"{edited} of {total} questions"] if edited else []
+    )
+
+
 THIRD = {f"s{number}": f"{'third' if number < 32 else 'question'} {number}" for number in range(N)}
 
 

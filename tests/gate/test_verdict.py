@@ -1,0 +1,178 @@
+"""What follows from a verdict: its exit code, whether the run can be a baseline, where to look; and the judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstone.evaluation.round_facts import JudgeFacts, Planted, RoundFacts
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.calibration import Estimate, MetricCalibration
+from ragstone.gate.checks.planted import PlantedAnswers, planted_warnings
+from ragstone.gate.eligibility import eligibility
+from ragstone.gate.findings import Level
+from ragstone.gate.judge_change import compare_judges, to_rejudge
+from ragstone.gate.verdict import Action, Attribution, CauseCount, Check, CheckKind, Side, Status
+from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
+from tests.gate.verdicts import verdict_of
+
+FAIL, ERROR, DOUBT, PASS = Status.FAIL, Status.ERROR, Status.INCONCLUSIVE, Status.PASS
+
+
+def check(kind: CheckKind, status: Status = FAIL, **fields: Any) -> Check:
+    return Check(kind.value, kind, status, **{"action": Action.BLOCK, "reason": "", **fields})
+
+
+@pytest.mark.parametrize(
+    ("status", "checks", "code", "eligible", "why"),
+    [
+        (PASS, [check(CheckKind.DROP, PASS)], 0, True, "it passed"),
+        (PASS, [check(CheckKind.FLOOR, action=Action.WARN)], 0, True, "it passed"),
+        (PASS, [check(CheckKind.DROP, DOUBT, action=Action.WARN)], 0, True, "it passed"),
+        (FAIL, [check(CheckKind.FLOOR), check(CheckKind.COVERAGE, ERROR)], 1, False, "it failed (floor)"),
+        (FAIL, [], 1, False, "its verdict was fail"),
+        (DOUBT, [check(CheckKind.FLOOR, DOUBT)], 0, True, "nothing is shown against it"),
+        (DOUBT, [check(CheckKind.DROP, DOUBT)], 0, False, "a loss is not settled (drop)"),
+        (DOUBT, [check(CheckKind.RISE, DOUBT)], 0, False, "a loss is not settled (rise)"),
+        (DOUBT, [check(CheckKind.DRIFT, DOUBT)], 0, False, "a loss is not settled (drift)"),
+        (ERROR, [check(CheckKind.BASELINE, ERROR)], 6, True, "it only lacked a baseline"),
+        (ERROR, [check(CheckKind.BASELINE, ERROR), check(CheckKind.COVERAGE, ERROR)], 5, False, "could not be decided"),
+        (ERROR, [check(CheckKind.PAIRED, ERROR)], 6, False, "it could not be decided (paired)"),
+        (ERROR, [check(CheckKind.ANSWERS, ERROR), check(CheckKind.COVERAGE, ERROR)], 4, False, "could not be decided"),
+    ],
+)
+def test_the_exit_code_and_whether_a_run_can_be_a_baseline(
+    status: Status, checks: list[Check], code: int, eligible: bool, why: str
+) -> None:
+    verdict = verdict_of(status, "so.", checks)
+    assert (verdict.exit_code, verdict.passed) == (code, code == 0)
+    can_be, reason = eligibility(verdict)
+    assert can_be is eligible
+    assert why in reason
+    assert replace(verdict, inconclusive_blocks=True).exit_code == (8 if status is DOUBT else code)
+    unproven = verdict.unproven("Part of it was not checked.")
+    assert (unproven.status, unproven == verdict) == ((DOUBT, False) if status is PASS else (status, True))
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "level"),
+    [
+        (PASS, Action.WARN, Level.PASSED),
+        (FAIL, Action.BLOCK, Level.FAILURE),
+        (DOUBT, Action.BLOCK, Level.DOUBT),
+        (ERROR, Action.BLOCK, Level.ERROR),
+        (FAIL, Action.WARN, Level.WARNING),
+    ],
+)
+def test_what_a_check_is_among_the_findings(status: Status, action: Action, level: Level) -> None:
+    found = check(CheckKind.MUST_PASS, status, action=action, sample="q1").finding
+    assert (found.level, found.where) == (level, "q1")
+    assert check(CheckKind.FLOOR, metric="mrr", sample="q1").finding.where == "mrr"
+
+
+CAUSE = CauseCount("invented", "invented", Side.GENERATION, "Look at the prompt.", "", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("attribution", "text", "action"),
+    [
+        (Attribution(Side.RETRIEVAL, "so it is."), "Look at retrieval first. So it is.", ""),
+        (Attribution(Side.BOTH, "so it is.", CAUSE), "Look at retrieval and generation. So it is.", CAUSE.action),
+        (Attribution(Side.UNCLEAR, "so it is."), "So it is.", ""),
+    ],
+)
+def test_where_to_look_first(attribution: Attribution, text: str, action: str) -> None:
+    assert (str(attribution), attribution.action) == (text, action)
+
+
+# -- the judge ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("planted", "status", "warned"),
+    [
+        (None, None, False),
+        (Planted(asked=5, passed=0), None, False),
+        (Planted(asked=5, passed=1), None, True),
+        (Planted(asked=5, passed=5, passed_anywhere=5), ERROR, False),
+        (Planted(asked=5, passed=5, passed_anywhere=5, unanswered=1), None, True),
+        (Planted(asked=5, passed=2, steered=("q1", "q2")), DOUBT, True),
+    ],
+)
+def test_planted_wrong_answers_that_pass(planted: Planted | None, status: Status | None, warned: bool) -> None:
+    run = replace(build_run({"mrr": [1.0]}, manifest=make_manifest()), rounds=RoundFacts(JudgeFacts(planted=planted)))
+    found = list(PlantedAnswers().evaluate(evidence_of(run)))
+    assert [one.status for one in found] == ([] if status is None else [status])
+    assert [text.startswith("The judge is too lenient: it let") for text in planted_warnings(evidence_of(run))] == (
+        [True] * warned
+    )
+    unjudged = replace(run, manifest=None)
+    assert all(one.status is DOUBT for one in PlantedAnswers().evaluate(evidence_of(unjudged)))
+
+
+def judged(model: str, *scores: float) -> RunScores:
+    metrics = {"faithfulness": scores, "mrr": scores, "tone": scores}
+    return build_run(metrics, manifest=make_manifest(model=model))
+
+
+NOW, THEN = judged("new", 0.5, 0.4, 1.0), judged("old", 0.9, 0.4, 1.0)
+RULES = {"faithfulness": {"max_drop": 0.02}, "tone": {"min": 0.1}, "mrr": {"max_drop": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("then", "on_judge_change", "names", "code"),
+    [
+        (THEN, "rejudge", ["faithfulness"], 0),
+        (THEN, "skip", [], 0),
+        (THEN, "fail", [], 6),
+        (NOW, "rejudge", [], 0),
+        (NOW, "fail", [], 0),
+        (build_run({"mrr": [0.5]}, manifest=make_manifest(model="old")), "fail", [], 0),  # it was not measured
+    ],
+)
+def test_a_baseline_of_another_judge(then: RunScores, on_judge_change: str, names: list[str], code: int) -> None:
+    gate = {"on_judge_change": on_judge_change, "only_named": True, "max_edited": 1.0, "min_paired": 0.0}
+    evidence = evidence_of(NOW, then, metrics=RULES, gate=gate)
+    assert list(to_rejudge(NOW, then, evidence.rules, evidence.policy)) == names
+    verdict = decide(NOW, then, metrics=RULES, gate=gate)
+    said = 'the judge changed from openai old to openai new, and the policy says on_judge_change = "fail".'
+    assert ([one.reason for one in verdict.checks if one.kind is CheckKind.BASELINE] == [said]) is (code == 6)
+    assert verdict.exit_code == code
+
+
+def test_two_judges_are_compared_on_the_same_answers() -> None:
+    (found,) = compare_judges(THEN, NOW, ["faithfulness"])
+    assert found.n == 3
+    assert found.difference.estimate == pytest.approx(-0.4 / 3)
+    assert found.sentence().startswith(
+        "faithfulness on 3 answers of the baseline: 0.63 now and 0.77 before (difference"
+    )
+    assert "agreement of the scores" in found.sentence()
+    (same,) = compare_judges(judged("old", 1.0, 1.0), judged("new", 1.0, 1.0), ["faithfulness"])
+    assert same.sentence().endswith("; all scores are the same.")
+    assert compare_judges(build_run({}), NOW, ["faithfulness"]) == ()
+
+
+def test_labels_that_were_drawn_unevenly_and_in_groups() -> None:
+    agreement = Estimate(estimate=None, low=None, high=None, confidence=0.95, method="")
+    found = MetricCalibration(
+        version=None, pairs={"b": (0.5, 1.0), "a": (1.0, 0.0), "c": (0.0, 0.0)}, agreement=agreement
+    )
+    assert found.residuals().tolist() == [-1.0, 0.5, 0.0]
+    assert (found.reach, found.group_of_residuals()) == (1.0, None)
+    uneven = found.model_copy(update={"weights": {"b": 2.0, "a": 0.5}, "groups": {"a": "g", "c": "g"}})
+    assert uneven.residuals().tolist() == [-0.5, 1.0, 0.0]
+    assert uneven.reach == 2.0
+    labels = uneven.group_of_residuals()
+    assert labels is not None
+    assert labels[0] == labels[2] != labels[1]
+
+
+def test_what_is_beyond_its_bound() -> None:
+    level = check(CheckKind.CEILING, estimate=0.3, threshold=0.3)
+    assert not level.is_beyond
+    assert replace(level, estimate=0.31).is_beyond
+    assert replace(level, kind=CheckKind.FLOOR, estimate=0.29).is_beyond
+    assert not replace(level, kind=CheckKind.FLOOR).is_beyond
