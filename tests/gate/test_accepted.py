@@ -185,6 +185,14 @@ def test_of_a_loss_beyond_the_accepted_one_only_what_is_beyond_must_be_shown() -
     assert decide_gate(wrong(24), wrong(0), accepted).status is Status.FAIL
 
 
+@pytest.mark.parametrize(("entries", "slices"), [((), {None, "x"}), ((entry(drop=0.03),), {None})])
+def test_where_a_drop_is_accepted_its_tags_are_not_looked_at(entries: Any, slices: set[str | None]) -> None:
+    tags = {f"s{i}": ("x",) for i in range(12)}
+    now = build_run({"faithfulness": [0.5] * 12 + [1.0] * 388}, tags=tags)
+    verdict = decide_gate(now, build_run({"faithfulness": [1.0] * 400}, tags=tags), policy(*entries))
+    assert {check.slice for check in verdict.checks if check.kind is CheckKind.DROP} == slices
+
+
 def test_the_reason_names_an_entry_that_is_wider_than_what_is_allowed() -> None:
     for drop in (0.01, 0.02):
         assert decide_gate(*runs(0.06), policy(entry(drop=drop))) == decide_gate(*runs(0.06), policy())

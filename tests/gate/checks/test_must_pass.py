@@ -83,7 +83,11 @@ SAME_RUNS = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     ],
 )
 def test_what_a_sample_must_reach(now: RunScores, metrics: Any, must_pass: Any, found: dict[str | None, str]) -> None:
-    reasons = {check.sample: check.reason for check in checks(now, must_pass, metrics=metrics)}
+    made = checks(now, must_pass, metrics=metrics)
+    assert [check.name.removeprefix("must_pass").lstrip(".") for check in made] == [
+        check.sample or "" for check in made
+    ]
+    reasons = {check.sample: check.reason for check in made}
     assert reasons.keys() == found.keys()
     assert all(said in reasons[sample] for sample, said in found.items())
 
