@@ -381,6 +381,13 @@ def test_what_nothing_can_be_decided_on_is_an_error(current: RunScores, rules: A
     assert says in verdict.reason
 
 
+@pytest.mark.parametrize(("selected", "code"), [(False, 5), (True, 0)])
+def test_samples_that_were_chosen_need_not_be_those_that_each_metric_applies_to(selected: bool, code: int) -> None:
+    golden = manifest().golden.model_copy(update={"selected": selected})
+    now = run({"faithfulness": HIGH, "mrr": []}, manifest=manifest().model_copy(update={"golden": golden}))
+    assert decide(now, metrics={"faithfulness": {"min": 0.5}, "mrr": {"min": 0.5}}, gate=ONLY_NAMED).exit_code == code
+
+
 def test_a_metric_that_nobody_knows_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="unknown metric 'faithfulnes'"):
         decide(one(HIGH), metrics={"faithfulnes": {"min": 0.5}})
