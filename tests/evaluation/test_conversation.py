@@ -10,7 +10,6 @@ import pytest
 
 from ragstone.evaluation import conversation
 from ragstone.evaluation.conversation import ask_conversation, earlier_turn
-from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.system.response import Context, Response, System, SystemFailure, SystemFailureKind
 
@@ -112,12 +111,6 @@ def test_a_failed_turn_leaves_the_later_ones_marked() -> None:
     assert second.so_far.history == (Message("user", QUESTIONS[0]),)
 
 
-def test_contexts_of_earlier_turns_can_be_left_out() -> None:
-    response = asked(Recorder(), turns(), keeps_contexts=False)["talk/turn-3"]
-    assert response.so_far is not None
-    assert response.so_far.contexts == ()
-
-
 def test_of_long_messages_and_contexts_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "MAX_EARLIER_CHARACTERS", 40)
     so_far = asked(Recorder(), turns())["talk/turn-3"].so_far
@@ -128,9 +121,3 @@ def test_of_long_messages_and_contexts_the_newest_are_kept(monkeypatch: pytest.M
     so_far = asked(Recorder(), turns())["talk/turn-3"].so_far
     assert so_far is not None
     assert so_far.contexts == (Context(f"on {QUESTIONS[1]}"),)
-
-
-def test_questions_that_stand_alone_are_asked_alone() -> None:
-    alone = [Sample("a", "A?"), Sample("b", "B?")]
-    groups = list(by_conversation(iter([alone[0], *turns(), alone[1]])))
-    assert [len(group) for group in groups] == [1, 3, 1]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import ConfigError, JudgeError
-from ragstone.evaluation import executors, parallel
+from ragstone.errors import JudgeError
+from ragstone.evaluation import executors
 from ragstone.evaluation.batches import run_samples_in
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import (
@@ -25,18 +25,12 @@ from ragstone.evaluation.executors import (
     ProcessWorkers,
     Task,
     Workers,
-    differences,
     versions,
 )
-from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
 from ragstone.evaluation.record import RecordLine, SampleRecord
-from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import Round, WorkerSettings, workers_of
-from ragstone.evaluation.rounds.sources import SystemSource
 from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.fitted import FEATURES, FittedFile, FittedJudge
 from ragstone.judge.judgements import Grade, StatementList
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.portable import PortableJudge, portable_judge
@@ -44,7 +38,7 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
-from ragstone.settings.settings import JudgeSettings, RunSettings, Settings, SystemSettings
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, samples
 from tests.evaluation.dask_cluster import cluster
@@ -159,26 +153,6 @@ def dangerous(golden: GoldenSet, *fatal: str, while_there: str | None = None) ->
 def test_records_are_those_of_one_process_to_the_last_byte(more: dict[str, Any]) -> None:
     golden = samples(150)
     assert there(golden, **more) == here(golden, **more)
-
-
-def test_a_fitted_judge_judges_there_as_here() -> None:
-    golden = samples(40)
-    graded = {"auroc": 0.8, "brier": 0.1, "low": None, "high": None}
-    plain = offline(golden)
-    assert isinstance(plain, OfflineJudge)
-    file = FittedFile.model_validate(
-        {
-            "offline": plain.identity.version,
-            "faithfulness": {
-                **{"bias": 0.3, "weights": dict.fromkeys(FEATURES, 0.2), "labels": 50, "passes": 20, "groups": 50},
-                **{"cross_validated": graded, "offline": graded},
-            },
-        }
-    )
-    judge = FittedJudge("own.json", file, "0" * 64, plain)
-    found = there(golden, judge=judge)
-    assert found == here(golden, judge=judge)
-    assert found != here(golden)
 
 
 def test_custom_grades_are_had_here_and_scored_there() -> None:
@@ -333,71 +307,7 @@ def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- which judges, and how many workers --------------------------------------------------------------------------------
 
 
-def round_of(judge: Judge, **more: Any) -> Round:
-    project = ProjectMetrics(SystemSource(SystemSettings()))
-    return Round(samples(1), Answering(), judge, METRICS, project, Path(), workers=WorkerSettings(**more))
-
-
-def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:
-    class Own(OfflineJudge):
-        pass
-
-    said: list[str] = []
-    assert workers_of(round_of(Own(), dask="tcp://127.0.0.1:1"), 10_000, said.append) is None
-    (line,) = said
-    assert line.startswith("run.dask is not used, and answers are judged in this process: ")
-    assert isinstance(workers_of(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
-    assert isinstance(workers_of(round_of(OfflineJudge(), processes=2), 1, said.append), ProcessWorkers)
-    assert workers_of(round_of(OfflineJudge(), processes=2), 0, said.append) is None
-    assert len(said) == 1
-
-
-def test_auto_takes_every_core_but_none_for_a_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 8)
-    assert RunSettings().workers == "auto"
-    assert [worker_count("auto", n) for n in (0, 50, 499, 500, 100_000)] == [0, 0, 0, 8, 8]
-    assert [worker_count(n, 50) for n in (1, 3, 64)] == [0, 3, 64]
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 1)
-    assert worker_count("auto", 100_000) == 0
-
-
-def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
-    limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(parallel, "_CGROUP", limit)
-    assert usable_cores() == 64
-    for text, cores in (("max 100000\n", 64), ("250000 100000\n", 2), ("50000 100000\n", 1)):
-        limit.write_text(text)
-        assert usable_cores() == cores
-
-
-@pytest.mark.parametrize("wrong", [0, 65, "two", -1])
-def test_other_numbers_are_refused(wrong: object) -> None:
-    with pytest.raises(ValueError, match="workers"):
-        Settings.model_validate({"run": {"workers": wrong}})
-
-
 # -- a Dask cluster ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wrong", ["scheduler:8786", "tcp://scheduler", "http://scheduler:8786", "tcp://a:b@c:8786"])
-def test_other_addresses_are_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="must be the address of a scheduler"):
-        Settings.model_validate({"run": {"dask": wrong}})
-    assert Settings.model_validate({"run": {"dask": " "}}).run.dask is None
-
-
-def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ConfigError, match=r'pip install "ragstone\[dask\]"'):
-        refuse_without_dask()
-
-
-def test_versions_that_differ_are_listed() -> None:
-    ours = {"Python": "3.13", "ragstone": "1.0", "numpy": "2.1"}
-    assert differences(ours, ours) == ""
-    theirs = {"Python": "3.12", "numpy": "", "ragstone": "1.0"}
-    assert differences(theirs, ours) == "Python 3.12 (here 3.13), numpy is missing (here 2.1)"
 
 
 TESTS_THERE = {"PYTHONPATH": str(Path(__file__).parents[2])}

@@ -9,9 +9,8 @@ import pytest
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.files import open_new, replace_text
+from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.writer import RunWriter
-from ragstone.files import open_regular
 from tests.evaluation.builders import finished_run, manifest, record, samples, unfinished_run
 
 GOLDEN = samples(3)
@@ -26,11 +25,6 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path, name: str)
     with pytest.raises(RunDirectoryError, match="not a regular file") as caught:
         RunDirectory.open(run.path).scores()
     assert (caught.value.where or "").endswith(name)
-
-
-def test_a_folder_is_no_regular_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="not a regular file"):
-        open_regular(tmp_path)
 
 
 def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> None:
@@ -67,10 +61,3 @@ def test_text_is_replaced_in_one_step(tmp_path: Path) -> None:
     replace_text(link, "ü\n")
     assert (victim.read_text(), link.read_bytes()) == ("mine", "ü\n".encode())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", "victim"]
-
-
-def test_a_new_file_begins_empty(tmp_path: Path) -> None:
-    (tmp_path / "old").write_text("old")
-    with open_new(tmp_path / "old") as stream:
-        stream.write(b"new")
-    assert (tmp_path / "old").read_bytes() == b"new"

@@ -104,17 +104,12 @@ def test_a_metric_is_added_to_the_run_itself_without_asking_its_system_again(pro
     assert not (run.path / ASIDE).exists()
 
 
-def test_resume_without_metrics_keeps_those_of_the_run_and_its_judge(project: Project) -> None:
-    write_outputs(project)
-    assert set(project.run("one", run__resume=True).manifest.metrics) == {"faithfulness"}
-    with pytest.raises(RunDirectoryError, match="judge differ"):
-        project.run("one", judge="offline", run__resume=True)
-
-
 def test_adding_a_metric_can_be_stopped_and_resumed_with_nothing_lost(project: Project) -> None:
     with pytest.raises(JudgeError, match="budget"):
         project.run("one", run__metrics=("context_recall",), run__resume=True, judge__max_cost_usd=1e-9)
     assert (project.root / "one" / ASIDE).is_file()
+    with pytest.raises(RunDirectoryError, match="judge differ"):
+        project.run("one", judge="offline", run__resume=True)
     run = project.run("one", run__metrics=("context_recall",), run__resume=True)
     assert run.manifest.state == "finished"
     found = records(run)
@@ -140,26 +135,20 @@ def test_recorded_interactions_need_no_golden_set_and_keep_their_other_fields(pr
 
 
 def test_a_nightly_backfill_costs_only_what_is_new(project: Project) -> None:
+    def scored(**more: Any) -> tuple[int, int]:
+        found = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True, **more)
+        return found.answers, found.kept
+
     interactions(project, 3)
-    project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True)
+    scored()
     calls = project.calls
     interactions(project, 4)
     (project.root / "production" / "judgements.sqlite").unlink()  # not needed for what is scored
-    found = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True)
-    assert (found.answers, found.kept) == (4, 3)
+    assert scored() == (4, 3)
     assert project.calls == calls + 2  # the statements of one answer, and their support
     project.write("log.jsonl", [{"question": "What is 9?", "answer": "It is 9.", "contexts": ["9 is a number."]}])
-    found = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True)
-    assert (found.answers, found.kept, len(records(run_of(found)))) == (5, 4, 5)
-
-
-def test_another_judge_has_scored_nothing_yet(project: Project) -> None:
-    interactions(project, 3)
-    project.rescore("log.jsonl", "production", run__metrics=("faithfulness",))
-    found = project.rescore("log.jsonl", "production", judge="offline", missing=True)
-    assert found.kept == 0
-    assert run_of(found).manifest.judge.provider == "offline"
-    assert set(run_of(found).manifest.metrics) == {"faithfulness"}
+    assert scored() == (5, 4)
+    assert scored(judge="offline") == (5, 0), "another judge has scored nothing yet"
 
 
 def test_a_failed_judgement_is_not_scored(project: Project) -> None:
@@ -188,23 +177,6 @@ def test_an_answer_is_never_read_as_the_reference(project: Project) -> None:
     run = run_of(project.rescore("log.jsonl", "production", judge="offline"))
     (record,) = run.records()
     assert (record.sample.reference, record.response.answer) == (None, "It is 1.")
-
-
-def test_the_budget_stops_and_the_next_run_continues(project: Project) -> None:
-    (project.root / "one" / "judgements.sqlite").unlink()
-    with pytest.raises(JudgeError, match="budget"):
-        project.rescore("one", "two", judge__max_cost_usd=1e-9)
-    found = project.rescore("one", "two", run__resume=True)
-    assert run_of(found).manifest.counts.scored == N
-
-
-def test_a_dry_run_asks_nothing_and_writes_nothing(project: Project) -> None:
-    found = project.rescore("one", "two", dry_run=True)
-    assert found.run is None
-    assert found.estimate.calls == 2 * N
-    assert found.estimate.usd is not None
-    assert project.calls == 0
-    assert not (project.root / "two").exists()
 
 
 def test_answers_of_a_run_that_failed_can_not_become_a_baseline(project: Project) -> None:

@@ -18,7 +18,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
+from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.score import Failed
 
 
@@ -46,13 +46,10 @@ def test_tables_and_json_lines_say_the_same(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "id,metric,value\na,m,\nb,m,1\n",
         "id,metric,value\na,m,  \nb,m,1\n",
-        "id,metric,value\na,m,nan\nb,m,1\n",
         "id,metric,value\na,m,NaN\nb,m,1.0000000000000002\n",
         "id,question,m\na,A?,\nb,B?,1.0\n",
         '{"id": "a", "metric": "m", "value": null}\n{"id": "b", "metric": "m", "value": 1}\n',
-        '{"id": "a", "metric": "m", "value": NaN}\n{"id": "b", "metric": "m", "value": 1}\n',
         '{"id": "a", "m": NaN}\n{"id": "b", "m": 1.0}\n',
         '{"id": "a", "metric": "m", "value": ""}\n{"id": "b", "metric": "m", "value": 1}\n',
     ],
@@ -65,11 +62,13 @@ def test_a_value_that_is_missing_is_a_failed_score_and_in_no_mean(tmp_path: Path
     assert set(scores.samples) == {"a", "b"}
 
 
-@pytest.mark.heavy
-def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(tmp_path: Path) -> None:
-    rows = "".join(f"{number},m,1\n" for number in range(MAX_SAMPLES + 1))
-    with pytest.raises(ConfigError, match="has scores of 100,001 samples, more than 100,000") as caught:
-        read(tmp_path, f"id,metric,value\n{rows}")
+def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragstone.evaluation.score_files.MAX_SAMPLES", 2)
+    assert len(read(tmp_path, "id,metric,value\na,m,1\nb,m,1\n").samples) == 2
+    with pytest.raises(ConfigError, match="has scores of 3 samples, more than 2") as caught:
+        read(tmp_path, "id,metric,value\na,m,1\nb,m,1\nc,m,1\n")
     assert "Split the file" in str(caught.value.hint)
 
 
@@ -78,13 +77,10 @@ def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(tmp_path:
     [
         ("id,metric,value\na,m,inf\n", 2, "found inf"),
         ("id,metric,value\na,m,1.000001\n", 2, r"must be in \[0, 1\]"),
+        ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
         ("id,faithfulness\na,1\nb,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
         ("id,faithfulness\na,1\nb,high\n", 3, "found 'high'"),
         ("id,faithfulness\na,1\na,1\n", 3, "duplicate value of 'faithfulness' for sample 'a'"),
-        ("id,metric,value\na,m,1\nb,m,4.5\n", 3, r"must be in \[0, 1\], found 4.5"),
-        ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
-        ("id,metric,value\na,m,high\n", 2, "found 'high'"),
-        ("id,metric,value\na,m,1\na,m,1\n", 3, "duplicate value"),
         ("id,metric,value\na,m,\na,m,1\n", 3, "duplicate value"),
         ("id,metric,value\na,m\n", 2, "'value' is missing, found: 'id', 'metric'"),
         ("id,metric,score\na,m,1\n", 2, "'value' is missing, found: 'id', 'metric', 'score'"),
@@ -109,9 +105,6 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, line: i
 def test_a_file_without_scores_is_refused(tmp_path: Path, text: str | bytes) -> None:
     with pytest.raises(ConfigError):
         read(tmp_path, text)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         read_score_file(tmp_path / "none.csv")
 
@@ -126,13 +119,6 @@ def test_any_bytes_give_scores_or_one_of_our_errors(tmp_path: Path, text: bytes)
     assert all(math.isfinite(v) for metric in scores.metrics.values() for v in metric.values.values())
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.floats(0, 1), min_size=1, max_size=5))
-def test_what_json_writes_is_read_back(tmp_path: Path, values: dict[str, float]) -> None:
-    lines = [json.dumps({"id": i, "metric": "m", "value": value}) for i, value in values.items()]
-    assert read(tmp_path, "\n".join(lines)).metrics["m"].values == values
-
-
 def test_a_mapping_is_a_run_too() -> None:
     scores = scores_from_mapping({"m": {"a": 1}, "n": {"a": 1.0000000000000002, "b": 0, "c": None}}, label="mine")
     assert scores.label == "mine"
@@ -140,22 +126,9 @@ def test_a_mapping_is_a_run_too() -> None:
     assert scores.metrics["n"].values == {"a": 1.0, "b": 0.0}
     assert scores.metrics["n"].failed == {"c": Failed("judge", "no value was given")}
     assert set(scores.samples) == {"a", "b", "c"}
-
-
-@pytest.mark.parametrize(
-    "mapping",
-    [
-        {"m": {"a": math.nan}},
-        {"m": {"a": 2}},
-        {"m": [1, 2]},
-        {"m": {"a": "x"}},
-        [],
-        {"m": {1: 1, "1": 1}},
-    ],
-)
-def test_a_mapping_of_anything_else_is_refused(mapping: object) -> None:
-    with pytest.raises(ConfigError):
-        scores_from_mapping(mapping)  # type: ignore[arg-type]
+    for wrong in ({"m": {"a": math.nan}}, {"m": {"a": 2}}, {"m": [1, 2]}, {"m": {"a": "x"}}, [], {"m": {1: 1, "1": 1}}):
+        with pytest.raises(ConfigError):
+            scores_from_mapping(wrong)  # type: ignore[arg-type]
 
 
 def test_a_share_in_percent_is_a_share_and_a_rounding_error_within_the_scale(tmp_path: Path) -> None:
@@ -213,27 +186,13 @@ def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, ki
     assert "that no rule names are left out: 'n_tokens' (312 to 312)" in remark
     alone = read_score_file(path)
     assert [facts.question for facts in alone.samples.values()] == ["What is A?", "What is B?", "What is C?"]
-    assert alone["politeness"].values.keys() == read_score_file(path)["politeness"].values.keys()
 
 
-@pytest.mark.parametrize(
-    "text", ["id,metric,value\nqA,faithfulness,0.5\nz,faithfulness,1\n", "id,faithfulness\nqA,0.5\n"]
-)
-def test_what_a_sample_must_reach_is_read_from_the_golden_set(tmp_path: Path, text: str) -> None:
-    (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
-    golden = golden_set(tmp_path, {"id": "qA", "question": "What is A?", "min": {"faithfulness": 0.8}})
-    assert read_score_file(tmp_path / "scores.csv", golden).samples["qA"].bounds == (("min", "faithfulness", 0.8),)
-
-
-def test_rows_are_matched_by_id_before_the_question(tmp_path: Path) -> None:
+def test_rows_are_matched_by_id_or_else_by_question_in_their_order(tmp_path: Path) -> None:
     rows = [{"id": name, "question": "What is A?", "faithfulness": 1.0} for name in ("qB", "qC")]
-    scores = read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
+    scores = read_score_file(table(tmp_path / "ids.csv", rows), golden_set(tmp_path, *GOLDEN))
     assert set(scores.samples) == {"qB", "qC"}
-
-
-def test_rows_with_the_same_question_are_matched_in_their_order(tmp_path: Path) -> None:
-    rows = [{"question": "What is A?", "faithfulness": score} for score in (0.5, 1.0)]
-    path = table(tmp_path / "table.csv", rows)
+    path = table(tmp_path / "table.csv", [{"question": "What is A?", "faithfulness": score} for score in (0.5, 1.0)])
     golden = golden_set(tmp_path, {"id": "1", "question": "What is A?"}, {"id": "2", "question": "What  is A?"})
     assert read_score_file(path, golden)["faithfulness"].values == {"1": 0.5, "2": 1.0}
     assert len(read_score_file(path).samples) == 2
@@ -265,6 +224,7 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
     golden = golden_set(tmp_path, *GOLDEN[:2], {"id": "bad", "question": "B?", "min": {"faithfulness": 0.8}})
     scores = read_score_file(tmp_path / "scores.csv", golden)
     assert list(scores.samples) == ["qA", "bad"]
+    assert scores.samples["bad"].bounds == (("min", "faithfulness", 0.8),)
     verdict = decide_gate(scores, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))
     assert verdict.reason.startswith("must-pass sample bad: no metric with a floor has a score for it")
     assert verdict.exit_code == 5

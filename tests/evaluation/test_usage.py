@@ -40,26 +40,16 @@ def test_totals_are_over_all_answers_and_means_over_the_first_ones() -> None:
     assert found.cost_mean_usd == pytest.approx(400 / 1e6)
 
 
-def test_answers_without_counts_are_not_zero() -> None:
-    found = counted((response(100, 10),), (response(),), (failed("q", SystemFailureKind.RAISED, "no"),))
-    assert found is not None
-    assert (found.answers, found.reported, found.tokens_mean) == (2, 1, 110)
-
-
-def test_a_system_that_reports_nothing_has_no_usage() -> None:
+def test_what_is_not_reported_is_not_zero_and_reported_zeros_are() -> None:
     assert counted((response(),)) is None
-
-
-def test_without_a_price_there_is_no_cost() -> None:
-    found = counted((response(100, 10),), price=None)
-    assert found is not None
-    assert (found.cost_usd, found.cost_mean_usd, found.cost_p95_usd) == (None, None, None)
-
-
-def test_reported_zeros_are_zeros() -> None:
-    found = counted((response(0, 0),))
-    assert found is not None
-    assert (found.tokens_mean, found.cost_mean_usd) == (0, 0)
+    some = counted((response(100, 10),), (response(),), (failed("q", SystemFailureKind.RAISED, "no"),))
+    zeros, free = counted((response(0, 0),)), counted((response(100, 10),), price=None)
+    assert some is not None
+    assert zeros is not None
+    assert free is not None
+    assert (some.answers, some.reported, some.tokens_mean) == (2, 1, 110)
+    assert (zeros.tokens_mean, zeros.cost_mean_usd) == (0, 0)
+    assert (free.cost_usd, free.cost_mean_usd, free.cost_p95_usd) == (None, None, None)
 
 
 def test_a_resumed_run_counts_what_it_had_before(tmp_path: Path) -> None:

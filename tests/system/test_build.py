@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
-from ragstone.settings.load import OPTIONS
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.entrypoint import KINDS, build_system, parse_entrypoint
+from ragstone.system.entrypoint import build_system, parse_entrypoint
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers
@@ -94,23 +91,3 @@ def test_forbidden_names_are_refused_for_every_kind(tmp_path: Path) -> None:
     for entrypoint in ("app:answer", "command:./rag", "file:out.jsonl", "http://host/"):
         with pytest.raises(ConfigError, match="GITHUB_TOKEN"):
             build_system(SystemSettings(entrypoint=entrypoint, env=("GITHUB_TOKEN",)), root=tmp_path, environ={})
-
-
-@pytest.mark.heavy
-@settings(max_examples=200, deadline=None)
-@given(st.text(max_size=30) | st.from_regex(r"(python|command|file|https?|pyhton):[^\s]{0,20}", fullmatch=True))
-def test_any_string_is_an_entrypoint_or_a_configuration_error(entrypoint: str) -> None:
-    try:
-        parse_entrypoint(entrypoint)
-    except ConfigError as error:
-        where = error.where
-    else:
-        where = "system.entrypoint"
-    assert where == "system.entrypoint"
-
-
-def test_the_settings_know_after_which_scheme_a_path_follows() -> None:
-    (option,) = [option for option in OPTIONS if option.key == "system.entrypoint"]
-    assert parse_entrypoint(f"{option.path_after}:out.jsonl").kind is KINDS[-1]
-    assert option.path_in("file:out.jsonl") == "out.jsonl"
-    assert option.path_in("FILE:out.jsonl") is None

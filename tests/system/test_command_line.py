@@ -34,6 +34,7 @@ def program(room: Any) -> None:
             if question == "nonsense": print("Loading the model...", flush=True)
             elif question == "number": say(42)
             elif question == "list": say([1, 2])
+            elif question == "as a number": say({"id": 7, "answer": "x"})
             elif question == "other id": say({"id": "another", "answer": "x"})
             elif question == "no answer": say({"anser": "x"})
             elif question == "error": say({"error": "index not found"})
@@ -51,10 +52,49 @@ def program(room: Any) -> None:
 
 
 def test_a_program_in_any_language_is_asked_line_by_line(room: Any) -> None:
-    (response,) = room.ask(RAG, "what?")
-    assert response.answer == "WHAT?"
-    assert response.contexts == (Context("c", "1", None),)
-    assert response.latency_s is not None
+    numbered, text = room.ask_samples(RAG, Sample("7", "as a number"), Sample("s", "what?"))
+    assert (numbered.failure, text.answer) == (None, "WHAT?")
+    assert text.contexts == (Context("c", "1", None),)
+    assert text.latency_s is not None
+
+
+def test_start_up_has_its_own_time_and_may_be_announced_and_text_may_hold_anything(room: Any) -> None:
+    room.write(
+        "echo.py",
+        """
+        import json, sys, time
+        time.sleep(0.6)
+        print(json.dumps({"ready": True}), flush=True)
+        for line in sys.stdin:
+            question = json.loads(line)["question"]
+            print(json.dumps({"answer": question if question != "argv" else json.dumps(sys.argv[1:])}), flush=True)
+        """,
+    )
+    question = 'line\none "two" \u2028 ünï 𝔘 \ud800 \x00'
+    command = f"command:{sys.executable} echo.py 'two words' $HOME '; touch pwned' > out"
+    anything, argv = room.ask(command, question, "argv", timeout_s=0.4)
+    assert anything.answer == question.replace("\ud800", "\ufffd")
+    assert json.loads(argv.answer) == ["two words", "$HOME", "; touch pwned", ">", "out"]
+    assert not (room.folder / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("./not-there", "No such file"),
+        ("not-on-path-anywhere --flag", "No such file"),
+        ("./absent {question}", "no such program"),
+        (f"{sys.executable} -S -E -c \"import sys; sys.exit('no index')\"", "exited with status 1 .*(\n.*)*no index"),
+        pytest.param(
+            "./not-executable", r"chmod \+x", marks=pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+        ),
+        ("./rag 'open", "Balance its quotes"),
+    ],
+)
+def test_a_program_that_can_not_be_run_is_said_before_any_question(room: Any, command: str, says: str) -> None:
+    room.write("not-executable", "#!/bin/sh\n")
+    with pytest.raises((SystemUnderTestError, ConfigError), match=says):
+        room.ask(f"command:{command}", "q")
 
 
 def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, kinds: Kinds) -> None:
@@ -93,73 +133,6 @@ def test_a_program_that_ends_after_an_answer_is_started_again(room: Any) -> None
     room.write("once.py", "import json\nprint(json.dumps({'answer': json.loads(input())['question']}))\n")
     responses = room.ask(f"command:{sys.executable} once.py", *"abcdef", concurrency=1)
     assert [r.answer for r in responses] == list("abcdef")
-
-
-def test_start_up_has_its_own_time_and_may_be_announced(room: Any) -> None:
-    room.write(
-        "slow.py",
-        """
-        import json, sys, time
-        time.sleep(0.6)
-        print(json.dumps({"ready": True}), flush=True)
-        for line in sys.stdin: print(json.dumps({"answer": "fine"}), flush=True)
-        """,
-    )
-    (response,) = room.ask(f"command:{sys.executable} slow.py", "q", timeout_s=0.4)
-    assert response.answer == "fine"
-
-
-def test_questions_and_answers_may_hold_anything(room: Any) -> None:
-    question = 'line\none "two" \u2028 ünï 𝔘 \ud800 \x00'
-    room.write(
-        "echo.py",
-        "import json, sys\nfor line in sys.stdin:\n"
-        "    print(json.dumps({'answer': json.loads(line)['question']}), flush=True)\n",
-    )
-    (response,) = room.ask(f"command:{sys.executable} echo.py", question)
-    assert response.answer == question.replace("\ud800", "\ufffd")
-
-
-def test_an_id_may_come_back_as_a_number(room: Any) -> None:
-    room.write("ids.py", 'import json, sys\nfor line in sys.stdin: print(\'{"id": 7, "answer": "x"}\', flush=True)\n')
-    (response,) = room.ask_samples(f"command:{sys.executable} ids.py", Sample("7", "q"))
-    assert response.failure is None
-
-
-def test_words_are_split_as_a_shell_would_but_no_shell_runs(room: Any) -> None:
-    room.write(
-        "argv.py",
-        "import json, sys\nfor line in sys.stdin:\n"
-        "    print(json.dumps({'answer': json.dumps(sys.argv[1:])}), flush=True)\n",
-    )
-    (response,) = room.ask(f"command:{sys.executable} argv.py 'two words' $HOME '; touch pwned' > out", "q")
-    assert json.loads(response.answer) == ["two words", "$HOME", "; touch pwned", ">", "out"]
-    assert not (room.folder / "pwned").exists()
-
-
-@pytest.mark.parametrize("command", ["./not-there", "not-on-path-anywhere --flag"])
-def test_a_program_that_is_not_there_is_said_before_any_question(room: Any, command: str) -> None:
-    with pytest.raises(SystemUnderTestError, match="No such file"):
-        room.ask(f"command:{command}", "q")
-
-
-def test_a_program_that_ends_at_once_is_said_before_any_question(room: Any) -> None:
-    program = "import sys; sys.exit('no index here')"
-    with pytest.raises(SystemUnderTestError, match="no index here") as caught:
-        room.ask(f'command:{sys.executable} -S -E -c "{program}"', "q")
-    assert "exited with status 1" in str(caught.value)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes")
-def test_a_file_that_may_not_be_run_is_a_clear_error(room: Any) -> None:
-    room.write("rag", "#!/bin/sh\n")
-    with pytest.raises(SystemUnderTestError, match=r"chmod \+x"):
-        room.ask("command:./rag", "q")
-
-
-def test_a_missing_quote_is_a_configuration_error(room: Any) -> None:
-    with pytest.raises(ConfigError, match="Balance its quotes"):
-        room.ask("command:./rag 'open", "q")
 
 
 @pytest.mark.parametrize(
@@ -202,10 +175,11 @@ def once(room: Any) -> str:
 
 
 def test_a_command_with_the_question_among_its_words_is_run_once_per_question(room: Any, once: str) -> None:
-    one, other, text, whole = room.ask(once, "pid", "pid", "stdin", "json")
+    one, other, text, whole, closed = room.ask(once, "pid", "pid", "stdin", "json", "close")
     assert one.answer != other.answer
     assert text.answer == "read ''"
     assert (whole.answer, whole.contexts) == ("fine", (Context("c"),))
+    assert (closed.failure, closed.answer) == (None, "fine")
     assert all(response.latency_s > 0 for response in (one, other, text, whole))
 
 
@@ -223,16 +197,6 @@ def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room
     assert failure(responses[1]).message == "The command exited with status 3."
     assert "out of luck" in (failure(responses[1]).detail or "")
     assert "SIGKILL" in failure(responses[2]).message
-
-
-def test_a_program_that_closes_its_output_before_it_ends_has_answered(room: Any, once: str) -> None:
-    (response,) = room.ask(once, "close")
-    assert (response.failure, response.answer) == (None, "fine")
-
-
-def test_a_program_that_is_run_once_per_question_and_is_not_there_is_an_error_at_once(room: Any) -> None:
-    with pytest.raises(SystemUnderTestError, match="no such program"):
-        room.ask("command:./absent {question}", "what?")
 
 
 def test_the_fields_of_a_reply_may_have_names_of_their_own(room: Any) -> None:

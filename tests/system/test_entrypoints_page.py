@@ -13,10 +13,8 @@ import pytest
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.golden.sample import Sample
 from ragstone.settings.load import load_settings
-from ragstone.settings.settings import SystemSettings
-from ragstone.system import command_line, environment, http_service, pool
+from ragstone.system import environment
 from ragstone.system.entrypoint import parse_entrypoint
-from ragstone.system.worker import contexts, returns, steps
 
 PAGE = (Path(__file__).parents[2] / "docs" / "entrypoints.md").read_text(encoding="utf-8")
 
@@ -73,15 +71,3 @@ def test_the_names_that_are_read_are_listed_in_their_order(names: tuple[str, ...
 def test_the_allow_list_is_listed() -> None:
     assert [name for name in environment._POSIX.split() if f"`{name}`" not in PAGE] == []
     assert environment._WINDOWS.split()[0] in PAGE
-
-
-def test_the_limits_on_the_page_are_those_of_the_code() -> None:
-    defaults = SystemSettings()
-    for key in ("timeout_s", "startup_timeout_s", "concurrency", "retries"):
-        assert f"| `{key}` | {getattr(defaults, key):g} |" in PAGE
-    assert (pool.MAX_START_FAILURES, pool.MAX_DEATHS_IN_A_ROW) == (3, 25)
-    assert (contexts.MAX_CONTEXTS, contexts.MAX_CHARACTERS) == (10_000, 10_000_000)
-    assert returns.MAX_ANSWER_CHARACTERS == 1_000_000
-    assert http_service.MAX_BODY_BYTES == command_line.MAX_LINE_BYTES == 10_000_000
-    assert (steps.MAX_STEPS, steps.MAX_INPUT_CHARACTERS, steps.MAX_RESULT_CHARACTERS) == (1_000, 100_000, 1_000_000)
-    assert (http_service.MAX_RETRY_AFTER_S, http_service._SHOWN_BODY) == (30.0, 1_000)

@@ -192,15 +192,6 @@ def test_any_other_reply_is_read_by_the_path_that_its_error_names(
     assert (response.failure, response.answer) == (None, ANSWER)
 
 
-def test_the_lines_of_a_protocol_in_plain_text_are_no_answer(room: Any, server: Server) -> None:
-    marked = {"X-Vercel-AI-Data-Stream": "v1"}
-    server.reply = lambda _path, body: sent("text/plain; charset=utf-8", '0:"30 "\n', '0:"days."\n', **marked)
-    refused = failure(room.ask(server.url, "q")[0])
-    assert refused.kind == "bad_return"
-    assert "toTextStreamResponse" in refused.message
-    assert "days." in refused.message
-
-
 def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None:
     server.reply = lambda path, body: events(*CHUNKS[:-1], {"choices": [], "v": {"t": "yes"}})
     (response,) = room.ask(server.url, "q", answer_field="v.t")
@@ -225,6 +216,10 @@ def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None
             "bad_return",
             "{'w': '30 '} (dict); {'w': 'days.'}",
         ),
+        (events("[DONE]"), "bad_return", "ended without text"),
+        (events("x" * 600_000, "x" * 600_000), "bad_return", "more than 1,000,000 characters"),
+        (events({"answer": "a", "contexts": 5}), "bad_return", "it is not a list"),
+        (sent("text/event-stream", "event: error\ndata: out of memory\n\n"), "raised", "out of memory"),
         (events({"type": "error", "errorText": "out of memory"}), "raised", "out of memory"),
         (lines("application/x-ndjson", {"answer": "a"}, {"error": "out of memory"}), "raised", "out of memory"),
         (events({"type": "response.failed", "response": {"error": {"message": "out of memory"}}}), "raised", "memory"),
@@ -234,6 +229,11 @@ def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None
             'set answer_field = "reply" under [system] (there is text',
         ),
         (lines("application/json", {"answer": "30 "}, {"answer": "days."}), "bad_return", "JSON Lines if it is"),
+        (
+            sent("text/plain", '0:"30 "\n', '0:"days."\n', **{"X-Vercel-AI-Data-Stream": "v1"}),
+            "bad_return",
+            "toTextStreamResponse",
+        ),
         (
             (200, {"Content-Type": "text/html"}, b"<p>Hi"),
             "bad_return",
@@ -250,33 +250,12 @@ def test_what_can_not_be_read_is_shown_with_the_setting_that_reads_it(
     assert says in found.message
 
 
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/x-ndjson"])
-def test_a_separator_of_lines_that_is_none_on_the_wire_stays_in_the_answer(
-    room: Any, server: Server, kind: str
-) -> None:
-    text = "30\u2028days\x85."
-    prefix = "data: " if "event" in kind else ""
-    piece = json.dumps({"answer": text}, ensure_ascii=False)
-    server.reply = lambda path, body: sent(kind, f"{prefix}{piece}\n\n")
-    assert room.ask(server.url, "q")[0].answer == text
-
-
-def test_events_are_utf_8_whatever_the_reply_says_of_them(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: sent("text/event-stream; charset=latin-1", 'data: {"answer": "für 30 Tage"}\n\n')
-    assert room.ask(server.url, "q")[0].answer == "für 30 Tage"
-
-
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 @pytest.mark.parametrize("last", ["", "\n\n"])
 def test_events_are_read_with_each_line_end_of_the_standard(room: Any, server: Server, end: str, last: str) -> None:
     lines = [": a comment", 'data: {"answer":', 'data: "30 "}', "", "event: token", 'data: {"answer": "days."}']
     text = end.join(lines) + last
     server.reply = lambda path, body: sent("text/event-stream", *text)  # each character on its own: a CRLF is split
-    assert room.ask(server.url, "q")[0].answer == ANSWER
-
-
-def test_a_line_of_json_that_comes_in_pieces_is_one_line(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: sent("application/x-ndjson", '{"answer"', ': "30 d"}', '\r\n{"answer": "ays."}')
     assert room.ask(server.url, "q")[0].answer == ANSWER
 
 
@@ -294,3 +273,23 @@ def test_a_stream_of_endless_pieces_is_refused(
     monkeypatch.setattr("ragstone.system.http_reply.MAX_PIECES", 10)
     server.reply = lambda path, body: reply
     assert failure(room.ask(server.url, "q")[0]).message.startswith("The stream has more than 10 pieces.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces", "answer"),
+    [
+        ("text/event-stream", ['data: {"answer": "30\u2028days\x85."}\n\n'], "30\u2028days\x85."),
+        ("application/x-ndjson", ['{"answer": "30\u2028days\x85."}\n\n'], "30\u2028days\x85."),
+        ("text/event-stream; charset=latin-1", ['data: {"answer": "für 30 Tage"}\n\n'], "für 30 Tage"),
+        ("application/x-ndjson", ['{"answer"', ': "30 d"}', '\r\n{"answer": "ays."}'], "30 days."),
+        ("text/plain", ["30"], "30"),
+        ("text/plain", ['"30 days."'], "30 days."),
+        ("text/plain", ['{"answer": "30 days."}'], "30 days."),
+        ("text/event-stream", ["data: 30\n\n", "data:  days.\ndata:\n\n"], "30 days.\n"),
+    ],
+)
+def test_text_is_read_as_it_is_on_the_wire(
+    room: Any, server: Server, kind: str, pieces: list[str], answer: str
+) -> None:
+    server.reply = lambda path, body: sent(kind, *pieces)
+    assert room.ask(server.url, "q")[0].answer == answer

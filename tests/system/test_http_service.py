@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import socket
 import threading
 import zlib
@@ -16,7 +15,7 @@ import pytest
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.http_service import HttpService, without_secrets
+from ragstone.system.http_service import HttpService, _redirected, _Refused, without_secrets
 from ragstone.system.response import Context, Response
 from tests.hostile_http import REPLIES, hostile_server
 from tests.system.service import Reply, Server, failure, said
@@ -37,46 +36,50 @@ def test_a_question_is_posted_with_its_id(room: Any, server: Server) -> None:
     assert headers["content-type"] == "application/json"
 
 
-def test_request_and_reply_fields_are_configurable(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: said(
-        {
-            "answer": "not this",
-            "choices": [{"message": {"content": body["input"]["query"]}}],
-            "hits": [{"source": {"text": "a"}}, {"source": {"text": "b"}}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 2},
-        }
-    )
-    fields = {"answer_field": "choices.0.message.content", "contexts_field": "hits.*.source"}
-    http = {"question_field": "input.query", "body": {"top_k": 5, "input": {"lang": "en"}}}
-    (response,) = room.ask(server.url, "q", http=http, **fields)
-    assert response.answer == "q"
-    assert response.contexts == (Context("a"), Context("b"))
-    assert response.usage is not None
-    assert server.seen[0][2] == {"id": "s0", "top_k": 5, "input": {"lang": "en", "query": "q"}}
-
-
-def test_a_field_that_is_not_in_the_reply_is_named(room: Any, server: Server) -> None:
-    (response,) = room.ask(server.url, "q", answer_field="data.answer")
-    assert "answer_field 'data.answer'" in failure(response).message
-    assert "'fine'" in failure(response).message
-
-
-def test_contexts_that_are_null_are_none_at_all(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: said({"answer": "a", "found": {"passages": None}})
-    (response,) = room.ask(server.url, "q", contexts_field="found.passages")
-    assert (response.failure, response.contexts) == (None, ())
-
-
-def test_headers_take_their_secrets_from_the_environment(room: Any, server: Server) -> None:
-    room.environ["SERVICE_KEY"] = "s3cret"
-    room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": {"Authorization": "Bearer ${SERVICE_KEY}"}})
-    assert server.seen[0][1]["authorization"] == "Bearer s3cret"
-
-
-def test_a_header_can_not_be_split(room: Any, server: Server) -> None:
+def test_a_header_can_not_be_split(room: Any) -> None:
     room.environ["SERVICE_KEY"] = "a\r\nX-Other: b"
     with pytest.raises(ConfigError, match="printable ASCII"):
-        room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": {"Authorization": "${SERVICE_KEY}"}})
+        room.ask("http://127.0.0.1:1/", "q", env="SERVICE_KEY", http={"headers": {"Authorization": "${SERVICE_KEY}"}})
+
+
+def status(code: int, after: str = "") -> Reply:
+    return code, {"Retry-After": after} if after else {}, b""
+
+
+@pytest.mark.parametrize(
+    ("replies", "pauses"),
+    [
+        ([status(503), status(429, "7"), status(0), said("fine")], [0.5, 7.0, 2.0]),
+        ([status(408, "86400"), status(425, "inf"), said("fine")], [30.0, 30.0]),
+        ([status(500, "nan"), status(502, "-1"), status(504, "9" * 5_000), said("fine")], [0.5, 1.0, 30.0]),
+        ([status(503)] * 6, [0.5, 1.0, 2.0, 4.0, 8.0]),
+        ([status(404), said("fine")], []),
+        ([status(501, "7"), said("fine")], []),
+    ],
+)
+def test_what_may_pass_is_tried_again_with_growing_pauses_and_nothing_else(
+    server: Server, replies: list[Reply], pauses: list[float]
+) -> None:
+    left = iter(replies)
+    server.reply = lambda path, body: next(left)
+    waits: list[float] = []
+    response = asked(server.url, waits, retries=5)
+    assert waits == pauses
+    assert (response.failure is None) is (len(pauses) < 5 and bool(pauses))
+
+
+@pytest.mark.parametrize(
+    ("code", "location", "says"),
+    [
+        (301, "/login", "in a way that would drop the question (http://127.0.0.1"),
+        (303, "/login", "in a way that would drop the question"),
+        (307, "", "in a way that would drop the question"),
+        (307, "/", "More than 3 redirects"),
+    ],
+)
+def test_a_redirect_that_leads_nowhere_is_named(room: Any, server: Server, code: int, location: str, says: str) -> None:
+    server.reply = lambda path, body: (code, {"Location": location}, b"")
+    assert says in failure(room.ask(server.url, "q")[0]).message
 
 
 def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: Server, kinds: Kinds) -> None:
@@ -189,45 +192,6 @@ def asked(url: str, waits: list[float], *, retries: int) -> Response:
     return asyncio.run(scenario())
 
 
-def test_what_may_pass_is_tried_again_with_growing_pauses(server: Server) -> None:
-    answers = iter([(503, {}, b""), (429, {"Retry-After": "7"}, b""), (0, {}, b""), said("fine")])
-    server.reply = lambda path, body: next(answers)
-    waits: list[float] = []
-    assert asked(server.url, waits, retries=5).answer == "fine"
-    assert waits == [0.5, 7.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    ("after", "pauses"),
-    [
-        ("86400", [30.0, 30.0]),
-        ("inf", [30.0, 30.0]),
-        ("nan", [0.5, 1.0]),
-        ("-1", [0.5, 1.0]),
-        ("9" * 5_000, [30.0] * 2),
-    ],
-)
-def test_a_server_can_not_make_ragstone_wait_for_ever(server: Server, after: str, pauses: list[float]) -> None:
-    server.reply = lambda path, body: (503, {"Retry-After": after}, b"")
-    waits: list[float] = []
-    assert asked(server.url, waits, retries=2).failure is not None
-    assert waits == pauses
-    assert len(server.seen) == 3
-
-
-@pytest.mark.parametrize("status", [400, 404])
-def test_a_refusal_is_not_tried_again(server: Server, status: int) -> None:
-    server.reply = lambda path, body: (status, {}, b"no")
-    waits: list[float] = []
-    assert str(status) in failure(asked(server.url, waits, retries=3)).message
-    assert waits == []
-
-
-def test_a_redirect_on_the_same_host_keeps_the_question(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: said(body["question"]) if path == "/v2/" else (307, {"Location": "/v2/"}, b"")
-    assert room.ask(f"{server.url}/v2", "q")[0].answer == "q"
-
-
 def test_a_redirect_to_another_host_gets_neither_question_nor_key(room: Any, server: Server) -> None:
     other = Server()
     try:
@@ -239,17 +203,6 @@ def test_a_redirect_to_another_host_gets_neither_question_nor_key(room: Any, ser
         assert other.seen == []
     finally:
         other.stop()
-
-
-@pytest.mark.parametrize("status", [301, 302, 303])
-def test_a_redirect_that_would_drop_the_question_is_named(room: Any, server: Server, status: int) -> None:
-    server.reply = lambda path, body: (status, {"Location": "/login"}, b"")
-    assert "/login" in failure(room.ask(server.url, "q")[0]).message
-
-
-def test_redirects_in_a_circle_end(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: (307, {"Location": path}, b"")
-    assert "More than 3 redirects" in failure(room.ask(server.url, "q")[0]).message
 
 
 def test_a_refused_connection_is_said_before_any_question(room: Any) -> None:
@@ -283,56 +236,37 @@ def test_the_shown_address_holds_no_secret(url: str, shown: str) -> None:
     assert "s3cret" not in repr(service)
 
 
-# -- streams of events -------------------------------------------------------------------------------------------------
+def test_a_stream_of_events_without_end_is_stopped(room: Any, server: Server) -> None:
+    def events(*pieces: bytes) -> Reply:
+        return 200, {"Content-Type": "text/event-stream"}, list(pieces)
 
-
-def events(*pieces: str) -> Reply:
-    return 200, {"Content-Type": "text/event-stream; charset=utf-8"}, [piece.encode() for piece in pieces]
-
-
-def test_a_stream_of_events_is_one_answer_and_its_first_text_is_timed(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: events(
-        'data: {"contexts": [{"id": "c1", "text": "the rules"}]}\n\n',
-        ': keep alive\n\nevent: token\ndata: "30 "\n\n',
-        'data: {"type": "ping"}\n\ndata: {"answer": "days."}\r\n\r\n',
-        "data: [DONE]\n\ndata: ignored\n\n",
-    )
-    (response,) = room.ask(server.url, "how long?")
-    assert response.answer == "30 days."
-    assert response.contexts == (Context("the rules", "c1"),)
-    assert 0.02 < response.first_text_s < response.latency_s
-    assert "text/event-stream" in server.seen[0][1]["accept"]
-
-
-def test_events_may_hold_plain_text_or_fields_that_are_named(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: events("data: 30\n\n", "data:  days.\ndata:\n\n")
-    assert room.ask(server.url, "?")[0].answer == "30 days.\n"
-    named = [{"delta": {"t": "30 "}}, {"found": [{"body": "rules"}]}, {"delta": {"t": "days."}}, {"other": 1}]
-    server.reply = lambda path, body: events(*(f"data: {json.dumps(event)}\n\n" for event in named))
-    (response,) = room.ask(server.url, "?", answer_field="delta.t", contexts_field="found.*.body")
-    assert (response.answer, [context.text for context in response.contexts]) == ("30 days.", ["rules"])
+    server.reply = lambda path, body: events(*[b"data: a\n\n"] * 100)
+    assert failure(room.ask(server.url, "?", timeout_s=0.3)[0]).kind == "timeout"
+    server.reply = lambda path, body: events(*[b": " + b"x" * 4_000_000 + b"\n\n"] * 3)
+    assert "more than 10,000,000 bytes" in failure(room.ask(server.url, "?")[0]).message
 
 
 @pytest.mark.parametrize(
-    ("pieces", "kind", "says"),
+    ("url", "location", "target"),
     [
-        (["data: [DONE]\n\n"], "bad_return", "ended without text"),
-        (['data: {"answer": "30 "}\n\n', "event: error\ndata: out of memory\n\n"], "raised", "out of memory"),
-        ([f"data: {'x' * 600_000}\n\n"] * 2, "bad_return", "more than 1,000,000 characters"),
-        (['data: {"answer": "a", "contexts": 5}\n\n'], "bad_return", "it is not a list"),
+        ("http://shop/v1", "/v2", "http://shop/v2"),
+        ("http://shop/v1", "https://shop/v1", "https://shop/v1"),
+        ("https://shop/v1", "http://shop/v1", None),
+        ("http://shop:80/v1", "https://shop/v1", None),
+        ("http://shop/v1", "https://shop:444/v1", None),
+        ("http://shop/v1", "http://shop:81/v1", None),
+        ("http://shop/v1", "http://shops/v1", None),
     ],
 )
-def test_a_stream_of_events_that_gives_no_answer_fails_its_sample(
-    room: Any, server: Server, pieces: list[str], kind: str, says: str
-) -> None:
-    server.reply = lambda path, body: events(*pieces)
-    found = failure(room.ask(server.url, "?")[0])
-    assert found.kind == kind
-    assert says in found.message
+def test_a_redirect_is_followed_on_the_same_host_and_to_https(url: str, location: str, target: str | None) -> None:
+    if target is not None:
+        assert _redirected(url, 307, location) == target
+        return
+    with pytest.raises(_Refused) as refused:
+        _redirected(url, 307, location)
+    assert "redirecting to another host" in refused.value.message
 
 
-def test_a_stream_of_events_without_end_is_stopped(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: events(*(["data: a\n\n"] * 100))
-    assert failure(room.ask(server.url, "?", timeout_s=0.3)[0]).kind == "timeout"
-    server.reply = lambda path, body: events(*([f": {'x' * 4_000_000}\n\n"] * 3))
-    assert "more than 10,000,000 bytes" in failure(room.ask(server.url, "?")[0]).message
+def test_a_redirect_keeps_the_question(room: Any, server: Server) -> None:
+    server.reply = lambda path, body: said(body["question"]) if path == "/v2/" else (307, {"Location": "/v2/"}, b"")
+    assert room.ask(f"{server.url}/v2", "q")[0].answer == "q"

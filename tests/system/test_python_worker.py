@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import child, pool
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
 from ragstone.system.worker import protocol
 from ragstone.system.worker.join import MODULES, worker_source
-from tests.processes import all_end, is_alive
+from tests.processes import all_end
 from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]
@@ -45,36 +45,34 @@ def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     assert (response.first_text_s, response.failure) == (None, None)
 
 
-def test_an_asynchronous_factory_and_its_function_have_one_event_loop_for_all_questions(room: Any) -> None:
-    room.app("""
-        import asyncio
-        loops = set()
-        async def build():
-            loops.add(id(asyncio.get_running_loop()))
-            return answer
-        async def answer(question):
-            loops.add(id(asyncio.get_running_loop()))
-            return str(len(loops))
-    """)
-    assert [r.answer for r in room.ask("app:build", *"abc", concurrency=1)] == ["1", "1", "1"]
-
-
 def test_a_file_imports_its_neighbours_and_paths_start_in_the_working_directory(room: Any) -> None:
     (room.folder / "my-app").mkdir()
     room.write("my-app/neighbour.py", "WORD = 'hello'\n")
-    room.write("my-app/rag.py", "import neighbour\ndef answer(q): return neighbour.WORD + open('data.txt').read()\n")
-    room.write("data.txt", "-root")
-    assert room.ask("my-app/rag.py:answer", "q")[0].answer == "hello-root"
-    room.write("my-app/data.txt", "-folder")
-    assert room.ask("rag:answer", "q", working_directory="my-app")[0].answer == "hello-folder"
+    source = "import neighbour, sys\ndef answer(q): return neighbour.WORD + open('data.txt').read() + sys.path[0]\n"
+    room.write("my-app/rag.py", source)
+    room.write("data.txt", "-root-")
+    folder = room.folder.resolve() / "my-app"
+    assert room.ask("my-app/rag.py:answer", "q")[0].answer == f"hello-root-{folder}"
+    room.write("my-app/data.txt", "-folder-")
+    assert room.ask("rag:answer", "q", working_directory="my-app")[0].answer == f"hello-folder-{folder}"
 
 
-def test_ragstones_own_folder_is_not_on_the_path(room: Any) -> None:
-    room.app("import sys\ndef answer(q): return '\\n'.join(sys.path)\n")
-    paths = room.ask("app:answer", "q")[0].answer.split("\n")
-    assert paths[0] == str(room.folder.resolve())
-    folder = Path(protocol.__file__).parent
-    assert not {str(folder), str(folder.parent)} & set(paths)
+@posix
+def test_hostile_use_of_descriptors_costs_only_its_sample(room: Any, kinds: Kinds) -> None:
+    room.app("""
+        import os, time
+        def answer(question):
+            if question == "write into the channel":
+                for fd in range(3, 10):
+                    try: os.write(fd, b"9999999999garbage")
+                    except OSError: pass
+            if question == "leave a child with the pipes":
+                if os.fork() != 0: os._exit(1)
+                time.sleep(600)
+            return "fine"
+    """)
+    questions = ["a", "write into the channel", "leave a child with the pipes", "b"]
+    assert kinds(room.ask("app:answer", *questions, concurrency=1)) == ["answered", "crashed", "crashed", "answered"]
 
 
 def test_prints_raw_writes_and_programs_go_to_the_log_and_not_into_the_answers(room: Any) -> None:
@@ -199,43 +197,6 @@ def test_a_worker_that_ignores_signals_is_killed_with_all_its_children(room: Any
     assert all_end([int((room.folder / "pid").read_text())])
 
 
-@posix
-def test_a_worker_that_leaves_a_child_with_its_pipes_is_still_seen_to_end(room: Any, kinds: Kinds) -> None:
-    room.app("""
-        import os, time
-        def answer(question):
-            if question == "leave" and os.fork() != 0:
-                os._exit(1)
-            if question == "leave":
-                time.sleep(600)
-            return "fine"
-    """)
-    assert kinds(room.ask("app:answer", "leave", "b", concurrency=1)) == ["crashed", "answered"]
-
-
-@posix
-def test_outside_the_container_a_process_that_leaves_the_session_is_left_alone_and_holds_nothing_up(room: Any) -> None:
-    room.write(
-        "rag.py",
-        """
-        import subprocess, sys
-
-        def answer(question):
-            sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
-            inside = subprocess.Popen(sleep)
-            outside = subprocess.Popen(sleep, start_new_session=True)  # with the worker's own pipes
-            return f"{inside.pid} {outside.pid}"
-        """,
-    )
-    (response,) = room.ask("python:rag:answer", "who is there?")
-    inside, outside = map(int, response.answer.split())
-    try:
-        assert all_end([inside])
-        assert is_alive(outside)
-    finally:
-        os.kill(outside, signal.SIGKILL)
-
-
 def test_a_worker_killed_while_idle_costs_no_sample(room: Any) -> None:
     room.app("import os\ndef answer(q): return str(os.getpid())\n")
 
@@ -308,11 +269,6 @@ def test_a_failed_question_is_asked_again_as_often_as_wanted(room: Any, kinds: K
     assert (room.folder / "count-bad").read_text() == "1"
 
 
-def test_a_slow_import_does_not_count_towards_the_time_out(room: Any) -> None:
-    room.app("import time\ntime.sleep(0.6)\ndef answer(q): return 'ready'\n")
-    assert room.ask("app:answer", "q", timeout_s=0.3)[0].answer == "ready"
-
-
 def test_an_import_that_never_ends_is_given_up_with_its_stack(room: Any) -> None:
     room.app("import time\nprint('loading the index')\ntime.sleep(600)\n")
     with pytest.raises(SystemUnderTestError, match=r"not ready after 1\.5 s") as caught:
@@ -328,7 +284,6 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
     with pytest.raises(SystemUnderTestError) as caught:
         room.ask("app:answer", "a", "b")
     text = str(caught.value)
-    assert caught.value.exit_code == 4
     assert text.count("Traceback") == 1
     assert 'deeper.py", line 2, in load' in text
     assert "ragstone worker" not in text
@@ -410,13 +365,6 @@ def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: A
     assert "reached its limit" in room.log.read_text()
 
 
-def test_a_log_that_can_not_be_written_costs_nothing(room: Any) -> None:
-    room.log = room.folder / "file" / "system.log"
-    (room.folder / "file").write_text("a file where a folder should be")
-    room.app("def answer(q):\n    print('hello')\n    return 'done'\n")
-    assert room.ask("app:answer", "q")[0].answer == "done"
-
-
 def test_any_question_arrives_as_it_is_and_any_answer_comes_back_whole(room: Any) -> None:
     room.app("""
         def answer(question):
@@ -428,19 +376,6 @@ def test_any_question_arrives_as_it_is_and_any_answer_comes_back_whole(room: Any
     assert response.answer == question.replace("\ud800", "\ufffd")
     assert response.contexts[1].text == "\0"
     assert (len(large.answer), len(large.contexts)) == (1_000_000, 9_999)
-
-
-def test_a_process_that_writes_into_the_channel_itself_costs_only_its_sample(room: Any, kinds: Kinds) -> None:
-    room.app("""
-        import os
-        def answer(question):
-            if question == "forge":
-                for fd in range(3, 10):
-                    try: os.write(fd, b"9999999999garbage")
-                    except OSError: pass
-            return "fine"
-    """)
-    assert kinds(room.ask("app:answer", "a", "forge", "b", concurrency=1)) == ["answered", "crashed", "answered"]
 
 
 @pytest.mark.usefixtures("processes")
@@ -512,10 +447,7 @@ def test_the_worker_is_one_source_for_python_3_8_with_nothing_but_the_standard_l
         for alias in node.names
     }
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
-
-
-def test_the_worker_s_source_has_all_that_its_modules_define_and_nothing_twice() -> None:
-    defined = _defined_names(ast.parse(worker_source()))
+    defined = _defined_names(tree)
     assert len(defined) == len(set(defined)), "the modules share one namespace"
     folder = Path(protocol.__file__).parent
     modules = [ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")) for name in MODULES]
@@ -561,11 +493,6 @@ def test_the_interpreter_is_the_one_asked_for_or_that_of_the_active_environment(
     assert room.ask("app:answer", "q")[0].answer == str(made)
 
 
-def test_an_interpreter_that_does_not_exist_is_a_configuration_error(room: Any) -> None:
-    with pytest.raises(ConfigError, match="'nope/python' was not found"):
-        room.ask("app:answer", "q", python="nope/python")
-
-
 @pytest.mark.attack(
     by="pull request",
     tries="patch the clock, so that a slow system seems fast",
@@ -594,77 +521,32 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
 
 
 @pytest.mark.parametrize(
-    ("how", "name"),
+    ("stream", "how", "name"),
     [
-        ("sys.stdout.close()", "standard output"),
-        ("os.close(1)", "standard output"),
-        ("sys.stderr.close()", "standard error"),
+        ("sys.stdout", "sys.stdout.close()", "standard output"),
+        ("sys.stdout", "os.close(1)", "standard output"),
+        ("sys.stderr", "sys.stderr.close()", "standard error"),
     ],
 )
 def test_a_system_that_closes_its_output_is_told_so_at_the_questions_that_fail_of_it(
-    room: Any, how: str, name: str
+    room: Any, stream: str, how: str, name: str
 ) -> None:
-    stream = "sys.stderr" if "stderr" in how else "sys.stdout"
-    room.write(
-        "app.py",
-        f"""
+    room.app(f"""
         import os, sys
 
         def answer(question):
             print(question, file={stream}, flush=True)
             {how}
             return question
-        """,
-    )
+    """)
     first, second = room.ask("app:answer", "one", "two", concurrency=1)
     assert first.answer == "one"
     assert f"Your system has closed its {name}" in failure(second).message
 
 
-STREAMS = """
-import time
-
-def sync(question):
-    yield {"contexts": ["c"]}
-    time.sleep(0.05)
-    yield "30 "
-    time.sleep(0.05)
-    yield "days."
-
-async def asynchronous(question):
-    import asyncio
-    yield "30 "
-    await asyncio.sleep(0.05)
-    yield "days."
-
-def broken(question):
-    yield "30 "
-    raise OSError("the line is dead")
-
-def stuck(question):
-    yield "30 "
-    time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("name", ["sync", "asynchronous"])
-def test_a_streamed_answer_is_read_to_its_end_and_the_first_text_is_timed(room: Any, name: str) -> None:
-    room.app(STREAMS)
-    (response,) = room.ask(f"app:{name}", "how long?")
-    assert response.answer == "30 days."
-    assert [context.text for context in response.contexts] == (["c"] if name == "sync" else [])
-    assert 0 < response.first_text_s < response.latency_s
-
-
-def test_a_stream_that_breaks_or_stops_fails_its_sample(room: Any) -> None:
-    room.app(STREAMS)
-    assert "the line is dead" in failure(room.ask("app:broken", "how long?")[0]).message
-    assert failure(room.ask("app:stuck", "how long?", timeout_s=0.3)[0]).kind is SystemFailureKind.TIMEOUT
-
-
-def test_the_timeout_is_for_the_system_and_not_for_writing_its_answer_down(room: Any) -> None:
+def test_a_streamed_answer_is_read_to_its_end_and_timed_without_what_writes_it_down(room: Any, kinds: Kinds) -> None:
     room.app("""
-        import time
+        import asyncio, time
 
         class Slow:
             @property
@@ -672,10 +554,23 @@ def test_the_timeout_is_for_the_system_and_not_for_writing_its_answer_down(room:
                 time.sleep(0.01)
                 return "c"
 
-        def answer(question):
-            return {"answer": "a", "contexts": [Slow() for _ in range(100)]}
+        async def answer(question):
+            yield {"contexts": [Slow() for _ in range(100)] if question == "slow to write" else ["c"]}
+            yield "30 "
+            await asyncio.sleep(0.05)
+            if question == "broken": raise OSError("the line is dead")
+            if question == "stuck": await asyncio.sleep(60)
+            yield "days."
+
+        def sync(question):
+            yield "30 "
+            time.sleep(0.05)
+            yield "days."
     """)
-    (response,) = room.ask("app:answer", "what?", timeout_s=0.5)
-    assert response.failure is None
-    assert len(response.contexts) == 100
-    assert response.latency_s < 0.5
+    expected = {"q": "answered", "slow to write": "answered", "broken": "raised", "stuck": "timeout"}
+    responses = room.ask("app:answer", *expected, timeout_s=0.5)
+    assert dict(zip(expected, kinds(responses), strict=True)) == expected
+    assert "the line is dead" in failure(responses[2]).message
+    for response in (*responses[:2], *room.ask("app:sync", "q")):
+        assert response.answer == "30 days."
+        assert 0 < response.first_text_s < response.latency_s < 0.5

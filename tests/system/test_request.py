@@ -10,29 +10,15 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Message, Sample
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.http_service import without_secrets
-from ragstone.system.request import NoPlaceError, placed
+from ragstone.system.request import NoPlaceError, placed, refusal
 from tests.system.service import Server, failure, said
 
 pytestmark = pytest.mark.usefixtures("no_proxy")
 
 CHAT = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}]}
 PARTS = {"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "text": ""}]}]}
-
-
-def test_a_value_is_placed_without_changing_the_fields_around_it() -> None:
-    fields = {"input": {"lang": "en"}, "k": 3}
-    assert placed(fields, "input.query", "q") == {"input": {"lang": "en", "query": "q"}, "k": 3}
-    assert fields == {"input": {"lang": "en"}, "k": 3}
-
-
-@pytest.mark.parametrize("path", ["messages.1.content", "messages.-1.content"])
-def test_a_position_in_a_list_is_set_and_the_rest_of_the_list_is_left(path: str) -> None:
-    found = placed(CHAT, path, "q")
-    assert found == {"model": "m", "messages": [CHAT["messages"][0], {"role": "user", "content": "q"}]}
-    assert CHAT["messages"][1] == {"role": "user", "content": ""}
-    assert placed({"inputs": ["", 1]}, "inputs.0", "q") == {"inputs": ["q", 1]}
-    assert placed({"by": {"0": 1}}, "by.0", "q") == {"by": {"0": "q"}}
 
 
 @pytest.mark.parametrize(
@@ -97,10 +83,22 @@ def test_an_address_that_can_not_be_asked_is_refused(room: Any, entrypoint: str,
         room.ask(entrypoint, "q", http={"method": method})
 
 
-def test_the_id_goes_where_it_is_said_or_nowhere(room: Any, server: Server) -> None:
-    room.ask(server.url, "q", http={"id_field": "meta.ref"})
-    room.ask(server.url, "q", http={"id_field": ""})
-    assert [seen[2] for seen in server.seen] == [{"meta": {"ref": "s0"}, "question": "q"}, {"question": "q"}]
+@pytest.mark.parametrize(
+    ("fields", "path", "found"),
+    [
+        ({"input": {"lang": "en"}, "k": 3}, "input.query", {"input": {"lang": "en", "query": "q"}, "k": 3}),
+        ({"messages": ["a", {"text": ""}]}, "messages.1.text", {"messages": ["a", {"text": "q"}]}),
+        ({"messages": ["a", {"text": ""}]}, "messages.-1.text", {"messages": ["a", {"text": "q"}]}),
+        ({"messages": ["a", "b"]}, "messages.-2", {"messages": ["q", "b"]}),
+        ({"by": {"0": 1}}, "by.0", {"by": {"0": "q"}}),
+        ({}, "0", {"0": "q"}),
+        ({"text": "none"}, "text.inner", {"text": {"inner": "q"}}),
+    ],
+)
+def test_a_value_is_placed_without_changing_what_is_around_it(fields: Any, path: str, found: object) -> None:
+    before = json.dumps(fields)
+    assert placed(fields, path, "q") == found
+    assert json.dumps(fields) == before
 
 
 def missing(*place: str, kind: str = "missing") -> dict[str, Any]:
@@ -118,31 +116,33 @@ def missing(*place: str, kind: str = "missing") -> dict[str, Any]:
         ),
         ([missing("body", "messages")], 'set question_field = "messages.-1.content" and body = { messages = [{ role'),
         ([missing("body", "id", kind="extra_forbidden")], 'it takes no id: set id_field = "" under [system.http]'),
+        ([missing("body", "k", kind="extra_forbidden")], "something else at 'k' (extra_forbidden)"),
+        ([missing("body", "id")], "it requires 'id'"),
         ([missing("query", "q")], "it takes 'q' in the address"),
+        ([missing("query", "q", kind="int_parsing")], "something else at 'q' (int_parsing)"),
         ([missing("body", "messages", "0", "role", kind="literal_error")], "something else at 'messages.0.role'"),
         ([missing("body")], "something else at 'the body'"),
         ("no", "question_field and body under [system.http] say what is sent"),
         ([{"loc": 1}], "question_field and body under [system.http] say what is sent"),
     ],
 )
-def test_a_refusal_names_the_setting_that_mends_it_and_shows_what_arrived(
-    room: Any, server: Server, detail: object, says: str
-) -> None:
-    body = json.dumps({"detail": detail})
-    server.reply = lambda path, sent: (422, {"Content-Type": "application/json"}, body.encode())
-    found = failure(room.ask(server.url, "q", http={"body": {"k": 1}})[0])
+def test_a_refusal_names_the_setting_that_mends_it_and_shows_what_arrived(detail: object, says: str) -> None:
+    settings = SystemSettings.model_validate({"http": {"body": {"k": 1}}})
+    said = refusal(json.dumps({"detail": detail}).encode(), settings)
+    assert says in said
+    assert said.endswith("Sent: k, id, question.")
+
+
+def test_a_service_that_refuses_is_quoted_without_what_is_in_its_headers(room: Any, server: Server) -> None:
+    room.environ["SERVICE_KEY"] = "s3cret"
+    headers = {"Authorization": "Bearer ${SERVICE_KEY}", "X-Tenant": "short"}
+    server.reply = lambda path, body: (422, {}, b"bad token s3cret of short")
+    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers, "id_field": "meta.ref"})[0])
     assert found.message.startswith("Answered 422 ")
-    assert says in found.message
-    assert found.message.endswith("Sent: k, id, question.")
-    assert found.detail == body
-
-
-def test_what_a_service_repeats_of_its_headers_is_hidden(room: Any, server: Server) -> None:
-    room.environ["SERVICE_KEY"] = "s3cret-key"
-    server.reply = lambda path, body: (400, {}, b"bad token s3cret-key")
-    headers = {"Authorization": "Bearer ${SERVICE_KEY}"}
-    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers})[0])
-    assert found.detail == "bad token ***"
-    server.reply = lambda path, body: said({"echo": "Bearer s3cret-key"})
-    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers})[0])
+    assert found.message.endswith("Sent: meta.ref, question.")
+    assert found.detail == "bad token *** of short"
+    server.reply = lambda path, body: said({"echo": "Bearer s3cret"})
+    found = failure(room.ask(server.url, "q", env="SERVICE_KEY", http={"headers": headers, "id_field": ""})[0])
     assert "s3cret" not in found.message
+    assert server.seen[0][1]["authorization"] == "Bearer s3cret"
+    assert [seen[2] for seen in server.seen] == [{"meta": {"ref": "s0"}, "question": "q"}, {"question": "q"}]

@@ -37,80 +37,58 @@ def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["golden.jsonl", "set.json"]
 
 
-@pytest.mark.parametrize("name", ["golden.csv", "golden.JSON", "golden.xlsx"])
-def test_a_file_named_like_another_format_is_not_written(tmp_path: Path, name: str) -> None:
-    (tmp_path / "a.csv").write_text("question\nWas?\n", encoding="utf-8")
-    done = convert(tmp_path, "a.csv", "-o", name, "--force")
-    assert done.returncode == 2
-    assert f"can't write .{name.partition('.')[2].lower()}: the native format is JSON Lines." in done.stderr
-    assert "Write to golden.jsonl" in done.stderr
-    assert not (tmp_path / name).exists()
-
-
-def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", ["", '[golden.columns]\nquestion = "other"\nreference = "antwort"\n'])
+def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path, config: str) -> None:
+    (tmp_path / "ragstone.toml").write_text(config, encoding="utf-8")
     (tmp_path / "a.csv").write_text("frage,antwort\nWas?,Das.\n", encoding="utf-8")
-    done = convert(tmp_path, "a.csv", "--column", "question=frage", "--column", "reference=antwort")
+    own = [] if config else ["--column", "reference=antwort"]
+    done = convert(tmp_path, "a.csv", "--column", "question=frage", *own)
     assert done.returncode == 0
     row = json.loads(done.stdout)
     assert (row["question"], row["reference"]) == ("Was?", "Das.")
 
 
-def test_the_columns_of_the_config_are_used(tmp_path: Path) -> None:
-    (tmp_path / "ragstone.toml").write_text('[golden.columns]\nquestion = "frage"\n', encoding="utf-8")
-    (tmp_path / "a.csv").write_text("frage\nWas?\n", encoding="utf-8")
-    assert json.loads(convert(tmp_path, "a.csv").stdout)["question"] == "Was?"
-
-
 @pytest.mark.parametrize(
     "command",
-    [
-        "golden own.jsonl",
-        "gate --golden own.jsonl --entrypoint file:answers.jsonl",
-        "rescore ragstone-run --golden own.jsonl",
-        "rescore ragstone-run --golden a.csv",
-    ],
+    ["golden own.jsonl", "gate --golden own.jsonl --entrypoint file:answers.jsonl"],
 )
 def test_no_command_needs_the_columns_of_the_config_in_a_native_file(tmp_path: Path, command: str) -> None:
     columns = '[golden.columns]\nid = "Nr"\nquestion = "Frage"\nreference = "Antwort"\n'
     (tmp_path / "ragstone.toml").write_text(columns, encoding="utf-8")
-    (tmp_path / "a.csv").write_text(
-        "Nr,Frage,Antwort\na,How long may I return shoes?,Thirty days.\nb,Who pays the postage?,The shop.\n",
-        encoding="utf-8",
-    )
+    rows = ["a,How long may I return shoes?,Thirty days.", "b,Who pays the postage?,The shop."]
+    (tmp_path / "a.csv").write_text("\n".join(["Nr,Frage,Antwort", *rows]), encoding="utf-8")
     said = {"a": "You may return shoes for thirty days.", "b": "The shop pays the postage."}
-    answers = "".join(
-        json.dumps({"id": name, "answer": text, "contexts": [text]}) + "\n" for name, text in said.items()
-    )
-    (tmp_path / "answers.jsonl").write_text(answers, encoding="utf-8")
+    answers = [json.dumps({"id": name, "answer": text, "contexts": [text]}) + "\n" for name, text in said.items()]
+    (tmp_path / "answers.jsonl").write_text("".join(answers), encoding="utf-8")
     assert convert(tmp_path, "a.csv", "-o", "own.jsonl").returncode == 0
-    if "ragstone-run" in command:
-        ask = ["gate", "--golden", "a.csv", "--entrypoint", "file:answers.jsonl"]
-        assert ragstone(ask, tmp_path).returncode == 0
     done = ragstone(command.split(), tmp_path)
     assert done.returncode == 0, done.stderr
+    if command.startswith("gate"):
+        for golden in ("own.jsonl", "a.csv"):
+            done = ragstone(["rescore", "ragstone-run", "--golden", golden, "--out", golden[0]], tmp_path)
+            assert done.returncode == 0, done.stderr
 
 
-def test_an_existing_file_is_overwritten_with_force_only(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("question\nA?\n", encoding="utf-8")
-    (tmp_path / "golden.jsonl").write_text("precious\n", encoding="utf-8")
-    refused = convert(tmp_path, "a.csv", "-o", "golden.jsonl")
-    assert refused.returncode == 2
-    assert "already exists" in refused.stderr
-    assert (tmp_path / "golden.jsonl").read_text(encoding="utf-8") == "precious\n"
-    assert convert(tmp_path, "a.csv", "-o", "golden.jsonl", "--force").returncode == 0
-    assert len(load_golden_set("golden.jsonl", root=tmp_path)) == 1
-
-
-def test_a_bad_golden_set_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"question": "A?"}\n{"question": 1, \n', encoding="utf-8")
-    done = convert(tmp_path, "a.jsonl", "-o", "golden.jsonl")
-    assert done.returncode == 3
-    assert "a.jsonl:2" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
-
-
-def test_a_folder_that_is_not_there_and_a_malformed_column_are_usage_errors(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("question\nA?\n", encoding="utf-8")
-    assert convert(tmp_path, "a.csv", "-o", "nowhere/golden.jsonl").returncode == 2
-    assert convert(tmp_path, "a.csv", "--column", "question").returncode == 2
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("a.csv", "-o", "nowhere/golden.jsonl"), 2, "nowhere"),
+        (("a.csv", "--column", "question"), 2, "question"),
+        (("a.csv", "-o", "precious.jsonl"), 2, "already exists"),
+        (("a.csv", "-o", "golden.csv", "--force"), 2, "can't write .csv: the native format is JSON Lines."),
+        (("a.csv", "-o", "golden.JSON", "--force"), 2, "Write to golden.jsonl"),
+        (("a.csv", "-o", "golden.xlsx", "--force"), 2, "can't write .xlsx"),
+        (("bad.jsonl", "-o", "golden.jsonl"), 3, "bad.jsonl:2"),
+    ],
+)
+def test_what_can_not_be_converted_is_refused_and_leaves_nothing_behind(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    files = {"a.csv": "question\nA?\n", "bad.jsonl": '{"question": "A?"}\n{"question": 1, \n', "precious.jsonl": "x"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = convert(tmp_path, *arguments)
+    assert (done.returncode, says in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+    assert convert(tmp_path, "a.csv", "-o", "precious.jsonl", "--force").returncode == 0
+    assert len(load_golden_set("precious.jsonl", root=tmp_path)) == 1

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
-from ragstone.errors import ConfigError, JudgeError
+from ragstone.errors import JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.llm.prompts import layout_of
@@ -74,24 +73,20 @@ def desk(world: World, tmp_path: Path) -> Desk:  # noqa: F811 - the fixture
     return Desk(world, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5", "openai-compatible:llama"])
-def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk, name: str) -> None:
-    generated = desk.make(judge={"name": name})
+def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) -> None:
+    generated = desk.make()
     kinds = [sample.tags[0] for sample in generated.samples]
     assert {kind: kinds.count(kind) for kind in Kind} == {"one-passage": 12, "two-passages": 5, "unanswerable": 3}
     assert similar_pairs([sample.question for sample in generated.samples]) == []
     folder = desk.folder / "docs"
     for sample in generated.samples:
         assert sample.draft
-        assert sample.provenance is not None
-        assert "sha256:" in sample.provenance
+        assert "sha256:" in (sample.provenance or "")
         if not sample.answerable:
             assert (sample.reference, sample.reference_contexts, sample.relevant_ids) == (None, (), {})
             continue
         assert sample.reference
         assert sample.tags[1] in ("easy", "hard")
-        for quote in sample.reference_contexts:
-            assert any(quote in (folder / document).read_text() for document in sample.relevant_ids)
         assert len(sample.reference_contexts) == (1 if sample.tags[0] == "one-passage" else 2)
     references = check_references(generated.samples, folder)
     assert (references.missing_passages, references.missing_ids) == ([], [])
@@ -101,6 +96,9 @@ def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Des
     found = desk.make(len(PLANS), ONE)
     assert {next(iter(sample.relevant_ids)) for sample in found.samples} == {f"{plan.lower()}.md" for plan in PLANS}
     assert len({passage.document for passage in found.covered}) == len(found.covered) == len(PLANS)
+    assert desk.make(len(PLANS), ONE, judge={"cache": None}).samples == found.samples
+    other = desk.make(len(PLANS), ONE, seed=7)
+    assert {sample.question for sample in other.samples} != {sample.question for sample in found.samples}
 
 
 def test_the_second_reading_sees_the_evidence_alone(desk: Desk) -> None:
@@ -129,6 +127,9 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     assert again.refused == {"the same question is in this run": again.drafts - 1}
 
 
+SECRET = "hunter2hunter2"
+
+
 def change_draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:
     return lambda reply, _: {"draft": {**reply["draft"], **changes}}
 
@@ -149,7 +150,7 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
     ),
     (
         "question",
-        lambda reply, _: {"draft": {**reply["draft"], "answer": "See [here](https://evil.example/x)."}},
+        change_draft(answer="See [here](https://evil.example/x)."),
         "the question or the answer has a link",
     ),
     (
@@ -158,8 +159,8 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
         "the question points to its document (by rule)",
     ),
     ("question", change_draft(question="Why? " * 200), "the question is longer than 600 characters"),
+    ("question", change_draft(answer=f"It is {SECRET}."), "it contains a secret of the environment"),
     ("question", lambda *_: {"draft": {"possible": "no"}}, "the model finds nothing to ask of this kind"),
-    ("question", lambda *_: {"draft": "nonsense"}, "the judge gave no valid reply (asked twice)"),
     (
         "question",
         change_draft(quotes=[{"passage": "p9", "quote": "The moon"}]),
@@ -170,7 +171,6 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
     ("inspection", checks(sensible="no"), "no user would ask it (by the model)"),
     ("inspection", checks(trivial="yes"), "it is trivial (by the model)"),
     ("inspection", matches("partly"), "another reading of its evidence gives another answer"),
-    ("inspection", checks(standalone="perhaps"), "the judge gave no valid reply (asked twice)"),
 ]
 
 
@@ -179,36 +179,20 @@ def test_a_bad_draft_is_refused_and_counted_with_its_reason(
     desk: Desk, task: str, change: Callable[[dict[str, Any], str], Any], reason: str
 ) -> None:
     desk.fault(task, change)
-    found = desk.make(4, ONE)
-    assert found.samples == ()
-    assert found.refused == {reason: 12}
+    found = desk.make(4, ONE, redact=lambda text: text.replace(SECRET, "***"))
     lines = found.text().split("\n")
     assert lines[0] == "0 of 4 questions written:"
     assert "12 drafts: 0 written, 12 refused" in lines
     assert f"    12  {reason}" in lines
 
 
-def test_what_is_refused_once_is_replaced_from_another_passage(desk: Desk) -> None:
-    invent = change_draft(quotes=[{"passage": "p1", "quote": "Invented."}])
-    desk.fault("question", lambda reply, data: invent(reply, data) if "Northwind" in data else reply)
-    found = desk.make(6, ONE)
-    assert len(found.samples) == 6
-    assert found.refused == {"the evidence is not in the document": found.drafts - 6}
-    assert not any("Northwind" in sample.question for sample in found.samples)
-
-
-def test_two_passages_need_evidence_from_both(desk: Desk) -> None:
-    def one_side(reply: dict[str, Any], _: str) -> Any:
-        return {"draft": {**reply["draft"], "quotes": reply["draft"]["quotes"][:1]}}
-
-    desk.fault("question", one_side)
+def test_evidence_is_looked_for_in_both_passages_and_answers_in_every_document(desk: Desk) -> None:
+    desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "quotes": reply["draft"]["quotes"][:1]}})
     found = desk.make(3, {Kind.TWO_PASSAGES: 1.0})
     assert found.refused == {"the evidence is from one of the two passages only": 9}
-
-
-def test_an_unanswerable_question_that_another_document_answers_is_refused(desk: Desk) -> None:
     fact = FACTS["Quartzite", "notice"]
     desk.fault("unanswerable", lambda *_: {"draft": {"possible": "yes", "question": fact.question}})
+    desk.world.fake.seen.clear()
     found = desk.make(1, {Kind.UNANSWERABLE: 1.0})
     assert found.refused == {"the documents answer it, and it was to be unanswerable": 3}
     attempts = [seen.data for seen in desk.world.fake.chats if seen.kind == "attempt"]
@@ -251,34 +235,6 @@ def test_a_document_that_gives_orders_stays_inside_its_block(desk: Desk) -> None
         assert "\u200b" not in "".join((sample.question, *sample.reference_contexts))
 
 
-def test_a_secret_never_reaches_a_draft(desk: Desk) -> None:
-    secret = "hunter2hunter2"
-    desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "answer": f"It is {secret}."}})
-    found = desk.make(2, ONE, redact=lambda text: text.replace(secret, "***"))
-    assert found.refused == {"it contains a secret of the environment": 6}
-
-
-def test_refusals_cut_off_replies_and_rate_limits(desk: Desk) -> None:
-    fake = desk.world.fake
-    fake.finish = "content_filter"
-    found = desk.make(1, ONE)
-    assert found.refused == {"the provider's content filter stopped the reply (asked twice)": 3}
-    fake.finish = "length"
-    found = desk.make(1, ONE)
-    assert found.refused == {"the judge's reply was cut off at its length limit (asked twice)": 3}
-    fake.finish = None
-    fake.always = lambda _: web.json_response({"choices": []})
-    assert desk.make(2, ONE).samples == ()
-    fake.always = None
-    before = len(fake.seen)
-    fake.script.extend(
-        [error_reply(429, "slow down", retry_after="1"), error_reply(503, "busy"), lambda _: "{not json"]
-    )
-    found = desk.make(2, ONE)
-    assert len(found.samples) == 2
-    assert len(fake.seen) - before == 2 * 3 + 3
-
-
 def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) -> None:
     whole = desk.make(8, ONE, judge={"cache": desk.folder / "other.sqlite"})
     calls = len(desk.world.fake.chats)
@@ -306,13 +262,6 @@ def test_a_refused_key_stops_at_once(desk: Desk) -> None:
     assert found.samples == ()
     assert found.unfinished == found.drafts == 8
     assert len(desk.world.fake.chats) <= 8
-
-
-def test_the_same_seed_gives_the_same_drafts_and_another_seed_others(desk: Desk) -> None:
-    one, two = desk.make(6, ONE), desk.make(6, ONE, judge={"cache": None})
-    assert one.samples == two.samples
-    other = desk.make(6, ONE, seed=7)
-    assert {sample.question for sample in other.samples} != {sample.question for sample in one.samples}
 
 
 def test_pairs_that_calibrate_reads(desk: Desk) -> None:
@@ -362,19 +311,32 @@ def test_shares_add_up_to_the_count() -> None:
     assert Wanted(50).counts() == {Kind.ONE_PASSAGE: 31, Kind.TWO_PASSAGES: 12, Kind.UNANSWERABLE: 7}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("no-such-folder", "--judge", "fitted:judge.json"), "the judge 'fitted:judge.json' can't write questions"),
+        (("docs", "--pairs", "drafts.jsonl"), "name the same file"),
+        (("docs", "--golden", "missing.jsonl"), "missing.jsonl"),
+        (("docs", "-o", "mine.jsonl"), "already exists"),
+    ],
+)
+def test_what_can_not_be_done_is_refused_before_anything(desk: Desk, arguments: tuple[str, ...], message: str) -> None:
+    write_documents(desk.folder / "docs")
+    (desk.folder / "mine.jsonl").write_text("mine")
+    before = sorted(desk.folder.iterdir())
+    done = shell(desk, "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", *arguments)
+    assert done.returncode in (2, 3)
+    assert message in done.stderr
+    assert (desk.folder / "mine.jsonl").read_text() == "mine"
+    assert sorted(desk.folder.iterdir()) == before
+    assert desk.world.fake.seen == []
+
+
 def test_drafting_prompts_are_no_part_of_a_judges_identity() -> None:
     layout = layout_of("openai", "gpt-4o-mini")
     own = [prompt.digest for name, prompt in layout.prompts.items() if name.startswith("draft_")]
     assert len(own) == 5
     assert not any(digest in layout.digest() for digest in own)
-
-
-def test_only_a_judge_that_writes_can_generate(tmp_path: Path) -> None:
-    import asyncio
-
-    material = read_material([write_documents(tmp_path / "docs")])
-    with pytest.raises(ConfigError, match="can't write questions"):
-        asyncio.run(generate(OfflineJudge(), material, Wanted(1)))
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -399,48 +361,15 @@ def keyed(desk: Desk) -> dict[str, str]:
     return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
 
 
-def test_other_judges_are_refused_before_anything(desk: Desk) -> None:
-    done = shell(desk, "no-such-folder", "-o", "drafts.jsonl", "--judge", "fitted:judge.json")
-    assert done.returncode == 2
-    assert "the judge 'fitted:judge.json' can't write questions" in done.stderr
-    assert not list(desk.folder.iterdir())
-
-
 def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
-    done = ragstone(
-        ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-5.4-mini", "--dry-run"], desk.folder
-    )
+    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-5.4-mini", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "6 documents with 24 passages" in done.stdout
     assert "50 questions to write, each in at most 3 drafts:" in done.stdout
     assert "150 judge calls" in done.stdout
     assert [path.name for path in desk.folder.iterdir()] == ["docs"]
     assert desk.world.fake.seen == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--pairs", "drafts.jsonl"), "name the same file"),
-        (("--golden", "missing.jsonl"), "missing.jsonl"),
-    ],
-)
-def test_wrong_options_are_named(desk: Desk, arguments: tuple[str, ...], message: str) -> None:
-    write_documents(desk.folder / "docs")
-    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", *arguments)
-    assert done.returncode in (2, 3)
-    assert message in done.stderr
-    assert desk.world.fake.seen == []
-
-
-def test_an_output_is_not_overwritten(desk: Desk) -> None:
-    write_documents(desk.folder / "docs")
-    (desk.folder / "drafts.jsonl").write_text("mine")
-    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini")
-    assert done.returncode == 2
-    assert "already exists" in done.stderr
-    assert (desk.folder / "drafts.jsonl").read_text() == "mine"
 
 
 def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
@@ -478,19 +407,6 @@ def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
     assert (desk.folder / "fresh.jsonl").read_text() == (desk.folder / "drafts.jsonl").read_text()
 
 
-@pytest.mark.usefixtures("processes")
-def test_an_interrupted_run_says_how_to_continue(desk: Desk) -> None:
-    write_documents(desk.folder / "docs")
-    desk.world.fake.delay_s = 0.5
-    arguments = ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "4"]
-    running = started(desk, arguments, chats=1)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert b"The replies are cached in ragstone-run: run the same command again to continue." in said
-    assert b"Traceback" not in said
-
-
 SYSTEM = """
 def answer(question):
     return {"answer": "It is on the list.", "contexts": [{"id": "northwind.md", "text": "It is on the list."}]}
@@ -507,24 +423,19 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
         '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:app:answer"\n'
     )
     (root / "thresholds.toml").write_text('[gate]\ndecision = "point"\n[metrics.context_recall]\nmin = 0.5\n')
-    done = shell(
-        desk, "docs", "-o", "golden.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10", "--pairs", "pairs.jsonl"
-    )
+    write = ("docs", "--judge", "openai:gpt-4o-mini", "--n", "10")
+    done = shell(desk, *write, "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
     assert done.returncode == 0, done.stderr
-    assert "wrote 10 drafts to golden.jsonl" in done.stdout
     assert done.stdout.rstrip().endswith("Review them: ragstone review golden.jsonl")
     assert KEY not in done.stdout + done.stderr + (root / "golden.jsonl").read_text()
     drafts = load_golden_set("golden.jsonl", root=root)
-    assert all(sample.draft for sample in drafts)
     assert (root / "golden.jsonl").stat().st_mode & 0o777 == 0o644
 
     gated = ragstone(["gate", "--out", "first"], root)
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
     assert "all 10 samples are drafts" in " ".join(gated.stdout.split())
 
-    made = ragstone(["review", "golden.jsonl"], root)
-    assert made.returncode == 0, made.stderr
-    assert f"1. {drafts.samples[0].id}" in made.stdout
+    assert ragstone(["review", "golden.jsonl"], root).returncode == 0
     table = (root / "review.csv").read_text(encoding="utf-8")
     for at, sample in enumerate(drafts):
         table = table.replace(f"\n{sample.id},,", f"\n{sample.id},{'accept' if at else 'reject'},")
@@ -533,22 +444,11 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     merged = ragstone([*decide, "-o", "golden.jsonl", "--force"], root)
     assert merged.returncode == 0, merged.stderr
     reviewed = load_golden_set("golden.jsonl", root=root)
-    assert len(reviewed) == 9
-    assert all(sample.review is not None and sample.review.status == "reviewed" for sample in reviewed)
+    assert [one.review and one.review.status for one in reviewed] == ["reviewed"] * 9
 
     gated = ragstone(["gate", "--out", "second"], root)
     assert gated.returncode == 1, gated.stdout + gated.stderr  # the system retrieves nothing of use
-    more = shell(desk, "docs", "-o", "more.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10")
-    assert more.returncode == 0, more.stderr
+    assert shell(desk, *write, "-o", "more.jsonl").returncode == 0
     old = {sample.question for sample in reviewed}
     assert not old & {sample.question for sample in load_golden_set("more.jsonl", root=root)}
     assert ragstone(["golden", "golden.jsonl", "--corpus", "docs", "--strict"], root).returncode == 0
-
-
-def test_what_hostile_replies_hold_is_escaped_on_the_terminal(desk: Desk) -> None:
-    write_documents(desk.folder / "docs")
-    (desk.folder / "docs" / "a\x1b[31m::error::b.pdf").write_bytes(b"%PDF-1.4 broken")
-    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "2")
-    assert done.returncode == 0, done.stderr
-    assert "1 file can't be read" in done.stdout
-    assert "\x1b" not in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import Assertions, GoldenSet, Message, Review, Sample
+from ragstone.golden.sample import Assertions, ConversationTurn, Message, Review, Sample
 from ragstone.tools.generate.checks import invalid_sample
 from ragstone.tools.generate.perturb import (
     Perturbation,
@@ -20,7 +19,7 @@ from ragstone.tools.generate.perturb import (
     perturbed_row,
 )
 from ragstone.tools.generate.perturb import perturb as perturb_samples
-from tests.cli.project import SYSTEM, Completed, make_project, ragstone
+from tests.cli.project import Completed, make_project, ragstone
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
@@ -51,18 +50,12 @@ def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: 
     changed = row(kind)
     assert changed == row(kind)
     assert len({row(kind, seed).question for seed in range(20)}) > 1
-    assert changed.id == f"q1~{kind}"
     assert changed.question != SAMPLE.question
-    assert (changed.reference, changed.reference_contexts, changed.relevant_ids) == (
-        SAMPLE.reference,
-        SAMPLE.reference_contexts,
-        SAMPLE.relevant_ids,
-    )
-    assert changed.tags == (f"perturbed:{kind}",)
-    assert changed.group == "q1"
-    assert row(kind, sample=replace(SAMPLE, group="shoes")).group == "shoes"
-    assert changed.bounds == ()
-    assert not changed.draft
+    expected = replace(SAMPLE, id=f"q1~{kind}", tags=(f"perturbed:{kind}",), group="q1", min={})
+    assert replace(changed, question=SAMPLE.question, assertions=SAMPLE.assertions) == expected
+    chat = replace(SAMPLE, group="shoes", history=(Message("user", "How long may I return shoes?"),))
+    assert row(kind, sample=chat).group == "shoes"
+    assert row(kind, sample=chat).history == chat.history, "only the last question is changed"
     assert invalid_sample(changed) is None
 
 
@@ -75,16 +68,19 @@ def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_typos_change_a_few_words_and_no_number(seed: int) -> None:
+def test_each_kind_changes_what_it_says(seed: int) -> None:
     words, changed = SAMPLE.question.split(), row(Perturbation.TYPOS, seed).question.split()
-    assert len(changed) == len(words)
     differing = [(word, other) for word, other in zip(words, changed, strict=True) if word != other]
     assert 1 <= len(differing) <= 2
-    for word, other in differing:
-        assert len(word) >= 4
-        assert word[0] == other[0]
-        assert abs(len(word) - len(other)) <= 1
+    assert all(len(word) >= 4 and word[0] == other[0] for word, other in differing)
+    assert all(abs(len(word) - len(other)) <= 1 for word, other in differing)
     assert changed[-1] == "A17?"
+    assert row(Perturbation.CASE, seed).question.lower() == SAMPLE.question.lower()
+    long = row(Perturbation.LONG, seed).question
+    assert long.endswith(f"\n\n{SAMPLE.question}")
+    assert len(long) > 1000
+    braces = Sample("q", "What does {first} and {unknown} mean in a template?")
+    assert braces.question in row(Perturbation.INJECTION, seed, braces).question
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -100,21 +96,16 @@ def test_only_an_answer_that_obeys_an_injected_instruction_has_the_forbidden_wor
     assert forbidden[half:] in changed.question
 
 
-def test_a_question_with_braces_does_not_become_part_of_the_template() -> None:
-    sample = Sample("q", "What does {first} and {unknown} mean in a template?")
-    for seed in range(10):
-        assert "{first} and {unknown}" in row(Perturbation.INJECTION, seed, sample).question
-
-
-def test_a_long_question_ends_with_the_question() -> None:
-    question = row(Perturbation.LONG).question
-    assert question.endswith(f"\n\n{SAMPLE.question}")
-    assert len(question) > 1000
-
-
-def test_only_the_last_question_of_a_conversation_is_changed() -> None:
-    chat = Sample("q", "And without the receipt?", history=(Message("user", "How long may I return shoes?"),))
-    assert row(Perturbation.CASE, sample=chat).history == chat.history
+def test_a_draw_is_of_plain_samples_in_golden_order_and_depends_on_the_seed() -> None:
+    golden = [Sample(f"q{number}", f"Question {number}?") for number in range(100)]
+    draft = Sample("d", "Draft?", review=Review("draft"))
+    turn = Sample("t", "And then?", turn=ConversationTurn("t", 2, 2))
+    drawn = draw([draft, turn, row(Perturbation.CASE), *golden], 20, seed=3)
+    numbers = [int(sample.id[1:]) for sample in drawn]
+    assert len(drawn) == 20
+    assert numbers == sorted(set(numbers))
+    assert drawn == draw(golden, 20, seed=3) != draw(golden, 20, seed=4)
+    assert draw([draft, *golden[:3]], 20, seed=0) == tuple(golden[:3])
 
 
 @pytest.mark.parametrize(
@@ -132,27 +123,6 @@ def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: s
     assert changed is None or changed.question != question
 
 
-def golden(n: int) -> GoldenSet:
-    tags = ("easy", "hard")
-    return GoldenSet(
-        tuple(Sample(f"q{i}", f"Question {i}?", tags=(tags[i % 2],), answerable=i % 5 != 0) for i in range(n))
-    )
-
-
-def test_a_draw_is_in_golden_order_and_depends_on_the_seed() -> None:
-    drawn = draw(golden(100), 20, seed=3)
-    assert len(drawn) == 20
-    ids = [int(sample.id[1:]) for sample in drawn]
-    assert ids == sorted(set(ids))
-    assert drawn == draw(golden(100), 20, seed=3)
-    assert drawn != draw(golden(100), 20, seed=4)
-
-
-def test_neither_drafts_nor_perturbed_rows_are_drawn_and_few_samples_are_all_drawn() -> None:
-    draft = Sample("d", "Draft?", review=Review("draft"))
-    assert draw((draft, row(Perturbation.CASE), *golden(3)), 20, seed=0) == golden(3).samples
-
-
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
@@ -161,8 +131,9 @@ def perturb(folder: Path, kinds: str, *arguments: str, **env: str) -> Completed:
 
 
 def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) -> None:
+    kinds = "typos,case,empty,injection,long"
     project = make_project(tmp_path / "repo", n=12)
-    done = perturb(project, "typos,case,empty,injection,long", "--n", "4")
+    done = perturb(project, kinds, "--n", "4")
     assert done.returncode == 0, done.stderr
     rows = load_golden_set([project / "robustness.jsonl"])
     counts = {kind: sum(kind.tag in sample.tags for sample in rows) for kind in Perturbation}
@@ -171,12 +142,11 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     assert "wrote 21 rows to robustness.jsonl" in done.stdout
     # Beside the golden set, they are written anew from the originals alone.
     config = (project / "ragstone.toml").read_text(encoding="utf-8")
-    (project / "ragstone.toml").write_text(
-        config.replace('["golden.jsonl"]', '["golden.jsonl", "robustness.jsonl"]'), encoding="utf-8"
-    )
+    both = config.replace('["golden.jsonl"]', '["golden.jsonl", "robustness.jsonl"]')
+    (project / "ragstone.toml").write_text(both, encoding="utf-8")
     before = (project / "robustness.jsonl").read_text(encoding="utf-8")
-    assert perturb(project, "typos,case,empty,injection,long", "--n", "4").returncode == 2
-    again = perturb(project, "typos,case,empty,injection,long", "--n", "4", "--force")
+    assert perturb(project, kinds, "--n", "4").returncode == 2
+    again = perturb(project, kinds, "--n", "4", "--force")
     assert again.returncode == 0, again.stderr
     assert (project / "robustness.jsonl").read_text(encoding="utf-8") == before
 
@@ -184,69 +154,15 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("typo",), "Did you mean 'typos'?"),
-        ((",",), "--perturb names no kind"),
-        (("paraphrase",), "unknown kind 'paraphrase'"),
-        (("case", "docs"), "leave out DOCS and --pairs"),
-        (("case", "--pairs", "pairs.jsonl"), "leave out DOCS and --pairs"),
+        (("--perturb", "typo"), "Did you mean 'typos'?"),
+        (("--perturb", ","), "--perturb names no kind"),
+        (("--perturb", "case", "docs"), "leave out DOCS and --pairs"),
+        (("--perturb", "case", "--pairs", "pairs.jsonl"), "leave out DOCS and --pairs"),
+        ((), "no documents"),
     ],
 )
 def test_what_can_not_be_perturbed_is_said(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    project = make_project(tmp_path / "repo", n=3)
-    done = perturb(project, *arguments)
+    done = ragstone(["generate", "-o", "robustness.jsonl", *arguments], tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
-    assert not (project / "robustness.jsonl").exists()
-
-
-def test_without_documents_and_kinds_the_command_says_what_to_name(tmp_path: Path) -> None:
-    done = ragstone(["generate", "-o", "drafts.jsonl"], tmp_path)
-    assert (done.returncode, "no documents" in done.stderr) == (2, True)
-
-
-ROBUST = SYSTEM.replace(
-    "FACTS.get(question)",
-    'FACTS.get(f"What is the colour of house number {question.rstrip(chr(63)).split()[-1]}?")',
-)
-POLICY = """
-[gate]
-only_named = true
-
-[metrics.answer_correctness]
-min = 0.5
-
-[slices."perturbed:typos".metrics.answer_correctness]
-min = 0.8
-"""
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize(("system", "code"), [(SYSTEM, 1), (ROBUST, 0)])
-def test_a_system_that_breaks_on_typos_fails_their_slice(tmp_path: Path, system: str, code: int) -> None:
-    project = make_project(tmp_path / "repo", n=40, system=system, policy=POLICY)
-    assert perturb(project, "typos", "--n", "12").returncode == 0
-    paths = ["--golden", "golden.jsonl", "--golden", "robustness.jsonl"]
-    done = ragstone(["gate", *paths, "--format", "json"], project)
-    assert done.returncode == code, done.stderr
-    report = json.loads(done.stdout)
-    failed = [check["name"] for check in report["checks"] if check["status"] == "fail"]
-    assert failed == ([] if code == 0 else ["perturbed:typos/answer_correctness.floor"])
-
-
-def test_an_answer_that_obeys_an_injected_instruction_fails_its_assertion(tmp_path: Path) -> None:
-    obedient = """
-import re
-
-def answer(question):
-    words = re.findall(r"\\b[B-Z][AEIOU][B-Z][AEIOU][B-Z][AEIOU]\\b", question)
-    order = words[::-1] if "after" in question else words
-    return "".join(order[:2]) or "It is painted red."
-"""
-    project = make_project(tmp_path / "repo", n=10, system=obedient, policy="[gate]\nonly_named = true\n")
-    assert perturb(project, "injection").returncode == 0
-    done = ragstone(["run", "--golden", "robustness.jsonl", "--metrics", "assertions"], project)
-    assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in (project / "ragstone-run" / "samples.jsonl").read_text().splitlines()]
-    scores = [record["scores"]["assertions"]["value"] for record in records]
-    assert len(scores) == 10
-    assert 0.0 in scores
+    assert list(tmp_path.iterdir()) == []

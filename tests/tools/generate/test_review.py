@@ -14,7 +14,6 @@ from ragstone.errors import ConfigError
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
-from ragstone.report.render import render
 from ragstone.tools.generate.review import Reviewed, apply_decisions, drafts_of, write_review
 from tests.cli.project import ragstone
 from tests.pipeline.houses import gated, make_houses, regress
@@ -51,42 +50,9 @@ def test_drafts_are_evaluated_and_shown_and_count_in_no_check(project: Path) -> 
     assert "faithfulness 0." in note
     rows = {row.id: row for row in found.document.samples.rows}
     assert len(rows) == found.document.samples.total == 30
-    assert rows["house-3"].tags[0] == "draft"
-    assert "draft" not in rows["house-4"].tags
-    assert "10 samples are drafts" in render(found.document, "md")
-
-    mark(project, lambda number: False)
-    assert gated(project, "out2").verdict.status is Status.FAIL
-
-
-def test_a_sample_that_is_turned_into_a_draft_is_named_with_its_scores(project: Path) -> None:
-    gated(project, "main")
-    regress(project)
-    mark(project, lambda number: number % 3 == 0)
-    found = gated(project, "out", gate__baseline="main")
-    assert found.exit_code == 6  # a third of the baseline is no longer compared
-    (project / "thresholds.toml").write_text(POLICY.replace("[gate]", "[gate]\nmax_edited = 0.4"), encoding="utf-8")
-    found = gated(project, "out", gate__baseline="main")
-    assert found.verdict.status is Status.PASS
-    (warning,) = (one for one in found.document.warnings if "draft" in one)
-    assert warning.startswith("10 samples")
-    assert "house-0 (faithfulness 0.00)" in warning
-
-
-def test_new_drafts_are_no_cause_for_a_warning(project: Path) -> None:
-    gated(project, "main")
-    with (project / "golden.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"id": "new", "question": "What is the colour of house number 40?", "status": "draft"}\n')
-    found = gated(project, "out", gate__baseline="main")
-    assert found.verdict.status is Status.PASS
-    assert not any("draft" in one for one in found.document.warnings)
-    assert not any("golden set changed" in one for one in found.verdict.notes)
-
-
-def test_a_golden_set_of_drafts_alone_decides_nothing(project: Path) -> None:
+    assert [rows[name].tags[:1] == ("draft",) for name in ("house-3", "house-4")] == [True, False]
     mark(project, lambda number: True)
-    found = gated(project, "out")
-    assert found.verdict.status is Status.ERROR
+    assert gated(project, "out2").verdict.status is Status.ERROR
 
 
 SET = GoldenSet(

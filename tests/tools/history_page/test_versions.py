@@ -41,53 +41,6 @@ def test_an_interval_is_the_one_that_the_gate_finds(groups: int) -> None:
         assert (wanted.n_groups is not None) is bool(groups)
 
 
-def test_runs_of_different_judges_are_not_compared() -> None:
-    runs = made(40).runs
-    assert paired_changes(made(40), runs[19], runs[20], "faithfulness") is None
-    reason = why_not_paired(runs[19], runs[20], "faithfulness")
-    assert reason == "the judge changed from openai judge-1 to openai judge-2"
-
-
-def test_a_half_is_not_compared_with_the_whole() -> None:
-    history = made(6)
-    half = history.runs[5].model_copy(update={"part": "generation"})
-    history = replace(history, runs=(*history.runs[:5], half))
-    assert paired_changes(history, history.runs[4], half, "faithfulness") is None
-
-
-def test_without_the_scores_of_its_questions_a_run_is_not_compared() -> None:
-    history = made(40)
-    old = {run.run for run in history.runs[:35]}
-    runs = tuple(
-        run.model_copy(update={"samples": None, "scores": {}}) if run.run in old else run for run in history.runs
-    )
-    history = replace(history, runs=runs)
-    assert paired_changes(history, history.runs[25], history.runs[38], "faithfulness") is None
-    reason = why_not_paired(history.runs[25], history.runs[38], "faithfulness")
-    assert reason == "the scores of its questions are not kept any more"
-    assert why_not_paired(history.runs[37], history.runs[38], "mrr") == "not measured"
-
-
-def test_a_version_is_named_by_release_system_commit_or_run() -> None:
-    history = made(40)
-    commit = history.runs[17].commit or ""
-    names = ["v1.2", "model-1, prompt 0001", commit, commit[:7], history.runs[3].run]
-    found = [find_version(history, name) for name in names]
-    assert [history.runs.index(run) for run in found] == [25, 19, 17, 17, 3]
-
-
-def test_the_newest_of_several_runs_is_meant() -> None:
-    history = made(40)
-    assert history.runs[2].commit == history.runs[3].commit
-    assert find_version(history, history.runs[2].commit or "") == history.runs[3]
-
-
-@pytest.mark.parametrize("name", ["v9", "0", "", "model"])
-def test_a_name_that_means_no_run_is_an_error(name: str) -> None:
-    with pytest.raises(ConfigError, match="no run of the history is the version"):
-        find_version(made(6), name)
-
-
 def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> None:
     history = made(4)
     plain = history.runs[2].model_copy(update={"verdict": "none"})
@@ -96,3 +49,38 @@ def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> Non
     assert run_before(history.runs, 0) is None
     alone = replace(history, runs=tuple(run.model_copy(update={"verdict": "none"}) for run in history.runs))
     assert run_before(alone.runs, 3) == alone.runs[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "metric", "reason"),
+    [
+        ({"judge_key": "f" * 16, "judge": "openai judge-3"}, "faithfulness", "the judge changed from"),
+        ({"part": "generation"}, "faithfulness", "earlier runs evaluated another half"),
+        ({"versions": {"faithfulness": "9"}}, "faithfulness", "faithfulness is version"),
+        ({"samples": None}, "faithfulness", "the scores of its questions are not kept any more"),
+        ({"scores": {}}, "faithfulness", "the scores of its questions are not kept any more"),
+        ({}, "mrr", "not measured"),
+    ],
+)
+def test_runs_that_differ_in_more_than_the_system_are_not_compared(
+    change: dict[str, object], metric: str, reason: str
+) -> None:
+    history = made(6)
+    before, after = history.runs[4], history.runs[5].model_copy(update=change)
+    for first, second in ((before, after), (after, before)):
+        assert paired_changes(history, first, second, metric) is None
+        assert (why_not_paired(first, second, metric) or "").startswith(reason)
+    assert why_not_paired(*history.runs[4:], "faithfulness") is None
+
+
+def test_a_version_is_named_by_release_system_commit_or_run_and_the_newest_is_meant() -> None:
+    history = made(40)
+    commit = history.runs[17].commit or ""
+    assert history.runs[2].commit == history.runs[3].commit
+    names = ["v1.2", "model-1, prompt 0001", commit, commit[:7], commit[:4], history.runs[3].run]
+    names.append(history.runs[2].commit or "")
+    found = [find_version(history, name) for name in names]
+    assert [history.runs.index(run) for run in found] == [25, 19, 17, 17, 17, 3, 3]
+    for name in ("v9", "0", "", "model", commit[:3]):
+        with pytest.raises(ConfigError, match="no run of the history is the version"):
+            find_version(history, name)

@@ -15,7 +15,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.tools.judging import calibrate as module
-from ragstone.tools.judging.calibrate import calibrate
+from ragstone.tools.judging.calibrate import CalibrationReport, calibrate
 from ragstone.tools.judging.table import Labels, read_labels
 from tests.gate.conftest import build_run
 
@@ -56,13 +56,6 @@ def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirecto
     assert document["conclusion"].startswith("This judge may not block yet")
 
 
-def test_labels_that_name_no_metric_are_refused_with_the_way_out(run: RunDirectory, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.csv"
-    labels.write_text("id,label\nq1,pass\n")
-    with pytest.raises(ConfigError, match="--metric"):
-        CliRunner().invoke(command, [str(labels), "--run", str(run.path)], catch_exceptions=False)
-
-
 def test_judge_and_people_are_compared_where_both_spoke() -> None:
     scores = build_run({"m": [1.0, 1.0, 0.0, 0.0] * 10})
     people = {f"s{i}": float(i % 4 not in (1, 2)) for i in range(20)}
@@ -92,22 +85,6 @@ def test_people_are_compared_with_each_other_before_anything_was_settled(tmp_pat
     assert 0.8 < metric.people_alpha.value < 1.0
     assert metric.agreement.estimate == pytest.approx(1.0)
     assert report.unsettled == {}
-
-
-def test_alpha_among_people_names_the_library_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [f"s{i},m,{'pass' if i % 2 else 'fail'},{who}" for i in range(10) for who in ("ann", "bob")]
-    monkeypatch.setattr(module, "HAS_ALPHA", False)
-    report = calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
-    assert report.metrics[0].people_alpha is None
-    assert 'Krippendorff\'s alpha needs: pip install "ragstone[labels]"' in report.text()
-
-
-def test_people_who_always_say_the_same_have_no_alpha(tmp_path: Path) -> None:
-    rows = [f"s{i},m,pass,{who}" for i in range(10) for who in ("ann", "bob")]
-    report = calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
-    assert report.metrics[0].people_alpha is None
-    assert "Krippendorff's alpha not defined: all labels are the same" in report.text()
-    json.dumps(report.document(), allow_nan=False)
 
 
 def test_the_mean_that_people_would_have_given_corrects_the_judges() -> None:
@@ -146,14 +123,6 @@ def test_the_last_sentence_says_whether_the_judge_may_block_and_at_which_floor()
     assert same.conclusion() == "This judge may not block yet: m (all scores and labels are the same)."
 
 
-def test_labels_of_another_run_or_metric_are_refused() -> None:
-    run = build_run({"m": [1.0, 0.0]})
-    with pytest.raises(ConfigError, match="did not measure"):
-        calibrate(run, labels_of({"s0": 1.0}, "other"))
-    with pytest.raises(ConfigError, match="same sample ids"):
-        calibrate(run, labels_of({"else": 1.0}))
-
-
 def test_labels_of_one_group_count_as_one() -> None:
     values = [0.0, 1.0] * 20
     people = labels_of({f"s{i}": float(i < 20) for i in range(40)})
@@ -167,9 +136,36 @@ def test_labels_of_one_group_count_as_one() -> None:
     assert grouped.metrics[0].people_mean.high > alone.metrics[0].people_mean.high
 
 
-def test_a_file_of_disagreements_is_called_settled(run: RunDirectory, tmp_path: Path) -> None:
+def test_alpha_among_people_can_be_missing_for_want_of_a_library_or_of_differences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report(passes: int) -> CalibrationReport:
+        rows = [f"s{i},m,{'pass' if i < passes else 'fail'},{who}" for i in range(10) for who in ("ann", "bob")]
+        return calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
+
+    same = report(10)
+    assert same.metrics[0].people_alpha is None
+    assert "Krippendorff's alpha not defined: all labels are the same" in same.text()
+    json.dumps(same.document(), allow_nan=False)
+    monkeypatch.setattr(module, "HAS_ALPHA", False)
+    without = report(5)
+    assert without.metrics[0].people_alpha is None
+    assert 'Krippendorff\'s alpha needs: pip install "ragstone[labels]"' in without.text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "says"),
+    [
+        ("id,label\nq1,pass\n", (), "--metric"),
+        ("id,label\nq1,pass\n", ("--metric", "other"), "did not measure"),
+        ("id,label\nelse,pass\n", ("--metric", "faithfulness"), "same sample ids"),
+        ("id,label\nq1,pass\n", ("--metric", "faithfulness", "--settle", "open.csv"), r"must be called settled\.csv"),
+    ],
+)
+def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
+    run: RunDirectory, tmp_path: Path, rows: str, arguments: tuple[str, ...], says: str
+) -> None:
     labels = tmp_path / "labels.csv"
-    labels.write_text("id,label,annotator\nq1,pass,ann\nq1,fail,bob\n")
-    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness", "--settle"]
-    with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
-        CliRunner().invoke(command, [*arguments, str(tmp_path / "open.csv")], catch_exceptions=False)
+    labels.write_text(rows)
+    with pytest.raises(ConfigError, match=says):
+        CliRunner().invoke(command, [str(labels), "--run", str(run.path), *arguments], catch_exceptions=False)

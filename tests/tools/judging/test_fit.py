@@ -173,14 +173,6 @@ def test_labels_of_one_kind_are_refused() -> None:
         fit_model(rows, [float(i >= 4) for i in range(40)], [str(i) for i in range(40)])
 
 
-def test_few_labels_leave_the_offline_judges_opinion_as_it_is() -> None:
-    rng = np.random.default_rng(1)
-    own = rng.normal(size=30) * 2
-    labels = (own + rng.normal(size=30) > 0).astype(float)
-    model = fit_model([{"own": float(x)} for x in own], list(labels), [str(i) for i in range(30)])
-    assert 0.4 < model.weights["own"] < 2.0
-
-
 def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 

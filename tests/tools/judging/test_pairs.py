@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.tools.judging.pairs import Case, Pair, Results, measure_judge, read_pairs
-from tests.judge.conftest import KEY, FakeLlm, Loop, fill_in
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 ROW: dict[str, Any] = {
@@ -55,11 +54,8 @@ def test_a_row_of_wikieval_is_three_pairs(tmp_path: Path) -> None:
         "answer_relevancy": Case(question, ROW["poor_answer"], (PAGE,)),
         "context_relevance": Case(question, answer, tuple(ROW["context_v2"])),
     }
-
-
-def test_a_row_may_have_only_some_pairs_and_no_id(tmp_path: Path) -> None:
-    row = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
-    assert [pair.id for pair in read_pairs(write(tmp_path, row, row), {})] == ["1/faithfulness", "2/faithfulness"]
+    some = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
+    assert [pair.id for pair in read_pairs(write(tmp_path, some, some), {})] == ["1/faithfulness", "2/faithfulness"]
 
 
 def test_fields_may_be_in_other_columns(tmp_path: Path) -> None:
@@ -89,16 +85,13 @@ def test_what_has_no_pairs_is_refused_with_its_line(
     assert "Expected rows with question, answer, context_v1" in (caught.value.hint or "")
 
 
-def test_the_offline_judge_prefers_the_better_of_each_by_its_metrics(tmp_path: Path) -> None:
-    found = measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), "statements")
-    assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 1.0}
-
-
 class Direct(OfflineJudge):
     """Also a direct judge: likes answers on the lighthouse, or the first that it sees if `by_place`."""
 
-    by_place = False
-    shown: list[str]
+    def __init__(self, *, by_place: bool = False) -> None:
+        super().__init__()
+        self.by_place = by_place
+        self.shown: list[str] = []
 
     async def direct_score(
         self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
@@ -116,88 +109,35 @@ class Direct(OfflineJudge):
         return Preference.FIRST if self.by_place or "lighthouse" in first[0] else Preference.SECOND
 
 
-def direct() -> Direct:
-    judge = Direct()
-    judge.shown = []
-    return judge
-
-
-def test_gpt_score_compares_grades_and_a_failed_one_is_counted(tmp_path: Path) -> None:
-    found = measured(direct(), read_pairs(write(tmp_path, ROW), {}), "score")
-    assert accuracies(found) == {"faithfulness": 1.0, "answer_relevancy": 1.0}
-    failed = found.results[2]
-    assert (failed.scored, failed.failed, failed.not_applicable) == (0, 1, 0)
-    assert failed.reasons == ("the reply was cut off",)
-    assert "context_relevance no pair was scored; 0 not applicable, 1 failed" in found.text()
-
-
-def test_gpt_ranking_shows_both_orders_and_a_tie_counts_half(tmp_path: Path) -> None:
-    judge = direct()
-    pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(4))), {})
-    assert accuracies(measured(judge, pairs, "ranking")) == {
-        "faithfulness": 1.0,
-        "answer_relevancy": 1.0,
-        "context_relevance": 0.5,
-    }
-    assert {ROW["answer"], ROW["ungrounded_answer"]} <= set(judge.shown)
-
-
-def test_a_judge_that_prefers_a_place_is_right_by_chance(tmp_path: Path) -> None:
-    judge = direct()
-    judge.by_place = True
+@pytest.mark.parametrize(
+    ("judge", "method", "expected"),
+    [
+        (OfflineJudge(), "statements", {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 1.0}),
+        (Direct(), "score", {"faithfulness": 1.0, "answer_relevancy": 1.0}),
+        (Direct(), "ranking", {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 0.5}),
+        (Direct(by_place=True), "ranking", {"faithfulness": 0.5, "answer_relevancy": 0.5, "context_relevance": 0.5}),
+    ],
+    ids=["statements", "grades", "both orders, and a tie is a half", "a place is right by chance"],
+)
+def test_a_judge_prefers_the_better_of_two(
+    tmp_path: Path, judge: OfflineJudge, method: str, expected: dict[str, float]
+) -> None:
     pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(10))), {})
-    assert accuracies(measured(judge, pairs, "ranking"))["faithfulness"] == 0.5
+    found = measured(judge, pairs, method)
+    assert accuracies(found) == expected
+    if method == "score":
+        failed = found.results[2]
+        assert (failed.scored, failed.failed, failed.not_applicable) == (0, 10, 0)
+        assert failed.reasons == ("the reply was cut off",)
+        assert "context_relevance no pair was scored; 0 not applicable, 10 failed" in found.text()
+    if isinstance(judge, Direct) and method == "ranking":
+        assert {ROW["answer"], ROW["ungrounded_answer"]} <= set(judge.shown)
 
 
-@pytest.mark.parametrize("method", ["score", "ranking"])
-def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path, method: str) -> None:
-    with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
-        measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
-
-
-def test_pairs_give_no_calibration(tmp_path: Path) -> None:
+def test_the_baselines_need_a_judge_that_offers_them_and_pairs_give_no_calibration(tmp_path: Path) -> None:
+    for method in ("score", "ranking"):
+        with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
+            measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
     done = CliRunner().invoke(command, [str(write(tmp_path, ROW)), "--method", "statements", "--fit", "judge.json"])
     assert isinstance(done.exception, ConfigError)
     assert "goes with neither --output, --fit nor --settle" in str(done.exception)
-
-
-@pytest.fixture
-def server() -> Iterator[FakeLlm]:
-    loop = Loop()
-    yield loop.serve(FakeLlm(fill=_reply))
-    loop.close()
-
-
-def _reply(schema: Mapping[str, Any], data: str) -> Any:
-    """What a model says that likes the lighthouse; otherwise the usual."""
-    properties = schema["properties"]
-    if "grade" in properties:
-        return {"grade": {"value": 9 if "built in 1871." in data.partition("answer")[2].partition("context")[0] else 1}}
-    if "better" in properties:
-        first = data.partition("first answer")[2].partition("first contexts")[0]
-        return {"better": {"which": "first" if "lighthouse" in first else "second"}}
-    return fill_in(schema, data)
-
-
-@pytest.mark.parametrize("method", ["statements", "score", "ranking"])
-def test_an_llm_is_asked_by_each_method_and_replies_are_stored(
-    server: FakeLlm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-    rows = [{**ROW, "id": f"w{number}", "question": f"{ROW['question']} ({number})"} for number in range(3)]
-    arguments = [str(write(tmp_path, *rows)), "--method", method, "--judge", "openai:gpt-4o-mini"]
-    done = CliRunner().invoke(command, [*arguments, "--format", "json"])
-    assert done.exit_code == 0, done.output
-    document = json.loads(done.stdout)
-    assert document["method"] == method
-    assert [result["scored"] for result in document["results"]] == [3, 3, 3]
-    if method != "statements":
-        assert document["results"][0]["accuracy"]["value"] == 1.0
-    assert document["cost"]["calls"] > 0
-    assert server.wrong == []
-    asked = len(server.seen)
-    again = CliRunner().invoke(command, arguments)
-    assert "0 calls, " in again.output
-    assert len(server.seen) == asked

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Message, Sample
-from ragstone.tools.monitor.drafts import MAX_DRAFTS
+from ragstone.settings.settings import Settings
+from ragstone.tools.monitor.drafts import MAX_DRAFTS, read_samples
 from ragstone.tools.monitor.report import monitor_text
 from tests.tools.monitor.production import SOURCE, WRONG, logged, watch, write
 
@@ -103,16 +103,7 @@ def test_a_file_that_takes_no_drafts_is_refused_before_anything_is_judged(
         (tmp_path / file).write_text(content)
     with pytest.raises(error, match=says):
         watch(tmp_path, write(tmp_path / "a.jsonl", BAD), policy=POLICY, drafts=file)
-    assert not (tmp_path / "history.jsonl").exists()
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_golden_set_with_columns_of_its_own_takes_no_drafts(tmp_path: Path) -> None:
-    from ragstone.settings.settings import Settings
-    from ragstone.tools.monitor.drafts import read_samples
-
-    settings: Any = (
-        Settings(root=tmp_path).having("golden.paths", ["g.jsonl"]).having("golden.columns", {"question": "q"})
-    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", *([] if content is None else [file])]
+    columns = Settings(root=tmp_path).having("golden.paths", ["g.jsonl"]).having("golden.columns", {"question": "q"})
     with pytest.raises(ConfigError, match="column mapping"):
-        read_samples(tmp_path / "g.jsonl", settings)
+        read_samples(tmp_path / "g.jsonl", columns)

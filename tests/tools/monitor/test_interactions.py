@@ -56,15 +56,6 @@ def test_what_is_no_interaction_says_why(record: dict[str, Any], problem: str) -
     assert str(caught.value) == problem
 
 
-def test_columns_of_any_shape_are_mapped() -> None:
-    one = read(
-        {"timestamp": "meta.at", "question": "body.q", "answer": "body.reply.text", "user_id": "meta.who"},
-        meta={"at": T, "who": "anna"},
-        body={"q": "q", "reply": {"text": "a"}},
-    )
-    assert (one.question, one.answer, one.user_id) == ("q", "a", "anna")
-
-
 def test_names_in_another_spelling_are_known() -> None:
     one = read(createdAt=T, userInput="q", actualOutput="a", conversationId=1, durationMs="250")
     assert (one.question, one.answer, one.session_id, one.latency) == ("q", "a", "1", 0.25)

@@ -32,10 +32,6 @@ def alerts(monitored: Monitored) -> dict[str | None, str]:
     return {check.metric: check.reason for check in monitored.verdict.checks if check.level is Level.FAILURE}
 
 
-def warnings(monitored: Monitored) -> dict[str | None, str]:
-    return {finding.where: finding.text for finding in monitored.verdict.findings if finding.level is Level.WARNING}
-
-
 def test_the_sample_is_judged_and_kept_as_a_run_without_personal_data(tmp_path: Path) -> None:
     records = [
         *day_of(0),
@@ -51,7 +47,7 @@ def test_the_sample_is_judged_and_kept_as_a_run_without_personal_data(tmp_path: 
 
 
 def test_the_sample_is_random_and_the_same_in_each_job(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", day_of(0))
+    log = write(tmp_path / "a.jsonl", [*day_of(0), logged(0.1, sources=["https://example.org/x"]), logged(0.2)])
     samples = []
     for _ in range(2):
         monitored = watch(tmp_path, log, policy=JUDGED)
@@ -60,66 +56,23 @@ def test_the_sample_is_random_and_the_same_in_each_job(tmp_path: Path) -> None:
     assert samples[0] == samples[1]
     assert len(samples[0]) == 20
     assert samples[0] != {f"May {number} shoes be returned?" for number in range(20)}
-
-
-def test_sources_without_texts_are_counted_and_not_judged(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", [logged(0.1, sources=["https://example.org/returns"]), logged(0.2)])
+    log = write(tmp_path / "b.jsonl", [logged(0.1, sources=["https://example.org/returns"]), logged(0.2)])
     monitored = watch(tmp_path, log, policy=JUDGED)
-    assert monitored.run is None
+    assert (monitored.run, monitored.line.judge) == (None, "none"), "sources without texts are counted, and not judged"
     assert values(monitored)["without_sources"] == 0.0
-    assert monitored.line.judge == "none"
 
 
 def test_a_window_is_one_line_of_the_history_without_any_text(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", [*day_of(0, user_id="anna"), *day_of(1)])
+    (tmp_path / "history.jsonl").write_text("{half a line", encoding="utf-8")
     for day in (1, 1, 2):  # a job that ran twice
-        watch(tmp_path, log, day=day, policy=JUDGED)
+        monitored = watch(tmp_path, log, day=day, policy=JUDGED)
+        assert ("not a line of a history" in monitor_text(monitored)) is (len(monitored.notes) > 0)
     history = read_history(tmp_path / "history.jsonl")
     assert [f"{line.time:%Y-%m-%d}" for line in history.windows] == ["2026-10-01", "2026-10-02"]
     assert history.gated == ()
     text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
-    assert not any(word in text for word in ("anna", "shoes", "Shoes"))
-
-
-def test_a_lost_or_damaged_history_loses_nothing_but_the_comparison(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", day_of(0))
-    watch(tmp_path, log)
-    (tmp_path / "history.jsonl").write_text("{half a line", encoding="utf-8")
-    monitored = watch(tmp_path, log)
-    assert values(monitored)["questions"] == 40
-    assert "not a line of a history" in monitor_text(monitored)
-    assert len(read_history(tmp_path / "history.jsonl").windows) == 1
-
-
-def test_a_system_that_is_bad_from_the_start_is_not_its_own_norm(tmp_path: Path) -> None:
-    records = [
-        *day_of(0, 150, latency_ms=9000, wrong=1.0),
-        *({**one, "id": f"x{one['id']}", "sources": [], "error": "Timeout"} for one in day_of(0, 50)),
-    ]
-    policy = {"monitor": {"sample": 150}, "metrics": {"faithfulness": {"min": 0.8}}}
-    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", records), policy=policy)
-    assert alerts(monitored).keys() == {"slow", "errors", "without_sources", "faithfulness"}
-    assert alerts(monitored)["slow"] == "slow answers: 100 % of 150 answers, and at most 5 % is allowed."
-    assert monitored.verdict.exit_code == 1
-
-
-def test_a_few_slow_answers_are_a_warning_and_one_in_a_thousand_is_none(tmp_path: Path) -> None:
-    def slow(share: float) -> Monitored:
-        records = (logged(n / 1000, latency_ms=9000 if n < share * 1000 else 100) for n in range(1000))
-        return watch(tmp_path, write(tmp_path / "a.jsonl", records))
-
-    assert alerts(slow(0.08)).keys() == {"slow"}
-    assert warnings(slow(0.03)).keys() == {"slow"}
-    assert not alerts(slow(0.06)), "not shown beyond chance"
-    assert not warnings(slow(0.001))
-
-
-def test_limits_are_those_of_the_policy(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", day_of(0, 100, latency_ms=3000, error="Timeout"))
-    policy = {"monitor": {"sample": 0, "slow_s": 2.0, "max_slow": 1.0}, "system": {"max_error_rate": 1.0}}
-    assert not alerts(watch(tmp_path, log, policy=policy))
-    policy = {"monitor": {"sample": 0, "slow_s": 2.0, "max_slow": 0.0}, "system": {"max_error_rate": 1.0}}
-    assert alerts(watch(tmp_path, log, policy=policy)).keys() == {"slow"}
+    assert not any(word in text for word in ("anna", "shoes", "Shoes", "half"))
 
 
 @pytest.mark.heavy
@@ -142,24 +95,6 @@ def test_a_loss_alerts_for_as_long_as_it_lasts_and_until_its_level_is_accepted(t
     assert not alerts(watch(tmp_path, log, day=quiet + 1, policy=accepted))
 
 
-def test_nothing_is_compared_across_judges_and_lengths(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", [record for day in range(3) for record in day_of(day)])
-    watch(tmp_path, log, day=1, policy=JUDGED)
-    text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
-    key = read_history(tmp_path / "history.jsonl").windows[0].judge_key
-    (tmp_path / "history.jsonl").write_text(text.replace(key, "0" * 16), encoding="utf-8")
-    before = watch(tmp_path, log, day=2, policy=JUDGED).before
-    assert before["questions"] == [40]
-    assert before["faithfulness"] == []
-    assert watch(tmp_path, log, day=3, since="12h").before["questions"] == []
-
-
-def test_a_window_without_a_question_is_a_warning(tmp_path: Path) -> None:
-    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", day_of(0)), day=5)
-    assert "No question was logged" in monitor_text(monitored)
-    assert monitored.verdict.exit_code == 0
-
-
 def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: Path) -> None:
     log = write(tmp_path / "a|b.jsonl", day_of(0, 60, wrong=0.5, error="Timeout", latency_ms=100))
     monitored = watch(tmp_path, log, policy=JUDGED)
@@ -168,6 +103,4 @@ def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: 
     assert markdown.startswith("## ❌ 2026-10-01")
     assert "- **ALERT**: errors" in markdown
     assert "| Faithfulness |" in markdown
-    for report in (text, markdown):
-        assert "shoes" not in report.lower()
-        assert "bananas" not in report.lower()
+    assert not any(word in f"{text}{markdown}".lower() for word in ("shoes", "bananas"))

@@ -78,29 +78,6 @@ def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert any("a.jsonl.gz is cut short or damaged" in what for what in counts)
 
 
-@pytest.mark.parametrize("ending", ["json", "csv"])
-def test_exports_of_a_store_are_read(tmp_path: Path, ending: str) -> None:
-    records = list(day_of(20))
-    log = tmp_path / f"a.{ending}"
-    if ending == "json":
-        log.write_text(json.dumps(records))
-    else:
-        rows = [f"{one['id']},{one['timestamp']},{one['query']},{one['answer']}" for one in records]
-        log.write_text("\n".join(["id,timestamp,query,answer", *rows]))
-    assert values(watch(tmp_path, log))["questions"] == 20
-
-
-def test_traces_are_read_and_a_broken_one_is_counted(tmp_path: Path) -> None:
-    start = int(START.timestamp() * 1e9)
-    span = {"traceId": "t", "spanId": "s", "startTimeUnixNano": start, "endTimeUnixNano": start + 2_000_000_000}
-    span["attributes"] = [{"key": "input.value", "value": {"stringValue": "How long?"}}]
-    good = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
-    log = write(tmp_path / "a.jsonl", [good, {"resourceSpans": [{"scopeSpans": "broken"}]}])
-    monitored = watch(tmp_path, log)
-    assert values(monitored)["latency_mean"] == 2.0
-    assert monitored.counts == {INSIDE: 1, BAD_FIELD.format("timestamp"): 1}
-
-
 def test_feedback_that_comes_later_belongs_to_its_interaction(tmp_path: Path) -> None:
     log = tmp_path / "a.jsonl"
     number = ragstone.log_interaction("q", "a", timestamp=START, path=log)
@@ -110,12 +87,6 @@ def test_feedback_that_comes_later_belongs_to_its_interaction(tmp_path: Path) ->
     monitored = watch(tmp_path, log)
     assert monitored.counts == {INSIDE: 2, NO_MATCH: 1}
     assert (values(monitored)["questions"], values(monitored)["bad_feedback"]) == (2, 1.0)
-
-
-def test_stars_are_good_from_a_number_on(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.jsonl", [logged(0.1 * stars, rating=stars) for stars in (1, 3, 4, 5)])
-    rules = {"monitor": {"sample": 0, "good_feedback": 4}}
-    assert values(watch(tmp_path, log, policy=rules))["bad_feedback"] == 0.5
 
 
 def test_more_interactions_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,194 @@
+"""What each kind of entrypoint gets beside the question: earlier turns, the session, and contexts that it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.golden.sample import ConversationTurn, Message, Sample
+from ragstone.settings.settings import SystemSettings
+from ragstone.system.entrypoint import of_part
+from ragstone.system.in_process import CallableSystem
+from ragstone.system.response import takes_contexts, takes_history, takes_session
+from tests.system.service import Server
+
+PASSAGES = ["It opens at nine.", "It closes at six."]
+TURNS = [{"role": "user", "content": "First?"}, {"role": "assistant", "content": "Open it."}]
+LAST = {"role": "user", "content": "And then?"}
+TALK = Sample(
+    "t",
+    "And then?",
+    history=(Message("user", "First?"), Message("assistant", "Open it.")),
+    reference_contexts=tuple(PASSAGES),
+    turn=ConversationTurn("talk", 2, 3, session="id-talk"),
+)
+ALONE = Sample("a", "What now?")
+GENERATION = {"part": "generation"}
+
+
+def asked(source: str, sample: Sample, **settings: Any) -> Any:
+    """What the function `answer` of a source in this process returns, as JSON."""
+    names: dict[str, Any] = {"json": json}
+    exec(source, names)
+    given = SystemSettings(**settings)
+    system = of_part(CallableSystem(names["answer"], given), given)
+
+    async def ask() -> str:
+        await system.start()
+        return (await system.ask(sample)).answer
+
+    return json.loads(asyncio.run(ask()))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "returned", "talk", "alone"),
+    [
+        ("question, history=None", "history", TURNS, None),
+        ("question, history", "history", TURNS, []),
+        ("question, *, chat_history=()", "chat_history", TURNS, []),
+        ("question, messages=None", "messages", [*TURNS, LAST], None),
+        ("question, k=5", "k", 5, 5),
+        ("messages", "messages", "And then?", "What now?"),
+        ("question, session=None", "session", "id-talk", None),
+        ("question, *, thread_id='none'", "thread_id", "id-talk", "none"),
+        ("question, conversation_id", "len(conversation_id)", len("id-talk"), 32),
+    ],
+)
+def test_a_function_gets_it_by_the_names_of_its_parameters(
+    parameters: str, returned: str, talk: object, alone: object
+) -> None:
+    source = f"def answer({parameters}): return json.dumps({returned})"
+    assert asked(source, TALK) == talk
+    assert asked(f"async {source}", ALONE) == alone
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["question, contexts=None", "question, contexts", "question, *, contexts=()", "question, history, contexts"],
+)
+def test_contexts_are_given_for_generation_alone(parameters: str) -> None:
+    source = f"def answer({parameters}): return json.dumps([question, contexts])"
+    assert asked(source, TALK, **GENERATION) == ["And then?", PASSAGES]
+    assert asked(source, ALONE, **GENERATION) == ["What now?", []]
+
+
+@pytest.mark.parametrize("parameters", ["question", "question, **more", "contexts"])
+def test_generation_alone_needs_a_function_that_takes_contexts(parameters: str) -> None:
+    with pytest.raises(SystemUnderTestError, match="it takes none"):
+        asked(f"def answer({parameters}): return '1'", TALK, **GENERATION)
+
+
+def test_a_worker_gets_what_a_function_in_this_process_gets(room: Any) -> None:
+    parameters = "question, history=None, session=None, contexts=None"
+    room.app(f"import json\ndef answer({parameters}): return json.dumps([question, history, session, contexts])\n")
+    (talk,) = room.ask_samples("app:answer", TALK, **GENERATION)
+    (whole,) = room.ask_samples("app:answer", ALONE)
+    assert json.loads(talk.answer) == ["And then?", TURNS, "id-talk", PASSAGES]
+    assert json.loads(whole.answer) == ["What now?", None, None, None]
+    for takes in (takes_history, takes_session, takes_contexts):
+        assert room.knows(takes, "app:answer") is True
+    room.write("plain.py", "def answer(question): return question\n")
+    assert room.knows(takes_contexts, "plain:answer") is False
+
+
+def test_a_function_that_needs_contexts_is_no_whole_system(room: Any) -> None:
+    room.app("def answer(question, contexts): return question\n")
+    with pytest.raises(SystemUnderTestError, match=r"needs 'contexts'.*part = \"generation\""):
+        room.ask_samples("python:app:answer", TALK)
+
+
+def test_a_function_can_be_declared_to_take_contexts(room: Any) -> None:
+    declared = {**GENERATION, "takes_contexts": True}
+    room.app("import json\ndef answer(question, **more): return json.dumps(more)\n")
+    (found,) = room.ask_samples("python:app:answer", TALK, **declared)
+    assert json.loads(found.answer) == {"contexts": PASSAGES}
+    room.write("plain.py", "def answer(question): return question\n")
+    with pytest.raises(SystemUnderTestError, match="has no parameter 'contexts'"):
+        room.ask_samples("python:plain:answer", TALK, **declared)
+    with pytest.raises(SystemUnderTestError, match="it takes none"):
+        room.ask_samples("python:app:answer", TALK, **GENERATION, takes_contexts=False)
+
+
+def test_a_runnable_gets_it_in_its_input(room: Any) -> None:
+    room.app("""
+        import json
+        class Chain:
+            def get_input_jsonschema(self):
+                return {"type": "object", "properties": {"question": {}, "chat_history": {}, "contexts": {}}}
+            def invoke(self, given, config=None):
+                return json.dumps(given)
+        chain = Chain()
+    """)
+    (talk,) = room.ask_samples("python:app:chain", TALK, **GENERATION)
+    (alone,) = room.ask_samples("python:app:chain", ALONE)
+    assert json.loads(talk.answer) == {"question": "And then?", "chat_history": TURNS, "contexts": PASSAGES}
+    assert json.loads(alone.answer) == {"question": "What now?"}
+
+
+def test_a_graph_that_remembers_gets_a_thread_and_no_turns_that_it_knows(room: Any) -> None:
+    room.app("""
+        import json
+        class Graph:
+            checkpointer = object()
+            def get_input_jsonschema(self): return {"type": "object", "properties": {"messages": {}}}
+            def invoke(self, given, config=None):
+                return json.dumps([len(given["messages"]), config["configurable"]["thread_id"]])
+        graph = Graph()
+    """)
+    earlier = Sample("x", "More?", history=(Message("user", "First?"),))
+    talk, alone = (json.loads(one.answer) for one in room.ask_samples("app:graph", TALK, earlier))
+    assert talk == [1, "id-talk"]
+    assert (alone[0], len(alone[1])) == (2, 32)
+    assert room.knows(takes_session, "app:graph") is True
+
+
+def test_a_command_gets_it_in_its_line(room: Any) -> None:
+    source = 'import json, sys\nfor line in sys.stdin:\n    print(json.dumps({"answer": line}), flush=True)\n'
+    room.write("rag.py", source)
+    entrypoint = f"command:{sys.executable} rag.py"
+    (talk,) = room.ask_samples(entrypoint, TALK, **GENERATION)
+    (alone,) = room.ask_samples(entrypoint, ALONE)
+    beside = {"history": TURNS, "session": "id-talk", "contexts": PASSAGES}
+    assert json.loads(talk.answer) == {"id": "t", "question": "And then?", **beside}
+    assert json.loads(alone.answer) == {"id": "a", "question": "What now?"}
+    assert room.knows(takes_contexts, entrypoint) is None
+
+
+def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> None:
+    room.write("rag.py", "import json, sys; print(json.dumps({'answer': json.dumps(sys.argv[2:])}))")
+    program = f"command:{sys.executable} rag.py {{question}}"
+    entrypoint = f"{program} {{history}} {{session}} {{contexts}}"
+    (talk,) = room.ask_samples(entrypoint, TALK, **GENERATION)
+    (alone,) = room.ask_samples(entrypoint, ALONE)
+    assert json.loads(talk.answer) == [json.dumps(TURNS), "id-talk", json.dumps(PASSAGES)]
+    assert json.loads(alone.answer) == ["[]", "", "null"]
+    assert room.knows(takes_session, entrypoint) is True
+    with pytest.raises(SystemUnderTestError, match="it takes none"):
+        room.ask_samples(program, TALK, **GENERATION)
+
+
+def test_a_service_gets_it_in_fields(room: Any, server: Server, no_proxy: None) -> None:
+    named = {"history_field": "input.turns", "session_field": "meta.talk", "given_contexts_field": "input.passages"}
+    room.ask_samples(server.url, TALK, **GENERATION)
+    room.ask_samples(server.url, TALK, **GENERATION, http=named)
+    room.ask_samples(server.url, ALONE)
+    usual, elsewhere, alone = (body for _, _, body in server.seen)
+    asks = {"id": "t", "question": "And then?"}
+    assert usual == {**asks, "history": TURNS, "session_id": "id-talk", "contexts": PASSAGES}
+    assert elsewhere == {**asks, "input": {"turns": TURNS, "passages": PASSAGES}, "meta": {"talk": "id-talk"}}
+    assert alone == {"id": "a", "question": "What now?"}
+
+
+def test_a_service_may_get_the_session_in_a_header_or_not_at_all(room: Any, server: Server, no_proxy: None) -> None:
+    for field in ("header:X-Talk", ""):
+        room.ask_samples(server.url, TALK, http={"session_field": field})
+    room.ask_samples(server.url, ALONE, http={"session_field": "header:X-Talk"})
+    assert [headers.get("x-talk") for _, headers, _ in server.seen] == ["id-talk", None, None]
+    assert not any("session_id" in body for _, _, body in server.seen)
+    with pytest.raises(ConfigError, match="names no header"):
+        room.knows(takes_session, server.url, http={"session_field": "header:X Talk"})
