@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +27,11 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _all: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start_scheduler(self, environ: Mapping[str, str] | None = None, *more: str, port: int = 0) -> None:
+    def start_scheduler(self) -> None:
         """Start a scheduler, and wait until it listens."""
         file = self.folder / f"scheduler-{len(self._all)}.json"
-        words = ("scheduler", "--host", "127.0.0.1", "--port", str(port), "--scheduler-file", str(file), *_END, *more)
-        self.scheduler = self._start(words, environ)
+        words = ("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), *_END)
+        self.scheduler = self._start(words)
         deadline = time.monotonic() + 120
         while not file.exists() or not file.read_text():
             assert self.scheduler.poll() is None, self.log()
@@ -39,27 +39,19 @@ class Cluster:
             time.sleep(0.05)
         self.address = json.loads(file.read_text())["address"]
 
-    def start_worker(
-        self, *more: str, nanny: bool = False, preload: str = "", environ: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    def start_worker(self) -> None:
         """Start a worker with one thread; whoever uses it waits for it."""
-        words = ["worker", self.address, "--nthreads", "1", "--local-directory", str(self.folder)]
-        words += [] if nanny else ["--no-nanny"]
-        if preload:
-            file = self.folder / f"preload_{len(self._all)}.py"
-            file.write_text(preload, encoding="utf-8")
-            words += ["--preload", str(file)]
-        self.workers.append(self._start((*words, *more), environ))
-        return self.workers[-1]
+        words = ("worker", self.address, "--nthreads", "1", "--local-directory", str(self.folder), "--no-nanny")
+        self.workers.append(self._start(words))
 
     def log(self) -> str:
         return "".join(file.read_text(errors="replace") for file in sorted(self.folder.glob("*.log")))
 
-    def _start(self, words: tuple[str, ...], environ: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    def _start(self, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
         with (self.folder / f"{len(self._all)}.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *words, "--no-dashboard"],
-                env={**os.environ, **QUIET, **(environ or {})},
+                env={**os.environ, **QUIET},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -77,12 +69,12 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 0, environ: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def cluster(folder: Path, workers: int = 0) -> Iterator[Cluster]:
     """A scheduler and so many workers, killed at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     found = Cluster(folder)
     try:
-        found.start_scheduler(environ)
+        found.start_scheduler()
         for _ in range(workers):
             found.start_worker()
         yield found

@@ -166,15 +166,6 @@ def rescored(folder: Path, *sources: Path, **more: Any) -> Rescored:
     return asyncio.run(rescore(sources, settings, RunContext(environ={}), **more))
 
 
-def test_every_stored_answer_is_scored_again(tmp_path: Path) -> None:
-    run = evaluated(tmp_path, InTurn(), judge(samples(6)))
-    again = rescored(tmp_path, run.path).run
-    assert again is not None
-    assert [record.responses for record in again.records()] == [record.responses for record in run.records()]
-    assert again.manifest.answers == 3
-    assert rescored(tmp_path, run.path, missing=True).kept == 6
-
-
 def test_runs_with_different_numbers_of_answers_are_not_scored_together(tmp_path: Path) -> None:
     first = evaluated(tmp_path / "a", InTurn(), judge(samples(6)), n=4)
     other = evaluated(tmp_path / "b", InTurn(), judge(samples(6)), n=6, answers=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -38,28 +38,6 @@ def test_no_more_samples_are_in_flight_than_the_system_takes(more: dict[str, int
     system = Answering(concurrency=3)
     run(samples(30), system, judge(samples(30)), **more)
     assert system.most_in_flight == 3
-
-
-def test_the_golden_set_is_read_no_faster_than_it_is_evaluated() -> None:
-    taken = 0
-    done = 0
-    furthest_ahead = 0
-
-    def source() -> Iterator[Sample]:
-        nonlocal taken
-        for sample in samples(200):
-            taken += 1
-            yield sample
-
-    def sink(_record: SampleRecord) -> None:
-        nonlocal done, furthest_ahead
-        done += 1
-        furthest_ahead = max(furthest_ahead, taken - done)
-
-    system = Answering(concurrency=2)
-    asyncio.run(run_samples(Work(source(), system=system, judge=judge(samples(200)), metrics=METRICS), sink))
-    assert done == 200
-    assert furthest_ahead <= 2 + 3 + 3  # in the system, in the queue, at the judge
 
 
 class Slow(Workers):
@@ -106,18 +84,6 @@ def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
     assert asyncio.run(evaluate()) <= 2 * 3 * BATCH + 1  # with the workers, in the queue, at the system
     assert sorted(written) == sorted(sample.id for sample in golden)
     assert written == [sample.id for sample in golden]
-
-
-def test_a_sample_that_the_system_failed_is_recorded_as_failed_by_the_system_and_costs_no_other() -> None:
-    def behave(sample: Sample) -> Response:
-        if sample.id == "q3":
-            return Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "no answer in 60 s"))
-        return Response(sample.id, "It is so.")
-
-    records = run(samples(6), Answering(behave), judge(samples(6)))
-    by_id = {r.sample.id: r.scores["faithfulness"] for r in records}
-    assert by_id["q3"] == Failed("system", "timeout: no answer in 60 s")
-    assert sum(isinstance(score, Scored) for score in by_id.values()) == 5
 
 
 def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the_sink() -> None:

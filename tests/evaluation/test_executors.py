@@ -310,9 +310,6 @@ def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- a Dask cluster ----------------------------------------------------------------------------------------------------
 
 
-TESTS_THERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
-
-
 async def on_cluster(
     address: str, golden: GoldenSet, sink: Callable[[RecordLine], None], task: Task | None = None, **more: Any
 ) -> list[str]:
@@ -337,19 +334,6 @@ def test_a_cluster_gives_the_records_of_one_process_also_if_a_worker_is_killed(t
         said = asyncio.run(on_cluster(found.address, golden, sink))
     assert sorted(lines) == here(golden)
     assert [one.partition(" Dask worker")[0] for one in said] in (["Judging with 1"], ["Judging with 2"])
-
-
-@pytest.mark.heavy
-def test_a_sample_that_kills_the_workers_of_a_cluster_fails_and_no_other_one(tmp_path: Path) -> None:
-    golden = samples(150)
-    lines: list[str] = []
-    with cluster(tmp_path / "cluster", environ=TESTS_THERE) as found:
-        for _ in range(2):
-            found.start_worker(nanny=True, environ=TESTS_THERE)
-        asyncio.run(on_cluster(found.address, golden, lambda one: lines.append(one.line), dangerous(golden, POISON)))
-    others = [line for line in here(golden) if '"id":"q70"' not in line]
-    assert sorted(line for line in lines if '"id":"q70"' not in line) == others
-    assert sum("the worker that judged it was lost" in line for line in lines) == 1
 
 
 @pytest.mark.heavy

@@ -151,17 +151,6 @@ def test_a_nightly_backfill_costs_only_what_is_new(project: Project) -> None:
     assert scored(judge="offline") == (5, 0), "another judge has scored nothing yet"
 
 
-def test_a_failed_judgement_is_not_scored(project: Project) -> None:
-    interactions(project, 3)
-    fill = project.fake.fill
-    project.fake.fill = lambda schema, prompt: {} if "It is 1." in prompt else fill(schema, prompt)
-    first = run_of(project.rescore("log.jsonl", "production", run__metrics=("faithfulness",)))
-    assert first.manifest.counts.partly_failed == 1
-    project.fake.fill = fill
-    found = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True)
-    assert (found.kept, run_of(found).manifest.counts.scored) == (2, 3)
-
-
 def test_a_golden_set_gives_interactions_their_references(project: Project) -> None:
     interactions(project, 4)
     found = project.rescore("log.jsonl", "production", judge="offline", golden_paths=("golden.jsonl",))

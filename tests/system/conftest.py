@@ -3,9 +3,10 @@ from __future__ import annotations
 import asyncio
 import os
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,6 +16,8 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
 from ragstone.system.response import Response, System
 from tests.system.service import Server
+
+T = TypeVar("T")
 
 
 class Room:
@@ -43,20 +46,27 @@ class Room:
         return self.ask_samples(entrypoint, *samples, **settings)
 
     def ask_samples(self, entrypoint: str, *samples: Sample, **settings: object) -> list[Response]:
-        async def ask() -> list[Response]:
-            async with self.started(entrypoint, **settings) as system:
-                return list(await asyncio.gather(*(system.ask(sample) for sample in samples)))
+        async def ask(system: System) -> list[Response]:
+            return list(await asyncio.gather(*(system.ask(sample) for sample in samples)))
 
-        return asyncio.run(ask())
+        return self.use(ask, entrypoint, **settings)
 
     def knows(self, look: Callable[[System], bool | None], entrypoint: str, **settings: object) -> bool | None:
         """What `look` says of the started system."""
 
-        async def start() -> bool | None:
-            async with self.started(entrypoint, **settings) as system:
-                return look(system)
+        async def answer(system: System) -> bool | None:
+            return look(system)
 
-        return asyncio.run(start())
+        return self.use(answer, entrypoint, **settings)
+
+    def use(self, use: Callable[[System], Awaitable[T]], entrypoint: str, **settings: object) -> T:
+        """What `use` does with the started system."""
+
+        async def started() -> T:
+            async with self.started(entrypoint, **settings) as system:
+                return await use(system)
+
+        return asyncio.run(started())
 
     @asynccontextmanager
     async def started(self, entrypoint: str, **settings: object) -> AsyncIterator[System]:

@@ -15,24 +15,8 @@ from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Response, System, SystemFailureKind, session_of, takes_session
 from tests.system.service import failure
 
-
-def turn(conversation: str, number: int, question: str = "More?") -> Sample:
-    place = ConversationTurn(conversation, number, 3, session=f"id-{conversation}")
-    return Sample(f"{conversation}/turn-{number}", question, turn=place)
-
-
-async def talk(system: System, conversation: str, questions: Sequence[str] = ("More?",) * 3) -> list[Response]:
-    async with session_of(system) as session:
-        return [await session.ask(turn(conversation, number, text)) for number, text in enumerate(questions, 1)]
-
-
-async def talks(system: System, *names: str) -> list[list[str]]:
-    responses = await asyncio.gather(*(talk(system, name) for name in names))
-    return [[response.answer for response in conversation] for conversation in responses]
-
-
 COUNTER = """
-import itertools, os, time
+import os
 with open("imports", "a") as file: file.write("x")
 class Counter:
     def __init__(self):
@@ -52,44 +36,56 @@ shared = Counter()
 """
 
 
+async def talk(system: System, conversation: str, questions: Sequence[str] = ("More?",) * 3) -> list[Response]:
+    responses = []
+    async with session_of(system) as session:
+        for number, question in enumerate(questions, 1):
+            place = ConversationTurn(conversation, number, 3, session=f"id-{conversation}")
+            responses.append(await session.ask(Sample(f"{conversation}/turn-{number}", question, turn=place)))
+    return responses
+
+
+async def talks(system: System, *names: str) -> list[list[str]]:
+    responses = await asyncio.gather(*(talk(system, name) for name in names))
+    return [[response.answer for response in conversation] for conversation in responses]
+
+
+async def in_this_process(source: str, name: str) -> System:
+    names: dict[str, Any] = {}
+    exec(source, names)
+    system = CallableSystem(names[name])
+    await system.start()
+    return system
+
+
 @pytest.mark.parametrize("attribute", ["Counter", "build", "Counter.answer"])
 def test_each_conversation_has_an_object_of_its_own(room: Any, attribute: str) -> None:
     room.app(COUNTER)
 
-    async def ask() -> tuple[list[list[str]], list[str]]:
-        async with room.started(f"app:{attribute}", concurrency=2) as system:
-            assert takes_session(system) is True
-            alone = asyncio.gather(*(system.ask(Sample(name, "More?")) for name in "wxyz"))
-            found = await talks(system, *"abcdef")
-            return found, [response.answer for response in await alone]
+    async def ask(system: System) -> tuple[list[list[str]], list[Response]]:
+        alone = asyncio.gather(*(system.ask(Sample(name, "More?")) for name in "wxyz"))
+        return await talks(system, *"abcdef"), await alone
 
-    found, alone = asyncio.run(ask())
+    found, alone = room.use(ask, f"app:{attribute}", concurrency=2)
     assert found == [["1", "2", "3"]] * 6
-    assert set(alone) <= {"1", "2", "3", "4"}
+    assert {response.answer for response in alone} <= {"1", "2", "3", "4"}
     assert len((room.folder / "imports").read_text()) <= 2, "once in each process"
+    assert room.knows(takes_session, f"app:{attribute}") is True
 
 
 def test_an_object_that_the_module_holds_is_shared(room: Any) -> None:
     room.app(COUNTER)
-
-    async def ask() -> list[list[str]]:
-        async with room.started("app:shared", concurrency=1) as system:
-            assert takes_session(system) is False
-            return await talks(system, "a", "b")
-
-    assert asyncio.run(ask()) == [["1", "2", "3"], ["4", "5", "6"]]
+    found = room.use(lambda system: talks(system, "a", "b"), "app:shared", concurrency=1)
+    assert found == [["1", "2", "3"], ["4", "5", "6"]]
+    assert room.knows(takes_session, "app:shared") is False
 
 
 @pytest.mark.parametrize("attribute", ["Counter", "build_later", "shared"])
 def test_conversations_in_this_process_have_objects_too(room: Any, monkeypatch: Any, attribute: str) -> None:
     monkeypatch.chdir(room.folder)
-    names: dict[str, Any] = {}
-    exec(COUNTER, names)
 
     async def ask() -> list[list[str]]:
-        system = CallableSystem(names[attribute])
-        await system.start()
-        return await talks(system, "a", "b")
+        return await talks(await in_this_process(COUNTER, attribute), "a", "b")
 
     first, second = asyncio.run(ask())
     if attribute == "shared":
@@ -98,8 +94,7 @@ def test_conversations_in_this_process_have_objects_too(room: Any, monkeypatch: 
         assert first == second == ["1", "2", "3"]
 
 
-def test_an_object_that_cannot_be_built_fails_its_questions_alone(room: Any) -> None:
-    source = """
+BUILT = """
 import time
 built = []
 def build():
@@ -109,34 +104,29 @@ def build():
     time.sleep(0.7)
     return lambda question: question
 """
-    room.app(source)
-    names: dict[str, Any] = {}
-    exec(source, names)
+
+
+def test_an_object_that_cannot_be_built_fails_its_questions_alone_and_a_slow_one_none(room: Any) -> None:
+    room.app(BUILT)
 
     async def ask(system: System) -> list[SystemFailureKind | str]:
         (failed,), (slow,) = await talk(system, "a", ["More?"]), await talk(system, "b", ["More?"])
         return [failure(failed).kind, slow.answer, (await system.ask(Sample("x", "More?"))).answer]
 
-    async def in_both() -> list[list[SystemFailureKind | str]]:
-        async with room.started("app:build", retries=0, timeout_s=0.5, concurrency=1) as system:
-            own = CallableSystem(names["build"])
-            await own.start()
-            return [await ask(system), await ask(own)]
+    async def ask_here() -> list[SystemFailureKind | str]:
+        return await ask(await in_this_process(BUILT, "build"))
 
-    assert asyncio.run(in_both()) == [[SystemFailureKind.RAISED, "More?", "More?"]] * 2
+    expected = [SystemFailureKind.RAISED, "More?", "More?"]
+    assert room.use(ask, "app:build", retries=0, timeout_s=0.5, concurrency=1) == expected
+    assert asyncio.run(ask_here()) == expected
 
 
-def test_a_process_that_dies_is_replaced_and_the_conversation_goes_on(room: Any) -> None:
+def test_a_process_that_dies_is_replaced_and_the_conversation_goes_on(room: Any, kinds: Any) -> None:
     room.app(COUNTER)
-
-    async def ask() -> list[Response]:
-        async with room.started("app:Counter", concurrency=1, retries=0) as system:
-            return await talk(system, "a", ["More?", "die", "More?", "raise", "More?"])
-
-    first, second, third, fourth, fifth = asyncio.run(ask())
-    assert failure(second).kind is SystemFailureKind.CRASHED
-    assert failure(fourth).kind is SystemFailureKind.RAISED
-    assert [first.answer, third.answer, fifth.answer] == ["1", "1", "3"]
+    questions = ["More?", "die", "More?", "raise", "More?"]
+    found = room.use(lambda system: talk(system, "a", questions), "app:Counter", concurrency=1, retries=0)
+    assert kinds(found) == ["answered", "crashed", "answered", "raised", "answered"]
+    assert [response.answer for response in found] == ["1", "", "1", "", "3"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
@@ -151,29 +141,20 @@ def test_a_process_that_is_to_be_replaced_for_its_memory_ends_after_the_conversa
                 return f"{os.getpid()} {len(self.kept)}"
     """)
 
-    async def ask() -> list[str]:
-        async with room.started("app:Hungry", concurrency=1, memory_limit_mb=210) as system:
-            return [response.answer for name in "ab" for response in await talk(system, name, ["More?"] * 2)]
+    async def ask(system: System) -> list[Response]:
+        return [*await talk(system, "a", ["More?"] * 2), *await talk(system, "b", ["More?"] * 2)]
 
-    answers = [answer.split() for answer in asyncio.run(ask())]
+    found = room.use(ask, "app:Hungry", concurrency=1, memory_limit_mb=210)
+    answers = [response.answer.split() for response in found]
     assert [count for _, count in answers] == ["2", "3", "2", "3"]
     assert len({process for process, _ in answers[:2]}) == 1
     assert answers[0][0] != answers[2][0]
 
 
 def test_a_command_has_one_process_for_a_conversation_and_gets_its_id(room: Any) -> None:
-    room.write(
-        "rag.py",
-        "import json, os, sys\nfor line in sys.stdin:\n"
-        "    print(json.dumps({'answer': json.dumps([os.getpid(), json.loads(line).get('session')])}), flush=True)\n",
-    )
-
-    async def ask() -> tuple[list[list[str]], Response]:
-        async with room.started(f"command:{sys.executable} rag.py", concurrency=3) as system:
-            return await talks(system, "a", "b", "c"), await system.ask(Sample("x", "More?"))
-
-    found, alone = asyncio.run(ask())
-    processes = [{json.loads(answer)[0] for answer in conversation} for conversation in found]
-    assert [len(group) for group in processes] == [1, 1, 1]
-    assert [json.loads(answer)[1] for answer in found[1]] == ["id-b"] * 3
-    assert json.loads(alone.answer)[1] is None
+    source = "print(json.dumps({'answer': json.dumps([os.getpid(), json.loads(line).get('session')])}), flush=True)"
+    room.write("rag.py", f"import json, os, sys\nfor line in sys.stdin: {source}\n")
+    found = room.use(lambda system: talks(system, "a", "b", "c"), f"command:{sys.executable} rag.py", concurrency=3)
+    pairs = [[json.loads(answer) for answer in conversation] for conversation in found]
+    assert [len({process for process, _ in pair}) for pair in pairs] == [1, 1, 1]
+    assert [session for _, session in pairs[1]] == ["id-b"] * 3

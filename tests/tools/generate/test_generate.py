@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import JudgeError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
-from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.settings.settings import JudgeSettings
 from ragstone.tools.generate.drafter import Kind
 from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.generate.plan import Generated, Wanted, estimate, read_material
+from ragstone.tools.generate.plan import Generated, Wanted, read_material
 from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
 from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
@@ -254,16 +251,6 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
     assert again.ledger.cached_calls == spent
 
 
-def test_a_refused_key_stops_at_once(desk: Desk) -> None:
-    desk.world.fake.always = error_reply(401, f"bad key {KEY}", "invalid_api_key")
-    found = desk.make(8, ONE)
-    assert isinstance(found.stopped, JudgeError)
-    assert KEY not in str(found.stopped)
-    assert found.samples == ()
-    assert found.unfinished == found.drafts == 8
-    assert len(desk.world.fake.chats) <= 8
-
-
 def test_pairs_that_calibrate_reads(desk: Desk) -> None:
     found = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
     path = desk.folder / "pairs.jsonl"
@@ -294,17 +281,6 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 
 
-@pytest.mark.heavy
-def test_the_estimate_counts_the_calls_that_are_made(desk: Desk) -> None:
-    found = desk.make(10, ONE, pairs=True)
-    material = read_material([desk.folder / "docs"])
-    wanted = Wanted(10, shares=ONE, pairs=True)
-    cost = estimate(JudgeSettings(name="openai:gpt-4o-mini"), material, wanted)
-    assert cost.calls == found.ledger.calls == 50
-    assert cost.usd is not None
-    assert estimate(JudgeSettings(name="openai-compatible:x"), material, Wanted(10)).usd is None
-
-
 def test_shares_add_up_to_the_count() -> None:
     for count in (1, 7, 50, 333):
         assert sum(Wanted(count).counts().values()) == count
@@ -330,13 +306,6 @@ def test_what_can_not_be_done_is_refused_before_anything(desk: Desk, arguments: 
     assert (desk.folder / "mine.jsonl").read_text() == "mine"
     assert sorted(desk.folder.iterdir()) == before
     assert desk.world.fake.seen == []
-
-
-def test_drafting_prompts_are_no_part_of_a_judges_identity() -> None:
-    layout = layout_of("openai", "gpt-4o-mini")
-    own = [prompt.digest for name, prompt in layout.prompts.items() if name.startswith("draft_")]
-    assert len(own) == 5
-    assert not any(digest in layout.digest() for digest in own)
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
