@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragstone.evaluation.answer_kinds import AnswerKind, kind_of
@@ -16,7 +18,7 @@ PASSAGE = (
 CONTEXTS = (Context(PASSAGE, "tickets"), Context("Dogs travel free, and must be on a leash on all decks.", "dogs"))
 
 
-def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged: bool) -> AnswerKind:
+def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged: Any) -> AnswerKind:
     found = {"abstains": False, "claims": True, **judged}
     return kind_of(answer, "What does an adult pay?", reference, CONTEXTS, **found)
 
@@ -46,15 +48,6 @@ def test_the_judge_says_whether_an_answer_abstains() -> None:
     assert kind("We couldn't possibly comment on that.", abstains=True) is AnswerKind.ABSTAINS
     assert kind("I don't know.") is AnswerKind.ANSWERS
     assert kind_of("I don't know.", "?", None, (), abstains=None, claims=True) is AnswerKind.ABSTAINS
-
-
-def test_an_answer_without_a_claim_evades_unless_it_is_short() -> None:
-    assert kind("Thanks for asking! I can help with that.", claims=False) is AnswerKind.EVADES
-    assert kind("Yes.", reference=None, claims=False) is AnswerKind.ANSWERS
-
-
-def test_a_long_reference_may_be_a_whole_context() -> None:
-    assert kind(f"{PASSAGE} That is all.", reference=PASSAGE) is AnswerKind.ANSWERS
 
 
 DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing of the same day."
@@ -87,16 +80,58 @@ def test_an_answer_may_be_broken_in_its_form(answer: str, expected: AnswerKind) 
     assert found is expected
 
 
+SENTENCE = "It costs 7 euros. "
+
+
+OTHERS = "Children under four travel free of charge if an adult is with them."
+
+
+def words(count: int) -> str:
+    return " ".join(f"word{number}" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("answer", "judged", "expected"),
+    [
+        ("Thanks for asking me.", {"claims": False}, AnswerKind.EVADES),
+        ("Thanks for asking.", {"claims": False}, AnswerKind.ANSWERS),
+        ("What does an adult pay? I would like to know.", {}, AnswerKind.ECHOES),
+        ("What does an adult pay? I would like to know now.", {}, AnswerKind.ANSWERS),
+        ("What does an adult pay? I would like 7.", {}, AnswerKind.ANSWERS),
+        ("What does an adult pay? I would like to know.", {"reference": None}, AnswerKind.ANSWERS),
+        ("What does an adult pay?", {"reference": None}, AnswerKind.ECHOES),
+        ("7 euros.", {"reference": None}, AnswerKind.ANSWERS),
+        (SENTENCE * 3, {}, AnswerKind.LOOPS),
+        (SENTENCE * 2 + OTHERS, {}, AnswerKind.ANSWERS),
+        ("So 7. " * 3, {}, AnswerKind.LOOPS),
+        (SENTENCE * 4 + OTHERS, {}, AnswerKind.LOOPS),
+        (SENTENCE * 3 + OTHERS, {}, AnswerKind.ANSWERS),
+        ("Adults must pay for it and", {}, AnswerKind.CUT),
+        ("Adults and", {}, AnswerKind.ANSWERS),
+        ("As cheap as it can", {"reference": "It is as cheap as it can be, and as it can"}, AnswerKind.TERSE),
+        ("It is as cheap as the", {"reference": "It is as cheap as the others are."}, AnswerKind.CUT),
+        (f"{PASSAGE} That is all.", {"reference": PASSAGE}, AnswerKind.ANSWERS),
+    ],
+)
+def test_each_kind_has_its_bounds(answer: str, judged: dict[str, Any], expected: AnswerKind) -> None:
+    assert kind(answer, **judged) is expected
+
+
+@pytest.mark.parametrize(
+    ("copied", "more", "expected"),
+    [(60, 0, "copies"), (59, 0, "answers"), (80, 20, "copies"), (80, 21, "answers")],
+)
+def test_an_answer_copies_if_most_of_it_is_whole_contexts(copied: int, more: int, expected: str) -> None:
+    answer = f"Said {words(copied)} {'more ' * more}".replace("Said ", "")
+    found = kind_of(answer + ".", "Why?", None, (Context(words(copied)),), abstains=False, claims=True)
+    assert found == expected
+
+
 def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_contexts() -> None:
     german = "Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro."
     asked = "Wie viel bezahlt ein Erwachsener für die Fahrt mit der Fähre?"
     assert kind_of(german, asked, None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
     assert kind_of(german, "Preise?", None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
-
-
-def test_a_reference_may_end_as_the_answer_does() -> None:
-    assert kind("As cheap as it can", reference="It is as cheap as it can be, and as it can") is AnswerKind.TERSE
-    assert kind("It is as cheap as the", reference="It is as cheap as the others are.") is AnswerKind.CUT
 
 
 def test_a_line_about_the_answer_is_no_cut_end() -> None:

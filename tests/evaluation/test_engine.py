@@ -14,9 +14,10 @@ from ragstone.evaluation.executors import BATCH, Job, Workers
 from ragstone.evaluation.record import RecordLine, SampleRecord
 from ragstone.evaluation.scoring import combine_rounds, score_response
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.judgements import StatementList
-from ragstone.judge.protocol import Call
+from ragstone.judge.judgements import Grade, StatementList
+from ragstone.judge.protocol import Call, Judge
 from ragstone.judge.scripted import ScriptedJudge
+from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
@@ -101,6 +102,20 @@ def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the
             run_samples(Work(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS), records.append)
         )
     assert [r.sample.id for r in records] == [f"q{i}" for i in range(7)]
+
+
+def test_a_metric_of_the_project_is_graded_without_any_judgement() -> None:
+    async def graded(_judge: Judge, sample: Sample, _response: Response, _call: Call) -> Grade:
+        return Grade(int(sample.id[1:]) / 4)
+
+    golden = samples(2)
+    records: list[SampleRecord] = []
+    work = Work(golden, Answering(), judge(golden), (FunctionMetric("mine", "1"),), custom={"mine": graded})
+    asyncio.run(run_samples(work, records.append))
+    assert {record.sample.id: record.scores for record in records} == {
+        "q0": {"mine": Scored(0.0)},
+        "q1": {"mine": Scored(0.25)},
+    }
 
 
 def test_repeats_are_judged_apart_and_their_mean_is_the_score() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,9 @@ def facts_of(sample: Sample, response: Response) -> StepFacts:
     ("text", "values"),
     [
         ("Where is TF-4101?", {"TF-4101"}),
-        ("Call 0301234567 in 2026, or 30 days later.", {"0301234567"}),
+        ("Call 12345 or 1234 in 2026, or 30 days later.", {"12345"}),
+        ("A1b, but neither A1 nor well-known.", {"A1b"}),
+        (f"{'a' * 59}1 {'b' * 60}1", {f"{'a' * 59}1"}),
         ("My name is Ada Lind.", {"Ada Lind"}),
         ("Write to ada3@example.org.", {"ada3@example.org"}),
         ("It is due then.", set()),
@@ -59,8 +62,22 @@ def test_many_values_are_cut_and_a_hostile_text_takes_no_time() -> None:
     assert values_of("1" * 1_000_000) == frozenset()
 
 
-def test_a_sample_without_turns_steps_and_labels_of_them_has_no_facts() -> None:
-    assert step_facts(Sample("s", "Where?"), Response("s", "There.", (Context("There."),))) is None
+@pytest.mark.parametrize(
+    ("labels", "steps", "has_facts"),
+    [
+        ({}, (), False),
+        ({}, (Retrieval("x"),), True),
+        ({"hops": (1,), "reference_contexts": (EVIDENCE,)}, (), True),
+        ({"tools": (ExpectedCall(("find",)),)}, (), True),
+        ({"expects_clarification": True}, (), True),
+        ({"turn": ConversationTurn("c", 1, 2)}, (), True),
+    ],
+)
+def test_a_sample_without_turns_steps_and_labels_of_them_has_no_facts(
+    labels: dict[str, Any], steps: tuple[Retrieval, ...], has_facts: bool
+) -> None:
+    response = Response("s", "There.", (Context("There."),), steps=steps)
+    assert (step_facts(Sample("s", "Where?", **labels), response) is not None) is has_facts
 
 
 def test_a_turn_recalls_what_its_answer_queries_and_arguments_take_over() -> None:

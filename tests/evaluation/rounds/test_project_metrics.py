@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import GoldenSetError
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.sources import SystemSource
 from ragstone.golden.sample import Assertions, ExpectedCall, GoldenSet, Origin, Sample
@@ -31,6 +31,46 @@ def test_what_a_sample_must_reach_is_measured() -> None:
         "hallucination",
         "tone",
     ]
+
+
+@pytest.mark.parametrize(
+    ("referenced", "bare", "rare"),
+    [
+        (10, 4, {"context_precision_no_reference"}),
+        (10, 5, set()),
+        (10, 0, set()),
+        (4, 10, {"context_precision"}),
+        (3, 4, {"context_precision"}),
+        (4, 4, set()),
+    ],
+)
+def test_of_two_metrics_of_a_family_one_of_few_samples_is_left_out(referenced: int, bare: int, rare: set[str]) -> None:
+    samples = [Sample(f"r{number}", "Q?", reference="R.") for number in range(referenced)]
+    samples += [Sample(f"b{number}", "Q?") for number in range(bare)]
+    source = SystemSource(SystemSettings(entrypoint="app:answer"), Path())
+    chosen = {metric.info.name for metric in ProjectMetrics(source).select(GoldenSet(samples))}
+    assert {"context_precision", "context_precision_no_reference"} - chosen == rare
+
+
+@pytest.mark.parametrize(
+    ("part", "names", "said"),
+    [
+        ("retrieval", ("faithfulness",), "faithfulness needs an answer"),
+        ("retrieval", ("faithfulness", "exact_match"), "faithfulness, exact_match need an answer"),
+        ("generation", ("context_recall",), "context_recall measures retrieval"),
+        ("generation", ("context_recall", "hit_rate@5"), "context_recall, hit_rate@5 measure retrieval"),
+        ("retrieval", ("context_recall",), None),
+        ("generation", ("faithfulness",), None),
+    ],
+)
+def test_metrics_of_the_other_half_are_refused(part: str, names: tuple[str, ...], said: str | None) -> None:
+    source = SystemSource(SystemSettings.model_validate({"entrypoint": "app:answer", "part": part}), Path())
+    metrics = ProjectMetrics(source, selected=names)
+    if said is None:
+        assert [metric.info.name for metric in metrics.select()] == list(names)
+        return
+    with pytest.raises(ConfigError, match=said):
+        metrics.select()
 
 
 @pytest.mark.parametrize(
