@@ -32,6 +32,7 @@ def read(tmp_path: Path, text: str | bytes) -> RunScores:
     "text",
     [
         "id,metric,value,group\na,m,0.5,g\nb,m,1,\n",
+        "id,metric,value,group\na,n,0,\na,m,0.5,g\nb,m,1,\na,o,0,\n",
         "\ufeffID;Metric;Value;group\r\na;m;0.5;g\r\n\r\nb;m;1;\r\n",
         "value\tid\tmetric\tgroup\n0.5\ta\tm\tg\n1\tb\tm\t\n",
         '\n{"id": "a", "metric": "m", "value": 0.5, "group": "g", "more": 1}\n{"id": "b", "metric": "m", "value": 1}\n',
@@ -208,16 +209,6 @@ def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark
     assert "compared by their place" in alone.remarks[0]
 
 
-@pytest.mark.parametrize(("names", "others", "line"), [("XYZ", "3 of 3", 2), ("AXY", "2 of 3", 3)])
-def test_rows_with_other_questions_are_never_matched_by_their_place(
-    tmp_path: Path, names: str, others: str, line: int
-) -> None:
-    rows = [{"question": f"What is {name}?", "faithfulness": 1.0} for name in names]
-    with pytest.raises(ConfigError, match=rf"{others} rows are of no sample .*, first 'What is X\?'") as caught:
-        read_score_file(table(tmp_path / "table.csv", rows), golden_set(tmp_path, *GOLDEN))
-    assert (caught.value.where or "").endswith(f"table.csv:{line}")
-
-
 @pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
 def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
@@ -228,3 +219,46 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
     verdict = decide_gate(scores, None, policy_from_mapping({"metrics": {"faithfulness": {"min": 0.5}}}))
     assert verdict.reason.startswith("must-pass sample bad: no metric with a floor has a score for it")
     assert verdict.exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "says", "line"),
+    [
+        ([{"question": f"What is {name}?"} for name in "XYZ"], r"3 of 3 rows .*, first 'What is X\?'", 2),
+        ([{"question": f"What is {name}?"} for name in "AXY"], r"2 of 3 rows .*, first 'What is X\?'", 3),
+        ([{"id": name} for name in ("qA", "qX", "qB")], "1 of 3 rows .*, first 'qX'", 3),
+        ([{}] * 2, "2 of 2 rows .*, first 'one without id and question'", 2),
+    ],
+)
+def test_other_rows_are_never_matched_by_their_place(
+    tmp_path: Path, rows: list[dict[str, object]], says: str, line: int
+) -> None:
+    path = table(tmp_path / "table.csv", [{**row, "faithfulness": 1.0} for row in rows])
+    with pytest.raises(ConfigError, match=says) as caught:
+        read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert (caught.value.where or "").endswith(f"table.csv:{line}")
+
+
+@pytest.mark.parametrize(
+    ("named", "metrics", "left_out"),
+    [
+        (None, ["faithfulness", "own", "whole"], ["'low' (-0.5 to 1)", "'high' (0 to 1.5)"]),
+        (["own"], ["faithfulness", "own"], ["'whole' (0 to 1)", "'low' (-0.5 to 1)", "'high' (0 to 1.5)"]),
+    ],
+)
+def test_columns_of_numbers_are_metrics_if_they_are_named_or_could_be_scores(
+    tmp_path: Path, named: list[str] | None, metrics: list[str], left_out: list[str]
+) -> None:
+    columns = {"faithfulness": 1, "own": 0.5, "whole": 0, "low": -0.5, "high": 0, "latency": 0.5, "note": "x"}
+    path = table(tmp_path / "table.csv", [columns, {**columns, "whole": 1, "low": 1, "high": 1.5}])
+    scores = read_score_file(path, named=named)
+    assert list(scores) == metrics
+    assert scores.remarks[-1].endswith(f"are left out: {', '.join(left_out)}.")
+
+
+@pytest.mark.parametrize(("value", "hint"), [(1.0, r'[metrics."own"]'), (4.0, "divide each by the maximum value")])
+def test_a_table_without_a_metric_says_which_rule_there_could_be(tmp_path: Path, value: float, hint: str) -> None:
+    path = table(tmp_path / "table.csv", [{"id": "a", "own": 0.0}, {"id": "b", "own": value}])
+    with pytest.raises(ConfigError, match="there is no verdict") as caught:
+        read_score_file(path, named=[])
+    assert hint in str(caught.value.hint)

@@ -159,7 +159,11 @@ def test_alpha_among_people_can_be_missing_for_want_of_a_library_or_of_differenc
         ("id,label\nq1,pass\n", (), "--metric"),
         ("id,label\nq1,pass\n", ("--metric", "other"), "did not measure"),
         ("id,label\nelse,pass\n", ("--metric", "faithfulness"), "same sample ids"),
-        ("id,label\nq1,pass\n", ("--metric", "faithfulness", "--settle", "open.csv"), r"must be called settled\.csv"),
+        (
+            "id,label,annotator\nq1,pass,ann\nq1,fail,bob\n",
+            ("--metric", "faithfulness", "--settle", "open.csv"),
+            r"must be called settled\.csv",
+        ),
     ],
 )
 def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
