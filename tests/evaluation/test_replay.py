@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.replay import confirm
+from ragstone.evaluation.manifest import Invocation
+from ragstone.evaluation.replay import confirm, same_score, vouch
+from ragstone.evaluation.writer import update_manifest
+from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from tests.evaluation.opened import opened_for_reading
 from tests.github.runs import make_run
 
@@ -20,3 +28,55 @@ def test_scores_fingerprint_and_replay_take_one_reading(tmp_path: Path) -> None:
         assert changed.scores().manifest == changed.manifest
     assert len(opened) == 1
     assert run.fingerprint == made.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "same"),
+    [
+        (Scored(0.5), Scored(0.5, "another note"), True),
+        (Scored(0.5), Scored(0.5 + 1e-12), True),
+        (Scored(0.5), Scored(0.51), False),
+        (Scored(0.5), NotApplicable("empty"), False),
+        (NotApplicable("empty"), Scored(0.5), False),
+        (NotApplicable("empty"), NotApplicable("other words"), True),
+        (Failed("judge", "a"), Failed("judge", "b"), True),
+    ],
+)
+def test_scores_are_the_same_but_for_last_digits_and_words(recorded: Score, replayed: Score, same: bool) -> None:
+    assert same_score(recorded, replayed) is same
+
+
+@pytest.mark.parametrize(
+    ("golden", "invocation", "doubts"),
+    [
+        (lambda own: own, Invocation(command="run", changed=0), []),
+        (lambda own: own, Invocation(command="run", changed=1), ["does not show that the files"]),
+        (lambda own: own, None, ["does not show that the files"]),
+        (lambda own: own[1:], Invocation(command="run", changed=0), ["(1 new of 5)"]),
+        (lambda own: [*own, Sample("more", "?")], Invocation(command="run", changed=0), ["(1 missing of 7)"]),
+        (
+            lambda own: [replace(own[0], question="Another?"), *own[1:]],
+            Invocation(command="run", changed=0),
+            ["(1 changed of 6)"],
+        ),
+    ],
+)
+def test_an_untrusted_run_is_compared_with_the_golden_set_of_the_default_branch(
+    tmp_path: Path, golden: Any, invocation: Invocation | None, doubts: list[str]
+) -> None:
+    run = update_manifest(make_run(tmp_path), invocation=invocation)
+    own = [record.sample for record in run.records()]
+    vouched = vouch(run, GoldenSet(tuple(golden(own))))
+    assert len(vouched.doubts) == len(doubts)
+    assert all(words in doubt for words, doubt in zip(doubts, vouched.doubts, strict=True))
+    assert set(vouched.scores.metrics) == set(run.scores().metrics)
+
+
+def test_a_metric_of_another_version_is_unverified_and_left_out(tmp_path: Path) -> None:
+    run = update_manifest(
+        make_run(tmp_path), metrics={"faithfulness": "0"}, invocation=Invocation(command="run", changed=0)
+    )
+    vouched = vouch(run, GoldenSet(tuple(record.sample for record in run.records())))
+    assert vouched.scores.metrics == {}
+    (doubt,) = vouched.doubts
+    assert doubt.startswith("faithfulness is unverified and left out: it is version 0, but version")

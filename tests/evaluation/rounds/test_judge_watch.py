@@ -1,0 +1,65 @@
+"""Judgements of an earlier run that are asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragstone.errors import JudgeError
+from ragstone.evaluation.rounds.judge_watch import ask_again, choose_canaries
+from ragstone.judge.judgements import JudgementFailure, SupportTable
+from ragstone.judge.protocol import Call, JudgementFailed
+from ragstone.judge.scripted import ScriptedJudge
+from tests.evaluation.builders import judgement, record, samples
+
+GOLDEN = samples(6)
+
+
+@pytest.mark.parametrize(
+    ("change", "chosen"),
+    [
+        ({}, True),
+        ({"statements": JudgementFailure("refused")}, False),
+        ({"support": JudgementFailure("refused")}, False),
+        ({"support": SupportTable(())}, False),
+    ],
+    ids=["a verdict", "no statements", "no verdicts", "an empty table"],
+)
+def test_judgements_with_a_verdict_are_chosen(change: dict[str, Any], chosen: bool) -> None:
+    one = record(GOLDEN[0])
+    answer = replace(one.answers[0], judgements=(replace(judgement(), **change),))
+    assert bool(choose_canaries([replace(one, answers=(answer,))])) is chosen
+    without = replace(answer, response=replace(answer.response, contexts=()))
+    assert (
+        choose_canaries([replace(one, answers=(without,)), replace(one, answers=(replace(answer, judgements=()),))])
+        == ()
+    )
+
+
+def test_the_same_ones_are_chosen_each_time() -> None:
+    records = [record(sample) for sample in GOLDEN]
+    first = choose_canaries(records, 3)
+    assert first == choose_canaries(records[::-1], 3)
+    assert len({canary.record.sample.id for canary in first}) == 3
+
+
+def test_verdicts_that_differ_and_those_without_an_answer_are_counted() -> None:
+    class Changed(ScriptedJudge):
+        async def support(self, contexts: Any, statements: Any, *, call: Call) -> SupportTable:
+            match call.sample_id:
+                case "q0":
+                    raise JudgementFailed("refused")
+                case "q1":
+                    raise JudgeError("no credit")
+                case "q2":
+                    return SupportTable(())
+            assert call.fresh
+            return await super().support(contexts, statements, call=call)
+
+    judge = Changed({sample.id: judgement(sample.id != "q3") for sample in GOLDEN})
+    found, _ = asyncio.run(ask_again(judge, choose_canaries(record(sample) for sample in GOLDEN)))
+    assert (found.asked, found.differing, found.unanswered) == (3, 1, 3)
+    assert (found.supported_then, found.supported_now) == (3, 2)
