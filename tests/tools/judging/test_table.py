@@ -25,8 +25,19 @@ def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
         '{"id": "c", "metric": "m", "label": 0.25}',
         '{"id": "d", "metric": "m", "label": null}',
         '{"id": 5, "metric": "m", "label": "yes"}',
+        '{"id": "e", "metric": "m", "label": 0}',
+        '{"id": "f", "metric": "m", "label": "1"}',
     ]
-    assert read(tmp_path, "\n".join(lines)).mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0}
+    found = read(tmp_path, "\n".join(lines))
+    assert found.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0, "e": 0.0, "f": 1.0}
+    assert found.annotators("m") == ("",)
+
+
+def test_of_several_files_each_is_of_one_annotator(tmp_path: Path) -> None:
+    for name, label in (("ann", 1), ("bob", 0)):
+        (tmp_path / f"{name}.csv").write_text(f"id,metric,label\nq,m,{label}\n", encoding="utf-8")
+    labels = read_labels(label_files([tmp_path]))
+    assert labels.by_metric == {"m": {"q": {"ann": 1.0, "bob": 0.0}}}
 
 
 def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
@@ -65,8 +76,12 @@ def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
         ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,inf\n", 2, "pass or fail"),
         ("id,metric,label\nq,m,-0.1\n", 2, "pass or fail"),
+        ("id,metric,label\nq,m,1.1\n", 2, "pass or fail"),
+        ('{"id": "q", "metric": ["m"], "label": 1}\n', 1, "'metric' is missing, or no text"),
+        ('{"id": "q", "metric": "m", "label": 1, "annotator": ["ann"]}\n', 1, "'annotator' is missing, or no text"),
         ("id,metric,label,probability\nq,m,1,0\n", 2, "above 0 and at most 1"),
         ("id,metric,label,probability\nq,m,1,nan\n", 2, "above 0 and at most 1"),
+        ("id,metric,label,probability\nq,m,1,1.1\n", 2, "above 0 and at most 1"),
         ("id,metric,label,probability\nq,m,1,0.5\nq,n,1,0.4\n", 3, "two different probabilities"),
         ("id,metric,label\nq,m,1\nq,m,0\n", 3, "duplicate label"),
     ],
@@ -108,6 +123,7 @@ def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_text_that_breaks_a_spreadsheet_is_cut_and_says_so() -> None:
+    assert shown_text("x" * MAX_CELL) == "x" * MAX_CELL
     assert shown_text("x" * 40_000).endswith("\n[cut: 40,000 characters]")
     assert len(shown_text("x" * 40_000)) < MAX_CELL + 40 < 32_767
 
