@@ -19,7 +19,7 @@ import pytest
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system import child, pool
+from ragstone.system import child
 from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
 from ragstone.system.worker import protocol
 from ragstone.system.worker.join import MODULES, worker_source
@@ -247,28 +247,6 @@ def test_closing_while_questions_are_asked_ends_everything(room: Any) -> None:
         assert all_end([int((room.folder / name).read_text())])
 
 
-def test_questions_run_in_as_many_processes_as_the_concurrency_and_no_more(room: Any) -> None:
-    room.app("import os, time\ndef answer(q):\n    time.sleep(0.2)\n    return str(os.getpid())\n")
-    answers = {r.answer for r in room.ask("app:answer", *"abcdefghijkl", concurrency=3)}
-    assert 2 <= len(answers) <= 3
-
-
-def test_a_failed_question_is_asked_again_as_often_as_wanted(room: Any, kinds: Kinds) -> None:
-    room.app("""
-        import os, pathlib
-        def answer(question):
-            seen = pathlib.Path("count-" + question)
-            n = int(seen.read_text()) + 1 if seen.exists() else 1
-            seen.write_text(str(n))
-            if question == "bad": return None
-            if n == 1: raise ValueError("first")
-            if n == 2: os._exit(1)
-            return "third"
-    """)
-    assert kinds(room.ask("app:answer", "a", "bad", retries=2)) == ["answered", "bad_return"]
-    assert (room.folder / "count-bad").read_text() == "1"
-
-
 def test_an_import_that_never_ends_is_given_up_with_its_stack(room: Any) -> None:
     room.app("import time\nprint('loading the index')\ntime.sleep(600)\n")
     with pytest.raises(SystemUnderTestError, match=r"not ready after 1\.5 s") as caught:
@@ -310,31 +288,6 @@ def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint
         room.ask(entrypoint, "q")
     assert says in str(caught.value)
     assert str(room.folder) in str(caught.value)
-
-
-def test_a_system_that_can_not_start_again_is_not_tried_for_ever(room: Any, kinds: Kinds) -> None:
-    room.app("""
-        import os, pathlib
-        starts = pathlib.Path("starts")
-        n = len(starts.read_text()) if starts.exists() else 0
-        starts.write_text("x" * (n + 1))
-        if n: raise RuntimeError("the second start fails")
-        def answer(question): os._exit(1)
-    """)
-    responses = room.ask("app:answer", *"abcdef", concurrency=1)
-    assert set(kinds(responses)) == {"crashed"}
-    last = failure(responses[-1]).message
-    assert "could not be started again" in last
-    assert "the second start fails" in last
-    assert len((room.folder / "starts").read_text()) == 1 + pool.MAX_START_FAILURES
-
-
-def test_a_system_that_only_dies_is_asked_a_bounded_number_of_times(room: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(pool, "MAX_DEATHS_IN_A_ROW", 3)
-    room.app("import os\ndef answer(q):\n    open('asked', 'a').write('x')\n    os._exit(1)\n")
-    responses = room.ask("app:answer", *"abcdefgh", concurrency=1)
-    assert (room.folder / "asked").read_text() == "xxx"
-    assert "ended 3 times in a row" in failure(responses[-1]).message
 
 
 @pytest.mark.heavy

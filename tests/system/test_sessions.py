@@ -121,14 +121,6 @@ def test_an_object_that_cannot_be_built_fails_its_questions_alone_and_a_slow_one
     assert asyncio.run(ask_here()) == expected
 
 
-def test_a_process_that_dies_is_replaced_and_the_conversation_goes_on(room: Any, kinds: Any) -> None:
-    room.app(COUNTER)
-    questions = ["More?", "die", "More?", "raise", "More?"]
-    found = room.use(lambda system: talk(system, "a", questions), "app:Counter", concurrency=1, retries=0)
-    assert kinds(found) == ["answered", "crashed", "answered", "raised", "answered"]
-    assert [response.answer for response in found] == ["1", "", "1", "", "3"]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_a_process_that_is_to_be_replaced_for_its_memory_ends_after_the_conversation(room: Any) -> None:
     room.app("""
