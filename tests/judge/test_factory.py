@@ -64,6 +64,8 @@ def test_identities_differ_in_all_that_bears_on_scores_and_hold_no_secret(world:
     assert len(set(identities)) == len(identities)
     assert world.judge("openai:gpt-4o").identity == identities[0]
     assert "sk-" not in repr(identities)
+    assert build("offline").identity.offline
+    assert not any(identity.offline for identity in identities)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
     [
         (FACT, (OTHER, f"{BEFORE} {FACT} {AFTER}"), True),
         (FACT, (OTHER, AFTER), False),
+        (FACT, ("…", FACT), True),
         (FACT, (TYPESET,), True),
         (FEE, (f"{HUNDRED} {HUNDRED[::-1]}",), False),  # 97 % of its words are there, but not a sentence in the middle
         (FEE, (FEE.replace("nine", "ten"),), True),  # one word

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.evaluation.engine import Work, run_samples
-from ragstone.evaluation.record import SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import (
+    JudgementFailure,
     JudgementKind,
     Judgements,
     ReferenceMatch,
@@ -22,11 +21,10 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.protocol import Call
 from ragstone.judge.scripted import ScriptedJudge
-from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.stability import AnswerStability, SelfConsistency, TokenStability
-from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
-from tests.metrics.judged import matched, statements
+from ragstone.system.response import Response
+from tests.metrics.judged import matched, score, statements
 
 SAMPLE = Sample("q", "When was it opened?")
 
@@ -114,57 +112,42 @@ def test_self_consistency_is_the_share_of_statements_that_other_answers_support(
         assert found.value == pytest.approx(expected)
 
 
-def run(answers: Sequence[str | None], metrics: Sequence[str], judge: object) -> SampleRecord:
-    given = iter(answers)
-
-    class System:
-        entrypoint = "python:app:answer"
-        concurrency = 1
-        can_be_asked_again = True
-
-        async def start(self) -> None: ...
-
-        async def ask(self, sample: Sample) -> Response:
-            answer = next(given)
-            if answer is None:
-                return Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "60 s"))
-            return Response(sample.id, answer, (Context("The bridge was opened in 1931."),))
-
-        async def close(self) -> None: ...
-
-    records: list[SampleRecord] = []
-    chosen = select_metrics(metrics)
-    work = Work([SAMPLE], system=System(), judge=judge, metrics=chosen, answers=len(answers))  # type: ignore[arg-type]
-    asyncio.run(run_samples(work, records.append))
-    return records[0]
+FAILED = Judgements(statements=judged(1).statements, previous_match=JudgementFailure("refused"))
 
 
-NAMES = ("answer_stability", "answer_stability_tokens", "self_consistency")
-SAME = "The bridge was opened in 1931."
-OTHER = "Nobody lives on the island any more."
+@pytest.mark.parametrize("metric", [AnswerStability(), SelfConsistency()])
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [(FAILED, Failed("judge", "refused")), (Judgements(), Failed("judge", "no statements were given"))],
+)
+def test_a_comparison_that_failed_is_not_left_out(
+    metric: AnswerStability | SelfConsistency, last: Judgements, expected: Score
+) -> None:
+    assert metric.compare(SAMPLE, responses("a", "b", "c"), [judged(2), judged(2), last]) == expected
 
 
-def scores(answers: Sequence[str | None]) -> list[Score]:
-    found = run(answers, NAMES, ScriptedJudge({"q": judged(1)})).scores
-    return [found[name] for name in NAMES]
+@pytest.mark.parametrize("name", ["answer_stability", "answer_stability_tokens", "self_consistency"])
+def test_a_system_that_is_asked_once_has_no_stability(name: str) -> None:
+    assert isinstance(score(name, SAMPLE, responses("a")[0], judged(2)), NotApplicable)
 
 
-def test_a_system_that_is_asked_once_has_no_stability_and_a_failed_answer_fails_the_comparison() -> None:
-    assert {type(one) for one in scores([SAME])} == {NotApplicable}
-    assert scores([SAME, None, SAME]) == [Failed("system", "1 of 3 answers: timeout: 60 s")] * 3
-
-
-def test_the_first_answer_and_an_answer_given_again_take_no_comparison() -> None:
-    asked: list[str] = []
-
-    class Counting(ScriptedJudge):
-        async def reference_match(self, question, reference, statements, answer, *, call):  # type: ignore[no-untyped-def]
-            asked.append(f"{reference} / {answer}")
-            return await super().reference_match(question, reference, statements, answer, call=call)
-
-    script = {"q": Judgements(statements=judged(1).statements, reference_match=judged(1).previous_match)}
-    run([SAME, OTHER, OTHER], ["answer_stability"], Counting(script))
-    assert asked == [f"{SAME} / {OTHER}"]
+@pytest.mark.parametrize(
+    ("before", "answer", "abstains", "is_compared"),
+    [
+        ("In 1931.", "In 1930.", False, True),
+        ("In 1931.", "In 1930.", True, False),
+        ("In 1931.", "In 1931.", False, False),
+        (" ", "In 1930.", False, False),
+        (None, "In 1930.", False, False),
+    ],
+    ids=["another answer", "it abstains", "the same again", "an empty one before it", "the first"],
+)
+def test_an_answer_is_compared_with_another_one_before_it(
+    before: str | None, answer: str, abstains: bool, is_compared: bool
+) -> None:
+    match = judged(1).previous_match
+    judge = ScriptedJudge({"q": Judgements(judged(1, abstains=abstains).statements, reference_match=match)})
+    previous = None if before is None else Response("q", before)
     needs = frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
-    alone = asyncio.run(collect_judgements(Counting(script), SAMPLE, responses(OTHER)[0], needs, Call("q")))
-    assert alone.previous_match is None
+    work = collect_judgements(judge, SAMPLE, Response("q", answer), needs, Call("q"), previous=previous)
+    assert asyncio.run(work).previous_match == (match if is_compared else None)

@@ -126,6 +126,13 @@ def test_a_reply_without_values_is_not_stored(world: Any, tmp_path: Path, said: 
     assert len(world.fake.seen) == 3
 
 
+def test_a_fresh_call_stores_nothing(world: Any, tmp_path: Path) -> None:
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
+    for fresh in (True, True, False, False):
+        world.run(judge.statements("When?", ANSWER, call=Call("q1", fresh=fresh)))
+    assert len(world.fake.seen) == 3
+
+
 @pytest.mark.parametrize("name", ["statements", "similarity"])
 def test_a_call_that_is_not_answered_is_given_up(
     world: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -71,4 +71,5 @@ def test_a_sentence_on_topic_is_as_relevant_where_it_is_wrong_and_a_phrase_only_
     assert rated("Customers may return items within 60 days of delivery.") == pytest.approx(right, abs=0.1)
     assert rated("30 days.") > 0.8
     assert rated("60 days.") <= 0.3
+    assert rated("It says so.") == 0.0, "it says nothing new"
     assert rated("30 days.", contexts=()) == 0.3, "nothing to compare it with"
