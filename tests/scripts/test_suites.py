@@ -6,7 +6,7 @@ import pytest
 
 from scripts.suites import TURNS, suites_for
 
-FILES = ["tests/bench/test_season.py", "tests/judge/llm/test_faults.py", "tests/stats/test_oracles.py"]
+FILES = ["tests/bench/test_season.py", "tests/judge/llm/test_hostile_server.py", "tests/stats/test_oracles.py"]
 COMMITS = [f"{number:040x}" for number in range(200)]
 
 
@@ -18,7 +18,7 @@ def always_run(changed: list[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("changed", "files"),
     [
-        ("src/ragstone/judge/llm/openai.py", ["tests/bench/test_season.py", "tests/judge/llm/test_faults.py"]),
+        ("src/ragstone/judge/llm/openai.py", ["tests/bench/test_season.py", "tests/judge/llm/test_hostile_server.py"]),
         ("src/ragstone/stats/family.py", ["tests/bench/test_season.py", "tests/stats/test_oracles.py"]),
         ("tests/stats/test_oracles.py", ["tests/stats/test_oracles.py"]),
         ("docs/quickstart.md", []),
