@@ -17,7 +17,7 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
-from tests.gate.conftest import ONLY_NAMED, check_of, checks_of, decide, failed, named
+from tests.gate.conftest import ONLY_NAMED, check_of, checks_of, decide, evidence_of, failed, named
 from tests.gate.conftest import build_run as run
 from tests.gate.conftest import make_manifest as manifest
 
@@ -453,6 +453,13 @@ def test_a_rule_that_is_skipped_is_warned_of_once() -> None:
     unpaired = decide(current, one(HIGH * 3), metrics={"faithfulness": {"max_drop": 0.02}}, slices=part)
     lacking = "faithfulness on 'new': no sample has a score in both runs, so its drop was not checked."
     assert lacking in unpaired.warnings
+
+
+def test_a_drop_that_nobody_named_blocks_where_no_judge_is_involved() -> None:
+    names = ("mrr", "token_f1", "context_relevance", "tone", "politeness", "pairwise_preference")
+    rules = evidence_of(run(dict.fromkeys(names, HIGH), versions={"tone": "rubric 1"})).rules
+    actions = {rule.metric: rule.action for rule in rules if not rule.written and rule.metric in names}
+    assert actions == {"mrr": BLOCK, "politeness": BLOCK, "token_f1": WARN, "context_relevance": WARN, "tone": WARN}
 
 
 def test_metrics_that_the_policy_does_not_name_keep_their_defaults_unless_it_says_otherwise() -> None:

@@ -78,6 +78,7 @@ def worse(**facts: Any) -> JudgedAnswer:
         (change(worse(unsupported=2, ignored=1), worse(unsupported=2)), ""),
         (change(worse(unsupported=2, ignored=1), worse(ignored=1)), "invented"),
         (change(worse(unsupported=1, ignored=1)), "invented"),
+        (change(worse(statements=0, ignored=1)), ""),
         (change(worse(stated=1)), "incomplete"),
         (change(worse(stated=1), worse(stated=1)), ""),
         (change(worse(stated=1), worse(stated=1, reference_statements=3)), ""),

@@ -12,7 +12,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import Estimate, MetricCalibration
 from ragstone.gate.checks.planted import PlantedAnswers, planted_warnings
 from ragstone.gate.eligibility import eligibility
-from ragstone.gate.findings import Level
+from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.verdict import Action, Attribution, CauseCount, Check, CheckKind, Side, Status
 from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
@@ -51,6 +51,7 @@ def test_the_exit_code_and_whether_a_run_can_be_a_baseline(
     can_be, reason = eligibility(verdict)
     assert can_be is eligible
     assert why in reason
+    assert verdict.with_findings(Finding("aside", Level.NOTE, "By the way.")).without("aside") == verdict
     assert replace(verdict, inconclusive_blocks=True).exit_code == (8 if status is DOUBT else code)
     unproven = verdict.unproven("Part of it was not checked.")
     assert (unproven.status, unproven == verdict) == ((DOUBT, False) if status is PASS else (status, True))
