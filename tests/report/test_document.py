@@ -150,6 +150,39 @@ def test_a_blocking_failure_decides_over_a_warning() -> None:
     assert (row.action, row.state) == (Action.BLOCK, "dropped")
 
 
+def test_a_change_is_that_of_the_samples_of_both_runs_where_the_metric_can_be_compared() -> None:
+    now = scores({"m": {"a": 0.2, "b": 1.0}, "other": {"a": 0.2}})
+    then = scores({"m": {"a": 0.8}, "other": {"a": 0.9}})
+    sliced = metric_check(metric="m", slice="de", n=2)
+    verdict = verdict_of(Status.PASS, "", [sliced], comparability=compared("m"))
+    rows = {(row.metric, row.slice): row for row in metric_parts(verdict, now, then)}
+    assert rows["m", None].change == pytest.approx(-0.6)
+    assert (rows["m", None].current, rows["m", None].baseline, rows["m", None].score) == (0.2, 0.8, 0.6)
+    assert (rows["other", None].change, rows["m", "de"].change) == (None, None)
+    assert {row.change for row in metric_parts(verdict, now, None)} == {None}
+
+
+def test_a_metric_has_a_row_if_it_has_a_score_or_lost_one() -> None:
+    metrics = {"lost": MetricScores({}, failed={"a": Failed("judge", "refused")}), "none": MetricScores({})}
+    rows = metric_parts(passed(), RunScores("run", metrics, {"a": SampleFacts()}), None)
+    assert [(row.metric, row.score, row.failed) for row in rows] == [("lost", None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "n"),
+    [
+        ({CheckKind.FLOOR: 10, CheckKind.DROP: 5, CheckKind.TARGET: 7}, 10),
+        ({CheckKind.DROP: 5, CheckKind.TARGET: 7}, 5),
+        ({CheckKind.TARGET: 7}, 7),
+        ({}, 1),
+    ],
+)
+def test_the_samples_of_a_row_are_those_of_its_floor_or_else_of_its_drop(kinds: dict[CheckKind, int], n: int) -> None:
+    checks = [metric_check(kind=kind, n=samples) for kind, samples in kinds.items()]
+    (row,) = metric_parts(passed(*checks), scores({"faithfulness": {"a": 0.9}}), None)
+    assert row.n == n
+
+
 def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
     values = {"a": 0.2, "b": 0.4, "c": 0.9}
     facts = {name: SampleFacts(tags=("de",) if name != "c" else ()) for name in values}
