@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ragstone.evaluation.record import Answer
@@ -51,12 +53,10 @@ def judged(
     use: ContextUse | None = None,
 ) -> Answer:
     statements = StatementList((Statement("s1", said), Statement("s2", said)), abstains=False)
-    more = {"reference_match": match, "context_use": use}
-    given = {name: value for name, value in more.items() if value is not None}
-    if support is not None:
-        given["support"] = support
+    more = {"support": support, "reference_match": match, "context_use": use}
+    given: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     response = Response("q", said, tuple(map(Context, contexts)))
-    return Answer(response, (Judgements(statements=statements, **given),))  # type: ignore[arg-type]
+    return Answer(response, (Judgements(statements=statements, **given),))
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,7 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
     [
         ("def answer(q): return q", "app:anser", "Did you mean 'answer'?"),
         ("def answer(q): return q", "ap:answer", "no module named 'ap'"),
+        ("def answer(q): return q", "ap.inner:answer", "no module named 'ap'"),
         ("import not_installed_anywhere", "app:answer", "No module named 'not_installed_anywhere'"),
         ("def answer(question, index): return question", "app:answer", "can't be called with one question"),
         ("class Rag:\n    def __init__(self): raise OSError('no index')", "app:Rag", "OSError: no index"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -85,6 +86,7 @@ def test_a_tool_call_may_have_the_names_of_other_tools(call: object) -> None:
         ([{name: one[name] for name in one if name != "type"} for one in (SEARCH, LOOKUP, MODEL)], READ),
         ([SimpleNamespace(**one) for one in (SEARCH, LOOKUP, MODEL)], READ),
         ([{"query": "returns"}], (Retrieval("returns"),)),
+        ([{"contexts": ["x"]}], (Retrieval("", (Context("x"),)),)),
         ([{"tool": "a", "query": "returns"}], (ToolCall("a"),)),
         ([{"type": "model", "name": "m", "latency_s": 0.0}], (ModelCall("m", None, 0.0),)),
         ([{"usage": {"input_tokens": 1, "output_tokens": 2}, "duration_s": -1}], (ModelCall("", TokenUsage(1, 2)),)),
@@ -92,6 +94,7 @@ def test_a_tool_call_may_have_the_names_of_other_tools(call: object) -> None:
         ([{"tool": "a", "result": {"days": [1, 2]}}], (ToolCall("a", {}, '{"days": [1, 2]}'),)),
         ([{"tool": "a", "arguments": "the red one", "result": 4.5}], (ToolCall("a", {"input": "the red one"}, "4.5"),)),
         ([{"tool": "a", "arguments": {"text": "\ud800"}}], (ToolCall("a", {"text": "\ufffd"}),)),
+        ([{"tool": "a", "arguments": {"day": date(2026, 5, 3)}}], (ToolCall("a", {"day": "2026-05-03"}),)),
         ([{"tool": "a", "arguments": {"kind": Order}}], (ToolCall("a", {"kind": str(Order)}),)),
         ([{"tool": "a", "error": ValueError("no such order")}], (ToolCall("a", error="no such order"),)),
         ([{"tool": "a", "is_error": True}], (ToolCall("a", error="failed"),)),
