@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import statistics as oracle
 from dataclasses import replace
 from itertools import product
@@ -366,22 +365,3 @@ UNSUPPORTED = (Support("s1", U, ("c1",)), Support("s2", C, ("c2",)))
 )
 def test_a_wrong_statement_counts_where_its_context_is(judgements: Judgements, expected: list[Expected]) -> None:
     assert noise(judgements) == expected
-
-
-def test_noise_sensitivity_follows_its_definition_on_random_tables() -> None:
-    draw = random.Random(3)
-    for _ in range(200):
-        contexts, claims, facts = draw.randint(1, 5), draw.randint(1, 6), draw.randint(1, 4)
-
-        def some(rows: int, contexts: int = contexts) -> list[list[int]]:
-            return [[c for c in range(1, contexts + 1) if draw.random() < 0.4] for _ in range(rows)]
-
-        right = [draw.random() < 0.5 for _ in range(claims)]
-        answer_in, reference_in = some(claims), some(facts)
-        relevant = {context for row in reference_in for context in row}
-        wrong = [set(row) for row, yes in zip(answer_in, right, strict=True) if not yes]
-        expected = [
-            sum(bool(row & relevant) for row in wrong) / claims,
-            sum(bool(row) and not row & relevant for row in wrong) / claims,
-        ]
-        assert noise(noisy(right, answer_in, reference_in, contexts), contexts) == pytest.approx(expected)

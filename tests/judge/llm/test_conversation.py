@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scoring import score_response
-from ragstone.golden.sample import ConversationTurn, Message, Sample
+from ragstone.golden.sample import Message, Sample
 from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, Ledger
 from ragstone.metrics.registry import select_metrics
-from ragstone.system.response import Context, ConversationSoFar, Response
+from ragstone.system.response import Context, Response
 from tests.judge.conftest import fill_in
 
 TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
@@ -58,24 +58,6 @@ def test_every_judgement_is_made_with_the_question_written_out(world: Any) -> No
     assert all(WRITTEN_OUT in seen.data and SAMPLE.question not in seen.data for seen in asked)
     (compared,) = world.fake.embeddings
     assert WRITTEN_OUT in str(compared.body)
-
-
-def test_a_turn_is_judged_with_what_was_said_and_what_was_found_before_it(world: Any) -> None:
-    world.fake.fill = fill
-    place = ConversationTurn("shoes", 2, 2)
-    sample = replace(SAMPLE, history=(TURNS[0],), turn=place)
-    said = (TURNS[0], Message("assistant", "It is 28 days."))
-    so_far = ConversationSoFar(said, (Context("Shoes can be returned for 28 days."),))
-    response = replace(RESPONSE, answer="It costs 5 €.", so_far=so_far)
-    found = world.run(collect_judgements(world.judge(), sample, response, KINDS, Call("q1")))
-    first, *others = world.fake.chats
-    assert "It is 28 days." in first.data
-    (statements,) = [seen for seen in others if "It costs 5 €." in seen.data and "<<<answer " in seen.data][:1]
-    assert WRITTEN_OUT in statements.data
-    with_earlier = [seen for seen in others if "for 28 days" in seen.data]
-    assert found.support is not None
-    assert len(with_earlier) == 1
-    assert "<<<statements " in with_earlier[0].data
 
 
 def test_a_conversation_is_read_once_however_often_its_answer_changes(world: Any, tmp_path: Path) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import ragstone
-from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.offline.claims import claim, is_aside
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.statements import split_statements
@@ -127,28 +123,3 @@ def test_sources_and_hedges_are_taken_off(code: str, opening: str) -> None:
 @pytest.mark.parametrize(("code", "text"), CLAIMS)
 def test_claims_that_look_alike_stay(code: str, text: str) -> None:
     assert claim(text, code) == text
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "{} I hope this helps!",
-        "Sure! {} Is there anything else I can help you with?",
-        "According to our documents: {}",
-        "**Answer:**\n\n- {}",
-    ],
-)
-def test_politeness_and_form_move_the_public_score_by_next_to_nothing(answer: str, tmp_path: Path) -> None:
-    context = "The lighthouse of Grey Point is 34 metres tall. It opened in March 1871 and was renovated in 1990."
-    fact = "The lighthouse of Grey Point is 34 metres tall."
-    answers = {"Plain?": fact, "Polite?": answer.format(fact)}
-    golden = GoldenSet(tuple(Sample(question, question) for question in answers))
-    run = ragstone.evaluate(
-        golden,
-        lambda question: {"answer": answers[question], "contexts": [context]},
-        metrics=["faithfulness"],
-        out=tmp_path / "run",
-    )
-    values = run.scores.metrics["faithfulness"].values
-    assert values["Plain?"] >= 0.95
-    assert abs(values["Plain?"] - values["Polite?"]) <= 0.02
