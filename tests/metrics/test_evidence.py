@@ -76,6 +76,8 @@ def test_where_the_evidence_is() -> None:
     half = found(FACT, OTHER, f"{BEFORE} {' '.join(FACT.split()[:9])}")
     assert (half.retrieved, half.first, half.carriers) == (False, None, (2,))
     assert half.share == pytest.approx(9 / 16)
+    assert found("a b c d e f", "a b c x y z").carriers == (1,), "half of its words"
+    assert found("a b c d e f g", "a b c x y z v").carriers == ()
     assert words("ﬁnal Größe") == ("final", "grösse")
     assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 

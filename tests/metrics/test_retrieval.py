@@ -12,8 +12,10 @@ import pytrec_eval
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
+from ragstone.judge.rubric import Rubric
 from ragstone.metrics import ranking
-from ragstone.metrics.registry import find_metric, select_metrics
+from ragstone.metrics.custom import RubricMetric
+from ragstone.metrics.registry import DEFAULT, METRICS, find_metric, metric_title, select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
 from tests.metrics.judged import outcome, score
@@ -90,6 +92,18 @@ def test_an_impossible_cut_off_is_an_unknown_metric(name: str) -> None:
     assert find_metric(name) is None
     with pytest.raises(ConfigError, match="unknown metric"):
         select_metrics([name])
+
+
+def test_metrics_of_the_project_are_selected_by_name_after_the_listed_ones() -> None:
+    own = RubricMetric(Rubric("tone", "Is it polite?", ("rude", "kind")), "rubric 1")
+    assert select_metrics(["tone", "mrr"], custom=[own]) == (METRICS["mrr"], own)
+    assert select_metrics(["mrr"], custom=[own]) == (METRICS["mrr"],)
+    assert {metric.info.name for metric in select_metrics(custom=[own])} == {*DEFAULT, "tone"}
+    assert [metric_title(name) for name in ("context_recall", "mrr", "tone")] == [
+        "Context recall",
+        "Reciprocal rank",
+        "tone",
+    ]
 
 
 def test_ids_without_texts_are_enough_for_measures_by_id_and_for_no_others() -> None:
