@@ -289,7 +289,8 @@ def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
     missed, hit = returning("p1", "p2", text=""), returning("p7", text="")
     assert cause_of(missed, hit) is Cause.NOT_RETRIEVED
     assert cause_of(missed, missed) is not Cause.NOT_RETRIEVED
-    assert cause_of(hit, missed) is not Cause.NOT_RETRIEVED
+    for before in (missed, hit):
+        assert cause_of(hit, before) is not Cause.NOT_RETRIEVED
     named = replace(missed, sample=SAMPLE)
     assert cause_of(named, GOOD) is not Cause.NOT_RETRIEVED
 

@@ -96,7 +96,8 @@ def test_a_file_that_is_missing_and_metrics_that_only_the_scores_know(tmp_path: 
     with pytest.raises(ConfigError, match="ragstone init"):
         load_policy(tmp_path / "none.toml")
     path = written(tmp_path, "[metrics.politeness]\nmin = 0.5\n")
-    assert load_policy(path, known_metrics=["politeness"]).metrics["politeness"].min == 0.5
+    for known in (["politeness"], None):
+        assert load_policy(path, known_metrics=known).metrics["politeness"].min == 0.5
     policy_from_mapping({"metrics": {"ndcg@17": {"min": 0.5}}}).require_known_metrics()
 
 

@@ -11,6 +11,7 @@ from ragstone.evaluation.round_facts import JudgeFacts, Planted, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.calibration import Estimate, MetricCalibration
 from ragstone.gate.checks.planted import PlantedAnswers, planted_warnings
+from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_change import compare_judges, to_rejudge
@@ -71,6 +72,29 @@ def test_what_a_check_is_among_the_findings(status: Status, action: Action, leve
     found = check(CheckKind.MUST_PASS, status, action=action, sample="q1").finding
     assert (found.level, found.where) == (level, "q1")
     assert check(CheckKind.FLOOR, metric="mrr", sample="q1").finding.where == "mrr"
+
+
+LATENCY = check(CheckKind.LATENCY, estimate=1.5, threshold=2.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "title", "result", "requirement"),
+    [
+        (check(CheckKind.FLOOR, estimate=0.7, threshold=0.8), "Floor", "0.70", "at least 0.8"),
+        (check(CheckKind.FLOOR), "Floor", "", ""),
+        (check(CheckKind.PAIRED, estimate=0.1, threshold=0.8), "Paired samples", "10 %", "at least 80 %"),
+        (check(CheckKind.ANSWERS, estimate=0.3, threshold=0.2), "Answers", "30 %", "at most 20 %"),
+        (check(CheckKind.ANSWERS, metric="mrr", estimate=0.3, threshold=0.4), "Answers", "0.30", "at least 0.4"),
+        (check(CheckKind.DRIFT, estimate=-0.05, threshold=-0.04), "Drift", "−0.05", "at most 0.04 lost"),
+        (check(CheckKind.DRIFT), "Drift", "", ""),
+        (LATENCY, "Latency (p95)", "1.50 s", "at most 2.00 s"),
+        (check(CheckKind.MUST_PASS), "Must pass", "failed", ""),
+        (check(CheckKind.MUST_PASS, PASS, short_reason="2 of 2."), "Must pass", "2 of 2", ""),
+    ],
+)
+def test_how_reports_write_a_check(found: Check, title: str, result: str, requirement: str) -> None:
+    checker = checker_of(found)
+    assert (checker.title(found), checker.result(found), checker.requirement(found)) == (title, result, requirement)
 
 
 CAUSE = CauseCount("invented", "invented", Side.GENERATION, "Look at the prompt.", "", ("a",))
