@@ -139,6 +139,7 @@ def test_a_quote_is_found_whatever_the_typography(shown: str, quote: str) -> Non
         *each(LISTING, "reference_statements", [{"text": "It opened."}], [{"text": "It.", "found_in": ["c9"]}], [None]),
         *each(NEEDED, "contexts", *([{"id": "c1", "needed": odd}] for odd in ([9], [-1], [1.5], ["1"], "1", [True]))),
         *each(REFERENCE, "reference_statements", *([{"id": "r1", "found_in": odd}] for odd in (["c9"], "c1", [None]))),
+        *each(QUESTIONS, "questions", [{"id": "q1", "text": "x" * 4_001}]),
         *each(QUESTIONS, "questions", ["When?"], [{"id": "q1", "text": ""}], [{}, None], {"q1": {"text": "When?"}}),
     ],
 )
@@ -157,6 +158,7 @@ def test_what_would_have_to_be_guessed_is_not_read(fields: Sequence[Field], grou
         (NEEDED, "contexts", [{"id": "c1", "needed": [1, 3]}]),
         (USE, "contexts", [{"id": "c1", "use": "not_useful"}]),
         (QUESTIONS, "questions", [{"id": "q1", "text": "When?"}, {"id": "q2", "text": "Who?"}]),
+        (QUESTIONS, "questions", [{"id": "q1", "text": "x" * 4_000}]),
     ],
 )
 def test_what_was_read_is_read_again_from_the_cache(fields: Sequence[Field], group: str, items: object) -> None:
