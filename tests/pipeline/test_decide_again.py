@@ -516,10 +516,10 @@ def with_an_excuse(run: Path, rng: random.Random) -> None:
     set_field(run, *rng.choice(EXCUSES))
 
 
-def in_records(run: Path, rng: random.Random) -> None:
+def in_samples(run: Path, rng: random.Random) -> None:
     with records_of(run) as lines:
         for line in rng.sample(lines, rng.randint(1, len(lines))):
-            change_a_leaf(line, rng)
+            change_a_leaf(line["sample"], rng)
 
 
 def in_scores(run: Path, rng: random.Random) -> None:
@@ -570,7 +570,7 @@ def with_files_of_others(run: Path, rng: random.Random) -> None:
 
 
 CHANGES: tuple[Change, ...] = (
-    *(in_manifest, with_an_excuse, in_records, in_scores, with_failures, in_the_order_and_number),
+    *(in_manifest, with_an_excuse, in_samples, in_scores, with_failures, in_the_order_and_number),
     *(in_a_bit, with_files_of_others),
 )
 
