@@ -94,7 +94,7 @@ pictures: $(VENV)/.installed-dev $(DEMO)/.venv/.installed
 	$(BIN)/python scripts/pictures.py
 
 # Files that are written from the code: action.yml, the tables of its inputs and outputs, docs/configuration.md, JSON Schemas,
-# and, from the marks of the tests, the tables of docs/threat-model.md.
+# and, from the marks of the tests, the lists of attacks in docs/threat-model.md.
 generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/action_file.py
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md

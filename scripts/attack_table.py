@@ -1,4 +1,4 @@
-"""Write the tables of attacks in docs/threat-model.md from the marks of the tests: ``@pytest.mark.attack(…)``.
+"""Write the lists of attacks in docs/threat-model.md from the marks of the tests: ``@pytest.mark.attack(…)``.
 
 python scripts/attack_table.py            # write
 python scripts/attack_table.py --check    # exit with 1 if the page differs
@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "threat-model.md"
 
 ATTACKERS = {
-    "pull request": "The author of a pull request, through the code under test and the files of the checkout",
+    "pull request": "The author of a pull request",
     "fork": "The author of a fork's pull request",
-    "text": "Authors of displayed text: questions, answers, contexts, judges, golden sets, names of files",
-    "other CI": "Changes on other CI systems, and checkouts on your machine",
-    "history": "The page of the history, whose history may be an artifact of somebody else",
-    "network": "The network, and failures of GitHub",
-    "stored run": "Whoever can change a stored run before it is decided again",
+    "text": "Authors of displayed text",
+    "other CI": "Changes on other CI systems and on your machine",
+    "history": "Whoever writes a history",
+    "network": "The network and GitHub",
+    "stored run": "Whoever can change a stored run",
     "supply chain": "Our own supply chain",
 }
-"""Who attacks, as the marks say it, with the heading of the table."""
+"""Who attacks, as the marks say it, with the heading of the list."""
 
 _BLOCK = re.compile(r"(<!-- attacks:begin -->\n).*?(<!-- attacks:end -->)", re.DOTALL)
 
@@ -71,28 +71,24 @@ def _attack(mark: ast.expr, test: str) -> Attack:
     return Attack(arguments["by"], arguments["tries"], arguments["stopped_by"], test)
 
 
-def tables(attacks: list[Attack]) -> str:
-    """A heading and a table for each attacker."""
+def lists(attacks: list[Attack]) -> str:
+    """A heading and a list for each attacker."""
     parts = []
     for by, heading in ATTACKERS.items():
-        rows = [f"| {_cell(one.tries)} | {_cell(one.stopped_by)} | `{one.file}` |" for one in attacks if one.by == by]
-        parts.append("\n".join([f"### {heading}\n", "| attempt | defence | test |", "|:--|:--|:--|", *rows]))
+        rows = [f"- {one.tries}: {one.stopped_by} (`{one.file}`)" for one in attacks if one.by == by]
+        parts.append("\n".join([f"### {heading}\n", *rows]))
     return "\n\n".join(parts)
 
 
-def with_tables(page: str, attacks: list[Attack]) -> str:
-    """`page` with the tables of `attacks` between the markers."""
-    return _BLOCK.sub(lambda block: f"{block[1]}{tables(attacks)}\n{block[2]}", page)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def with_lists(page: str, attacks: list[Attack]) -> str:
+    """`page` with the lists of `attacks` between the markers."""
+    return _BLOCK.sub(lambda block: f"{block[1]}{lists(attacks)}\n{block[2]}", page)
 
 
 def main(arguments: list[str]) -> int:
     """`--check` compares only."""
     page = PAGE.read_text(encoding="utf-8")
-    expected = with_tables(page, list(attacks_in(ROOT / "tests")))
+    expected = with_lists(page, list(attacks_in(ROOT / "tests")))
     if page == expected:
         return 0
     if "--check" in arguments:

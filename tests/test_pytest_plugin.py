@@ -147,7 +147,7 @@ def test_an_error_is_told_with_its_hint_and_no_traceback(project: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.attack(by="text", tries="act in pytest's output", stopped_by="escaped, and free of secrets")
+@pytest.mark.attack(by="text", tries="act in pytest's output", stopped_by="escaped, without secrets")
 def test_what_the_system_says_can_not_leak_a_key_or_steer_the_terminal(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,9 +126,7 @@ def test_a_commit_that_does_not_start_is_named_and_nothing_is_written(project: P
 
 @pytest.mark.heavy
 @pytest.mark.attack(
-    by="pull request",
-    tries="with `baseline: commit`, starve the base, so that it fails where the change is bad",
-    stopped_by="exit code 6 if less than `min_paired` can be compared",
+    by="pull request", tries="starve the base commit, so that it fails too", stopped_by="exit code 6 below `min_paired`"
 )
 def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
     failing = SYSTEM.replace(

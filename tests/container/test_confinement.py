@@ -160,10 +160,8 @@ def test_a_group_that_may_use_dockers_socket_is_not_the_one_that_user_code_runs_
 
 @pytest.mark.attack(
     by="pull request",
-    tries="overwrite or remove other files through `[run] out`, or a link to them",
-    stopped_by=(
-        "only a new folder in the workspace, or one that has a run, of which only the files of a run are replaced"
-    ),
+    tries="overwrite files through `[run] out` or a link",
+    stopped_by="only a new folder, or the files of a run",
 )
 @needs_root
 def test_results_replace_a_run_and_nothing_else_and_follow_no_link(workspace: Path, confined: Confine) -> None:
@@ -196,9 +194,7 @@ def test_results_go_nowhere_that_their_owner_may_not_write_to(workspace: Path, c
     assert list((workspace / "run").iterdir()) == []
 
 
-@pytest.mark.attack(
-    by="pull request", tries="read the memory of other processes of its user (`--pid=host`)", stopped_by="stops the job"
-)
+@pytest.mark.attack(by="pull request", tries="read other processes' memory (`--pid=host`)", stopped_by="stops the job")
 @pytest.mark.usefixtures("processes")
 @needs_root
 def test_a_process_of_that_users_which_is_not_ours_is_an_error(confined: Confine) -> None:

@@ -20,9 +20,7 @@ OWNER = 1_000_000 + os.getpid()
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="read passwords of a package index or a proxy in `setup`",
-    stopped_by="only variables in `system-env` are passed",
+    by="pull request", tries="read a package index's password in `setup`", stopped_by="only `system-env` is passed"
 )
 def test_settings_of_installers_are_not_passed_on_unless_they_are_named(tmp_path: Path) -> None:
     confinement = Confinement(RunAs(1, 1, tmp_path), tmp_path)

@@ -147,9 +147,7 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
     assert good[:12] in posted
 
 
-@pytest.mark.attack(
-    by="other CI", tries="a note on GitLab that merges (`/merge`)", stopped_by="the recipe escapes such lines"
-)
+@pytest.mark.attack(by="other CI", tries="a note on GitLab that merges (`/merge`)", stopped_by="escaped")
 @pytest.mark.parametrize("line", ["/merge", "  /approve", "\t/close", "> /assign @me", "> > /merge"])
 def test_no_line_of_a_report_is_a_command(
     tmp_path: Path, tools: Path, jobs: dict[str, Any], gitlab: GitLab, line: str

@@ -154,11 +154,7 @@ def test_the_system_of_the_base_has_its_settings_and_files(repository: Repositor
     assert repository.manifest()["system"]["entrypoint"] == "python:good:answer"
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="`baseline_commit` or `baseline_entrypoint` in the config file",
-    stopped_by="refused on GitHub",
-)
+@pytest.mark.attack(by="pull request", tries="`baseline_commit` in the config file", stopped_by="refused on GitHub")
 @pytest.mark.parametrize(
     "keys",
     [("baseline_commit",), ("baseline_entrypoint",), ("baseline_folder",), ("baseline", "baseline_entrypoint")],
@@ -297,9 +293,7 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.attack(
-    by="pull request",
-    tries="with `baseline: commit`, an archive that leaves files out (`export-ignore`)",
-    stopped_by="they are read one by one, or exit code 7",
+    by="pull request", tries="an archive without some files (`export-ignore`)", stopped_by="they are read one by one"
 )
 def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
     repository: Repository, monkeypatch: pytest.MonkeyPatch

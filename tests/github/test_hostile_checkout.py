@@ -40,11 +40,7 @@ def forge(source: Path, target: Path) -> None:
     (target / SAMPLES).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="name a forged run, `none` or a path outside as `[gate] baseline`",
-    stopped_by="refused on GitHub; a baseline that the workflow names is recomputed",
-)
+@pytest.mark.attack(by="pull request", tries="a forged run as `[gate] baseline`", stopped_by="refused on GitHub")
 @pytest.mark.parametrize(
     ("in_config", "by_input", "code"),
     [
@@ -103,9 +99,7 @@ done
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="write templates, policy, config or golden set while the gate runs",
-    stopped_by="each is read once, before that code runs",
+    by="pull request", tries="write policy or golden set during the run", stopped_by="read before that code runs"
 )
 @pytest.mark.parametrize("committed", [False, True])
 def test_what_the_system_writes_while_it_runs_says_nothing(checkout: Checkout, committed: bool) -> None:
@@ -142,9 +136,7 @@ def test_a_committed_template_can_not_say_how_it_ended(checkout: Checkout) -> No
         assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
 
 
-@pytest.mark.attack(
-    by="pull request", tries="replace policy or config with a dangling link or a folder", stopped_by="an error"
-)
+@pytest.mark.attack(by="pull request", tries="replace the policy with a dangling link", stopped_by="an error")
 @pytest.mark.parametrize("name", ["thresholds.toml", "ragstone.toml"])
 @pytest.mark.parametrize("how", ["dangling", "folder"])
 def test_a_policy_or_config_that_can_not_be_read_is_not_taken_for_none(checkout: Checkout, name: str, how: str) -> None:

@@ -224,9 +224,7 @@ LINES = "::error::x\r::stop-commands::x\n::set-output name=verdict::pass\n\u2028
 
 @pytest.mark.heavy
 @pytest.mark.attack(
-    by="text",
-    tries="mentions, links, images, fences, markers, control characters, workflow commands, from 29 sources",
-    stopped_by="escaped for each format, in all that whole jobs leave behind",
+    by="text", tries="mentions, links, workflow commands from 29 sources", stopped_by="escaped for each format"
 )
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("text", [every_fragment, LINES], ids=["every fragment", "commands"])

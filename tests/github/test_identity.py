@@ -39,9 +39,7 @@ def written(checkout: Checkout) -> str:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="have the job's ID token sent elsewhere",
-    stopped_by="ids and endpoint come only from the environment; no `ACTIONS_*` is passed on",
+    by="pull request", tries="have the ID token sent elsewhere", stopped_by="endpoints come only from the environment"
 )
 def test_a_job_judges_without_a_key_and_its_tokens_are_masked_and_written_nowhere(
     github: FakeGitHub, checkout: Checkout, issuer: Issuer

@@ -34,7 +34,7 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
     assert settings.gate.fail_on == "never"
 
 
-@pytest.mark.attack(by="pull request", tries="list the gate's own variables in `system-env`", stopped_by="refused")
+@pytest.mark.attack(by="pull request", tries="the gate's own variables in `system-env`", stopped_by="refused")
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

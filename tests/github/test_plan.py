@@ -65,7 +65,7 @@ def test_the_baseline_comes_from_where_the_input_says(value: str) -> None:
     assert (found.task, found.pull_request) == (JobTask.REPORT, None)
 
 
-@pytest.mark.attack(by="fork", tries="`pull_request_target`", stopped_by="Ragstone refuses to run there")
+@pytest.mark.attack(by="fork", tries="`pull_request_target`", stopped_by="refused")
 def test_an_event_that_gives_secrets_to_foreign_code_or_has_no_pull_request_is_refused() -> None:
     with pytest.raises(ConfigError, match="does not run on pull_request_target"):
         plan("pull_request_target", pull_request(fork=True))

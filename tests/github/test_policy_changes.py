@@ -63,11 +63,7 @@ def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(checkout: Checko
     assert "This pull request" not in checkout.gate("push").summary
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="weaken policy or settings, accept a drop, remove samples, change the judge",
-    stopped_by="the first lines of the report say so, commented in every mode but `off`",
-)
+@pytest.mark.attack(by="pull request", tries="weaken policy, samples or judge", stopped_by="the report says so first")
 def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
     lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     checkout.write("golden.jsonl", "".join(lines[1:]))
@@ -144,9 +140,7 @@ def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
     assert all(str(says) in top(comment) for comment in checkout.comments)
 
 
-@pytest.mark.attack(
-    by="pull request", tries="pass unseen through a base whose `fail_on` is `never`", stopped_by="line one says so"
-)
+@pytest.mark.attack(by="pull request", tries="a base whose `fail_on` is `never`", stopped_by="line one says so")
 @pytest.mark.parametrize("base_says", [True, False], ids=["of the base", "of the workflow"])
 def test_line_one_says_that_no_verdict_blocks(checkout: Checkout, base_says: bool) -> None:
     if base_says:
@@ -164,9 +158,7 @@ def line_one(found: Outcome) -> str:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="edit a file of the system in a step before the gate",
-    stopped_by="compared with the commit; the report names it",
+    by="pull request", tries="edit a file in an earlier step", stopped_by="compared with the commit, and named"
 )
 def test_a_file_that_a_step_edited_before_the_gate_is_named(checkout: Checkout) -> None:
     files = checkout.github.files
@@ -181,11 +173,7 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(checkout: Checkout) 
     assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="give the id of a broken must-pass question to a healthy one",
-    stopped_by="compared with the base's questions; no pass",
-)
+@pytest.mark.attack(by="pull request", tries="swap the ids of must-pass questions", stopped_by="no pass")
 def test_ids_that_are_swapped_are_named_and_do_not_pass(checkout: Checkout) -> None:
     checkout.write("thresholds.toml", POLICY + '[must_pass]\nsamples = ["moon"]\nmin = 0.9\n')
     checkout.is_base()

@@ -254,9 +254,7 @@ FAULTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.attack(
-    by="network",
-    tries="a fault that turns into a pass or a failure",
-    stopped_by="the verdict is decided before anything is published",
+    by="network", tries="a fault that turns into a pass", stopped_by="decided before anything is published"
 )
 @pytest.mark.parametrize(
     ("fault", "bad"),
@@ -286,9 +284,7 @@ def plant_cache(path: Path) -> None:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="commit a run directory with forged records",
-    stopped_by="none is read from the checkout on GitHub",
+    by="pull request", tries="commit a run with forged records", stopped_by="none is read from the checkout"
 )
 def test_records_and_judgements_that_lie_in_the_checkout_are_not_read_and_not_passed_on(checkout: Checkout) -> None:
     assert checkout.gate("push").code == 0
@@ -314,9 +310,7 @@ def answer(question):
 """
 
 
-@pytest.mark.attack(
-    by="pull request", tries="keep the job busy, or fill its log, in `setup`", stopped_by="limits of time and output"
-)
+@pytest.mark.attack(by="pull request", tries="keep the job busy in `setup`", stopped_by="limits of time and output")
 @pytest.mark.heavy
 def test_a_time_limit_ends_the_job_with_what_is_there(checkout: Checkout) -> None:
     checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))

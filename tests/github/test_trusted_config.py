@@ -250,17 +250,10 @@ ATTEMPTS = {name: (says, change) for says, changes in REFUSED.items() for name, 
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries=(
-        "send the key or the identity elsewhere, by setting or removing an address, a provider or a bundle in "
-        "the config"
-    ),
-    stopped_by="these count only from workflow or base branch",
+    by="pull request", tries="send the key elsewhere by the config", stopped_by="only the base's addresses count"
 )
 @pytest.mark.attack(
-    by="pull request",
-    tries="raise the budget: prices of 0, a dearer tier, `max_cost_usd`",
-    stopped_by="the same rule; the base's limit applies",
+    by="pull request", tries="raise the budget by the config", stopped_by="only its prices and limits count"
 )
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs(tmp_path: Path, attempt: str) -> None:
@@ -495,11 +488,8 @@ def test_the_budget_of_the_base_ends_the_job(github: FakeGitHub, checkout: Check
 @pytest.mark.heavy
 @pytest.mark.attack(
     by="pull request",
-    tries="send the answers to a Dask cluster of its own",
-    stopped_by=(
-        "the same rule, with or without a key. **Not prevented**: its code can use a scheduler without TLS "
-        "that the job reaches"
-    ),
+    tries="send the answers to its own Dask cluster",
+    stopped_by="only the base's `dask` counts. **Not prevented**: its code can use a scheduler that the job reaches",
 )
 def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(checkout: Checkout) -> None:
     with socket.create_server(("127.0.0.1", 0)) as scheduler:
@@ -524,9 +514,7 @@ def test_the_cluster_of_the_base_branch_is_used(github: FakeGitHub, checkout: Ch
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="get the key passed to the system through `[system] env`",
-    stopped_by="the same rule for names of secrets",
+    by="pull request", tries="have the key passed to the system", stopped_by="only the base's `env` counts"
 )
 def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout) -> None:
     checkout.write("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
@@ -550,9 +538,7 @@ def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="bring a fitted judge that passes everything",
-    stopped_by="workflow or base branch must name its digest; it is data",
+    by="pull request", tries="bring a fitted judge that passes everything", stopped_by="the base must name its digest"
 )
 def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, checkout: Checkout) -> None:
     digest = judge_in(checkout)
@@ -569,11 +555,7 @@ def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, 
 
 
 @pytest.mark.heavy
-@pytest.mark.attack(
-    by="pull request",
-    tries='`fail_on = "never"`, or a limit that leaves must-pass samples out, in the config',
-    stopped_by="the base's value counts, and the report says so",
-)
+@pytest.mark.attack(by="pull request", tries='`fail_on = "never"` in the config', stopped_by="the base's value counts")
 @pytest.mark.parametrize(
     ("theirs", "code"), [("", 1), ('[gate]\nfail_on = "fail"\n', 1), ('[gate]\nfail_on = "never"\n', 0)]
 )

@@ -54,9 +54,7 @@ def system(side: str, version: str, attack: str = "pass") -> str:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="with `baseline: commit`, change the base's files or processes",
-    stopped_by="it runs as another user, in a closed folder, installed first",
+    by="pull request", tries="change the base commit's files or processes", stopped_by="another user, a closed folder"
 )
 def test_the_base_is_asked_as_another_user_and_the_change_does_not_get_at_it(step: Runner, github: FakeGitHub) -> None:
     checkout = step.checkout

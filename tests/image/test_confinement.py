@@ -118,8 +118,8 @@ def as_user(uid: int, gid: int, line: str, folder: Path) -> bool:
 
 @pytest.mark.attack(
     by="pull request",
-    tries="read keys from `/proc` or memory; gain privileges; change recorded scores",
-    stopped_by="a separate user, an allow-list, `no_new_privs`, a run out of reach",
+    tries="read keys, gain privileges, change scores",
+    stopped_by="a separate user, an allow-list, `no_new_privs`",
 )
 def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
     assert attempted.outcome.code == 1, attempted.outcome.log
@@ -145,9 +145,7 @@ def test_the_users_code_gets_hold_of_nothing(attempted: Attempted) -> None:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="write, replace or move the runner's files, also if the gate is killed",
-    stopped_by="their folders are closed first; afterwards the files are created afresh",
+    by="pull request", tries="replace the runner's files", stopped_by="closed first, created afresh afterwards"
 )
 def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
     for found in attempts(attempted.step):
@@ -162,11 +160,7 @@ def test_it_gets_at_none_of_the_runners_files(attempted: Attempted) -> None:
         assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (OWNER, 0o755), "given back"
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="leave a process behind that forges later",
-    stopped_by="all of that user's are killed, else nothing is published (exit code 4)",
-)
+@pytest.mark.attack(by="pull request", tries="leave a process that forges later", stopped_by="killed, else exit code 4")
 def test_nothing_of_it_lives_on_and_changes_what_was_found(attempted: Attempted) -> None:
     assert living(OWNER) == {}
     manifest = json.loads((attempted.step.checkout.root / "ragstone-run" / "manifest.json").read_text(encoding="utf-8"))
@@ -199,11 +193,7 @@ def test_a_gate_that_is_killed_leaves_nothing_forged(step: Runner) -> None:
     assert not as_user(OWNER, worker["gid"], "touch set_output_3", step.commands)
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="become root through `docker.sock`",
-    stopped_by="a separate group; an open socket stops the job",
-)
+@pytest.mark.attack(by="pull request", tries="become root through `docker.sock`", stopped_by="a separate group")
 @pytest.mark.parametrize("mode", [0o660, 0o600])
 def test_a_workspace_that_belongs_to_dockers_group(step: Runner, mode: int) -> None:
     os.chown(step.socket_path, 0, OWNER)
@@ -247,11 +237,7 @@ def test_a_golden_set_that_setup_changes_changes_nothing(step: Runner) -> None:
     assert {record.sample.question for record in run.records()} == {question for _, question, _ in FACTS}
 
 
-@pytest.mark.attack(
-    by="pull request",
-    tries="make the gate read `/proc/self/environ` through a link",
-    stopped_by="not followed; the gate also wipes its environment block",
-)
+@pytest.mark.attack(by="pull request", tries="have `/proc/self/environ` read through a link", stopped_by="not followed")
 @pytest.mark.parametrize(("name", "code"), [("golden.jsonl", 3), ("thresholds.toml", 2), ("outputs.jsonl", 4)])
 def test_a_file_that_leads_out_of_the_workspace_is_not_read(step: Runner, name: str, code: int) -> None:
     (step.checkout.root / name).unlink()

@@ -117,9 +117,7 @@ def not_asked(run: Path) -> None:
 
 
 @pytest.mark.attack(
-    by="stored run",
-    tries="leave out, double, reword or mark questions, limit the run",
-    stopped_by="each must be that of the named golden set, once, and asked",
+    by="stored run", tries="leave out, double or reword questions", stopped_by="compared with the golden set"
 )
 @pytest.mark.parametrize(
     ("tamper", "named"),
@@ -177,9 +175,7 @@ def cut_short(run: Path) -> None:
 
 
 @pytest.mark.attack(
-    by="stored run",
-    tries="another commit, an edited checkout, an unfinished run, the baseline",
-    stopped_by="the commit must be the named one; its files are compared with GitHub's",
+    by="stored run", tries="another commit, an edited checkout", stopped_by="compared with the named commit"
 )
 @pytest.mark.parametrize(
     ("tamper", "code", "said"),
@@ -241,9 +237,7 @@ def test_a_dirty_checkout_and_an_earlier_commit_are_refused(world: World) -> Non
 
 
 @pytest.mark.heavy
-@pytest.mark.attack(
-    by="stored run", tries="hide an edited file from git", stopped_by="content is compared with the index"
-)
+@pytest.mark.attack(by="stored run", tries="hide an edited file from git", stopped_by="its content is compared")
 @pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
 def test_an_edit_that_git_was_told_not_to_look_at_is_seen(world: World, flag: str) -> None:
     with edited(world, "houses.py", hidden=flag) as houses:
@@ -268,11 +262,7 @@ def test_the_baseline_in_place_of_the_run_is_refused(world: World) -> None:
     assert (code, "can't be compared with itself" in said) == (NO_BASELINE, True)
 
 
-@pytest.mark.attack(
-    by="stored run",
-    tries="remove a metric or the baseline, claim another judge, drop or day",
-    stopped_by="these are the caller's",
-)
+@pytest.mark.attack(by="stored run", tries="remove a metric, claim another judge", stopped_by="the caller says these")
 def test_a_metric_that_the_run_no_longer_has_is_missed(world: World) -> None:
     with world.copy(world.bad) as run:
         without("faithfulness")(run)
@@ -310,9 +300,7 @@ def with_verdict(text: str) -> Tampering:
     return tamper
 
 
-@pytest.mark.attack(
-    by="stored run", tries="write higher scores or a passed verdict", stopped_by="computed from the judgements"
-)
+@pytest.mark.attack(by="stored run", tries="write higher scores", stopped_by="computed from the judgements")
 @pytest.mark.parametrize(
     ("tamper", "said"),
     [
@@ -332,11 +320,7 @@ def test_what_the_run_says_of_itself_is_not_believed_and_is_named(world: World, 
     assert said in " ".join(decision.summary[1:])
 
 
-@pytest.mark.attack(
-    by="stored run",
-    tries="make the command crash, or pass for want of data",
-    stopped_by="bounded; what can't be established is an error",
-)
+@pytest.mark.attack(by="stored run", tries="make the command crash", stopped_by="bounded, an error")
 def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -> None:
     with world.copy(world.good) as run:
         with records_of(run) as lines:
@@ -600,7 +584,7 @@ def tampered_exit_codes(world: World, original: Path, count: int) -> Iterator[tu
 REFUSALS = {2, 3, 4, 5, 6, 8}
 
 
-@pytest.mark.attack(by="stored run", tries="any of a thousand changes to a run that fails", stopped_by="none passes")
+@pytest.mark.attack(by="stored run", tries="any of a thousand changes", stopped_by="none passes")
 @pytest.mark.heavy
 def test_a_thousand_tamperings_let_no_run_pass_that_fails(world: World) -> None:
     """Each run fails, or is refused by one of the codes of a refusal."""

@@ -158,9 +158,7 @@ def with_orders(project: Project, ids: Collection[int]) -> None:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="force an error that looks like a bad judge",
-    stopped_by="a passage of ours is judged too: the contexts are named",
+    by="pull request", tries="force an error that looks like a bad judge", stopped_by="the contexts are named"
 )
 def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: Project) -> None:
     letting_pass(project.fake, ordered=True)
@@ -176,9 +174,7 @@ def test_contexts_that_order_the_judge_are_noticed_and_force_no_error(project: P
 
 @pytest.mark.heavy
 @pytest.mark.attack(
-    by="pull request",
-    tries="contexts that order a model to support everything",
-    stopped_by="planted answers notice them where scores rose; no pass",
+    by="pull request", tries="contexts that give the judge orders", stopped_by="planted answers notice, no pass"
 )
 def test_orders_where_scores_rose_most_are_noticed_among_many_questions(project: Project) -> None:
     doubting(project.fake, {"q17"})

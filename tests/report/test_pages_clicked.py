@@ -123,9 +123,7 @@ LEFT = """(() => {
 })()""".replace("OURS", r"https:\/\/github\.com\/acme\/helpdesk\/[\w/.?=#-]*$")
 
 
-@pytest.mark.attack(
-    by="text", tries="act in a page that is clicked through", stopped_by="no script, no request, no navigation"
-)
+@pytest.mark.attack(by="text", tries="act in a report's page", stopped_by="no script, request or navigation")
 @pytest.mark.parametrize("policy", [True, False])
 @pytest.mark.parametrize("made_by", [report, history, labels])
 def test_a_page_that_is_clicked_through_runs_nothing_asks_for_nothing_and_stays(

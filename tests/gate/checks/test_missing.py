@@ -52,11 +52,8 @@ LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).
 
 @pytest.mark.attack(
     by="pull request",
-    tries="answers that the judge refuses, or none, where they are bad",
-    stopped_by=(
-        "they count as the worst score. **Not prevented**: as many judgements as fail by chance are left out "
-        "(of 200 samples up to 12, of 1,000 up to 43) and counted, unless `max_failed_judgements = 0`"
-    ),
+    tries="bad answers that can't be judged",
+    stopped_by="count as the worst score. **Not prevented**: `max_failed_judgements` leaves some out",
 )
 @pytest.mark.parametrize(
     ("now", "then", "gate", "codes", "says"),

@@ -68,9 +68,7 @@ def test_line_ends_that_github_changed_hide_no_block() -> None:
     assert RED.text.strip() in joined(GREEN, others_beside(GREEN, body))
 
 
-@pytest.mark.attack(
-    by="text", tries="pose as the report of another job", stopped_by="a report can't have the marker of a block"
-)
+@pytest.mark.attack(by="text", tries="pose as another job's report", stopped_by="no marker of a block in it")
 def test_a_report_can_not_contain_a_block() -> None:
     forged = replace(GREEN, text=f"An answer:\n{replace(GREEN, writer='x', text='').marker}\nforged\n{GREEN.marker}")
     others = others_beside(RED, comment(forged))

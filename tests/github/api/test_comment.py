@@ -77,7 +77,7 @@ def test_a_personal_token_owns_what_its_person_wrote_only(
 
 
 @pytest.mark.attack(
-    by="network", tries="a lost reply that duplicates a comment", stopped_by="we look before sending again"
+    by="network", tries="a lost reply that duplicates a comment", stopped_by="looked for before sending again"
 )
 @pytest.mark.parametrize("fault", [{"status": 502}, {"how": "reset"}, {"how": "truncated"}, {"how": "garbage"}])
 def test_a_502_after_the_write_leaves_one_comment(github: FakeGitHub, api: GitHubApi, fault: dict[str, Any]) -> None:

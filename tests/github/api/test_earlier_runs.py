@@ -106,9 +106,7 @@ def test_nothing_counts_for_a_job_that_is_not_a_pull_requests_own(
 
 
 @pytest.mark.attack(
-    by="fork",
-    tries="plant answers by a run for a branch of the same name",
-    stopped_by="earlier runs count only from the repository itself",
+    by="fork", tries="plant answers by a branch's name", stopped_by="only the repository's own runs count"
 )
 @pytest.mark.parametrize("forked", [1, 2], ids=["the earlier run's", "both"])
 def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files: dict[str, bytes], forked: int) -> None:
@@ -118,9 +116,7 @@ def test_a_fork_with_a_branch_of_the_same_name_plants_nothing(pull: Pull, files:
 
 
 @pytest.mark.attack(
-    by="pull request",
-    tries="plant answers by an earlier commit, whose workflow uploads what it likes",
-    stopped_by="they count only if GitHub says that it has the same files",
+    by="pull request", tries="plant answers by an earlier commit", stopped_by="its files must be the same"
 )
 def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     pull: Pull, files: dict[str, bytes]

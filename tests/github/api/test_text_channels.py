@@ -84,7 +84,7 @@ def test_an_annotation_is_one_line_up_to_a_size_whatever_it_says() -> None:
         assert (len(shown), shown.endswith("…")) == (MAX_MESSAGE, length > MAX_MESSAGE)
 
 
-@pytest.mark.attack(by="text", tries="forge an output or an annotation", stopped_by="random delimiters; escaping")
+@pytest.mark.attack(by="text", tries="forge an output or an annotation", stopped_by="random delimiters, escaping")
 @settings(max_examples=50, deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_no_text_makes_a_second_command(message: str, title: str, file: str) -> None:

@@ -80,11 +80,7 @@ def harmless_requests(world: Any, task: str) -> list[Any]:
     return _HARMLESS_REQUESTS[task]
 
 
-@pytest.mark.attack(
-    by="text",
-    tries="give orders to a model that judges, rewords, drafts or labels",
-    stopped_by="text stays in its block; what comes back is bounded",
-)
+@pytest.mark.attack(by="text", tries="give orders to a model", stopped_by="the text stays in its block")
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("task", EVERYTHING)
 def test_an_order_in_a_text_stays_inside_its_block(world: Any, task: str, attack: str) -> None:
