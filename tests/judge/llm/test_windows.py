@@ -53,6 +53,7 @@ def test_texts_that_leave_no_room_for_contexts_are_too_long() -> None:
 def test_a_cut_falls_between_paragraphs_or_sentences_where_it_can() -> None:
     first = "The bridge opened. " * 3
     assert cut(f"{first}\n\nThe mill closed. It was old.", 24)[0] == f"{first}\n\n"
+    assert cut("x" * 30, tokens_at_most("x" * 30)) == ["x" * 30], "what just fits is not cut"
 
 
 def long_contexts() -> list[Context]:
