@@ -36,7 +36,6 @@ def log_interaction(
     session_id: object = None,
     error: object = None,
     feedback: object = None,
-    route: str | None = None,
     id: object = None,
     timestamp: datetime | str | float | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -47,9 +46,8 @@ def log_interaction(
     `sources` are what was retrieved, in order: texts, mappings, or objects with `text` or `page_content`, or one of
     these; an empty list says that nothing was found, None that it is not known. `latency_ms` is in milliseconds.
     `error` is what went wrong instead of an answer. `feedback` is what the user said: True or False, or a number
-    (above 0 is good); if it comes later, log it with the same `id`, without query and answer. `route` names the
-    part of the application, for comparisons. `timestamp` is a datetime, its ISO form, or seconds since 1970
-    (default: now). `more` is kept as it is.
+    (above 0 is good); if it comes later, log it with the same `id`, without query and answer.
+    `timestamp` is a datetime, its ISO form, or seconds since 1970 (default: now). `more` is kept as it is.
     The log is `path`, else the file in the environment variable RAGSTONE_LOG, else ``ragstone-interactions.jsonl``.
 
     Returns the id of the interaction, a random one if none is given; "" if it could not be written. The first time
@@ -66,7 +64,6 @@ def log_interaction(
             "session_id": session_id,
             "error": None if error is None else _text(error),
             "feedback": feedback,
-            "route": route,
             **more,
         }
         record: dict[str, object] = {"id": number, "timestamp": _time(timestamp)}

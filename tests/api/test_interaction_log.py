@@ -31,7 +31,6 @@ def test_a_line_has_what_was_given_and_an_id_and_the_time(tmp_path: Path) -> Non
         sources=["Shoes: 30 days."],
         latency_ms=812.5,
         user_id=7,
-        route="returns",
         timestamp=datetime(2026, 11, 22, 10, 0, tzinfo=UTC),
         path=log,
         model="m-2",
@@ -45,7 +44,6 @@ def test_a_line_has_what_was_given_and_an_id_and_the_time(tmp_path: Path) -> Non
             "sources": ["Shoes: 30 days."],
             "latency_ms": 812.5,
             "user_id": 7,
-            "route": "returns",
             "model": "m-2",
         }
     ]
@@ -172,7 +170,9 @@ def test_threads_and_forks_never_mix_their_lines(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     subprocess.run([sys.executable, "-c", f"PATH = {str(log)!r}\n{MANY}"], check=True)
     names = [f"{who}-{thread}-{number}" for who in ("parent", "child") for thread in range(3) for number in range(100)]
-    assert sorted(line["query"] for line in read_rows(log)) == sorted(names)
+    # A writer that sees the half of another's line begins a new one, which leaves an empty line.
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line]
+    assert sorted(line["query"] for line in lines) == sorted(names)
 
 
 ON_AND_ON = """

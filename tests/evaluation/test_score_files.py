@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
@@ -127,9 +128,10 @@ def test_a_mapping_is_a_run_too() -> None:
     assert scores.metrics["n"].values == {"a": 1.0, "b": 0.0}
     assert scores.metrics["n"].failed == {"c": Failed("judge", "no value was given")}
     assert set(scores.samples) == {"a", "b", "c"}
-    for wrong in ({"m": {"a": math.nan}}, {"m": {"a": 2}}, {"m": [1, 2]}, {"m": {"a": "x"}}, [], {"m": {1: 1, "1": 1}}):
+    unusable: list[Any] = [{"m": {"a": math.nan}}, {"m": {"a": 2}}, {"m": [1, 2]}, {"m": {"a": "x"}}, []]
+    for wrong in (*unusable, {"m": {1: 1, "1": 1}}):
         with pytest.raises(ConfigError):
-            scores_from_mapping(wrong)  # type: ignore[arg-type]
+            scores_from_mapping(wrong)
 
 
 def test_a_share_in_percent_is_a_share_and_a_rounding_error_within_the_scale(tmp_path: Path) -> None:
