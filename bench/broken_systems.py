@@ -54,7 +54,8 @@ EXAMPLE = ROOT / "examples" / "docs-qa" / "baseline"
 FERRY = ROOT / "tests" / "corpus" / "ferry.json"
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 SIZES = (20, 50, 139)
-JUDGES = ("offline", "perfect", "noisy")
+JUDGES = ("offline", "perfect")
+"""Those of the page. `noisy` can be chosen too."""
 SETS = ("docs", "ferry")
 MISTAKEN = 0.1
 FIRST, AGAIN = 0.5, 0.2
