@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ragstone.judge.collect import best_match, held_most
 from ragstone.judge.judgements import (
@@ -43,6 +43,11 @@ def test_the_best_of_at_most_three_counts() -> None:
     matching = Matching({"a": match(0), "b": match(1), "c": match(0), "d": match(2)})
     assert asyncio.run(best_match(["a", "b", "c", "d"], "Nothing alike.", matching)) == match(1)
     assert matching.asked == ["a", "b", "c"]
+
+
+def test_the_finer_shares_of_a_judge_decide_which_match_is_best() -> None:
+    graded = replace(match(0), answer_share=0.9, reference_share=0.9)
+    assert asyncio.run(best_match(["a", "b"], "x", Matching({"a": match(1), "b": graded}))) == graded
 
 
 def test_a_reference_that_could_not_be_judged_may_have_been_the_best() -> None:

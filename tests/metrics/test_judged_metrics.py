@@ -285,6 +285,8 @@ def test_what_is_asked_of_the_judge() -> None:
     )
     assert hallucination.needs(SAMPLE) == faithfulness.needs(SAMPLE)
     assert relevancy.needs(UNANSWERABLE) == {JudgementKind.STATEMENTS}
+    halves = {JudgementKind.STATEMENTS, JudgementKind.ANSWER_SIMILARITY}
+    assert METRICS["answer_correctness_weighted"].needs(UNANSWERABLE) == halves
     assert (
         completeness.needs(SAMPLE)
         == correctness.needs(SAMPLE)
@@ -353,6 +355,7 @@ UNSUPPORTED = (Support("s1", U, ("c1",)), Support("s2", C, ("c2",)))
         (noisy([True, False, False, False], [[1], [1], [2], []], [[1]], 2), [0.25, 0.25]),
         (noisy([False], [[1, 2]], [[1]], 2), [1.0, 0.0]),  # both kinds of contexts support it: it counts once
         (noisy([False], [[9]], [[1]], 2), [0.0, 0.0]),  # not a context that was returned
+        (noisy([False], [[1]], [[1], []], 2), [1.0, 0.0]),  # no context holds the rest of the reference
         (replace(NOISY, support=SupportTable(UNSUPPORTED)), [0.0, 0.0]),
         (ABSTAINS, [NotApplicable] * 2),
         *((replace(NOISY, **{part: None}), [Failed] * 2) for part in ("support", "context_use", "reference_match")),  # type: ignore[arg-type]

@@ -79,6 +79,7 @@ def test_other_languages_and_scripts_are_told_apart(page: str, right: str, wrong
 SALES = "Sales rose by 12% in 2022, while costs decreased."
 BRUNN = "Ada Brunn gründete die Bäckerei in Marburg im Juni 1871."
 ALL_BOATS, BEFORE_NOON = "All boats in the harbour sail at noon.", "The museum opens before noon in winter."
+SKIN = "The skin is no longer strong, and it can hold the gas."
 HAIR = "Rub the hair with a towel. Avoid hot water."
 
 
@@ -110,6 +111,7 @@ HAIR = "Rub the hair with a towel. Avoid hot water."
         ),
         # A conflict stays one beside what only looks like one.
         (HAIR, "Never rub the hair with a towel.", CONTRADICTED),
+        (SKIN, "The skin is no longer strong, and it can't hold gas.", CONTRADICTED),
         (
             "Warm meals are served from noon.",
             "It is not true that warm meals are served from noon.",
