@@ -75,6 +75,7 @@ def test_identities_differ_in_all_that_bears_on_scores_and_hold_no_secret(world:
         ("anthropic:claude-haiku-4-5", None, "words and trigrams 1"),
         ("anthropic:claude-haiku-4-5", "openai:text-embedding-3-small", "openai text-embedding-3-small"),
         ("anthropic:claude-haiku-4-5", "voyage-3", None),
+        ("anthropic:claude-haiku-4-5", "voyage:voyage-3", None),
         ("anthropic:claude-haiku-4-5", "openai:", None),
         ("openai-compatible:llama", "bge", "openai-compatible bge"),
     ],

@@ -78,7 +78,8 @@ def test_questions_are_stored_before_they_are_compared(world: Any, tmp_path: Pat
     with pytest.raises(JudgementFailed):
         world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
     world.fake.always = None
-    world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
+    found = world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
+    assert len(found.similarities) == 3
     assert len(world.fake.chats) == 1
 
 
