@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.levels import Levels, processes
+from tests.levels import Levels, ProcessorTime, processes
 from tests.needs import ALLOWED_SKIPS
 
 __all__ = ["processes"]
@@ -18,11 +18,14 @@ settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu", action="store_true", help="show the processor time of the tests by folder")
     parser.addoption("--no-skips", action="store_true", help="fail on any skip that tests/needs.py does not allow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Levels())
+    if config.getoption("--cpu"):
+        config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

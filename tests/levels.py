@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import FrameType
@@ -28,6 +28,9 @@ LEVELS = {
 """The levels that `make test` leaves out, and what runs each."""
 HELPERS = ("git",)
 """Programs that any test may start."""
+DEAREST = 10
+"""How many single tests `--cpu` shows."""
+_CPU = "cpu_s"
 
 
 class Levels:
@@ -98,6 +101,54 @@ def _caller(frame: FrameType | None) -> Path | None:
                 return folder
         frame = frame.f_back
     return None
+
+
+class ProcessorTime:
+    """With `--cpu`, shows how much processor time the tests of each folder take, and the tests that take most.
+
+    Ended child processes are included, and what a test is the first to import.
+    """
+
+    def __init__(self) -> None:
+        self.by_folder: defaultdict[str, float] = defaultdict(float)
+        self.by_test: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        before = _spent()
+        item.user_properties.append((_CPU, before))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        try:
+            return (yield)
+        finally:
+            (started,) = [value for name, value in item.user_properties if name == _CPU]
+            assert isinstance(started, float)
+            item.user_properties[:] = [(_CPU, _spent() - started)]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown":
+            # tests/gate/test_decide.py is of "gate", tests/test_action.py of "tests".
+            folders = PurePath(report.nodeid.partition("::")[0]).parts[:-1]
+            seconds = sum(float(str(value)) for name, value in report.user_properties if name == _CPU)
+            self.by_folder["/".join(folders[1:2]) or "tests"] += seconds
+            self.by_test[report.nodeid] = seconds
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("processor time by folder")
+        for folder, seconds in sorted(self.by_folder.items(), key=lambda pair: -pair[1]):
+            terminalreporter.write_line(f"{seconds:8.1f} s  {folder}")
+        terminalreporter.write_line(f"{sum(self.by_folder.values()):8.1f} s  in all")
+        terminalreporter.section("processor time of the dearest tests")
+        for test in sorted(self.by_test, key=self.by_test.__getitem__, reverse=True)[:DEAREST]:
+            terminalreporter.write_line(f"{self.by_test[test]:8.1f} s  {test}")
+
+
+def _spent() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 @pytest.fixture(scope="session")

@@ -56,3 +56,10 @@ def test_what_a_run_leaves_out_is_counted(scratch: Path) -> None:
     shown = outcomes(scratch, "-m", "not (process or heavy)", "-n", "2")
     assert "2 process (`make test-process`)" in shown
     assert "1 heavy (`make test-heavy`)" in shown
+
+
+def test_the_time_of_a_test_counts_for_its_folder(scratch: Path) -> None:
+    shown = outcomes(scratch, "--cpu", "-k", "test_unit")
+    assert " s  __pycache__" in shown
+    assert " s  in all" in shown
+    assert shown.rpartition("dearest")[2].count("::test_unit") == 1
