@@ -87,7 +87,8 @@ def used(children: Children, use: Callable[[Pool], Any], **settings: Any) -> Any
 
 
 @pytest.mark.parametrize(
-    ("questions", "concurrency", "started", "at_once"), [(1, 20, 1, 1), (9, 3, 3, 3), (40, 20, 20, pool.MAX_STARTING)]
+    ("questions", "concurrency", "started", "at_once"),
+    [(1, 20, 1, 1), (5, 20, 5, 4), (9, 3, 3, 3), (40, 20, 20, pool.MAX_STARTING)],
 )
 def test_it_grows_while_questions_wait(questions: int, concurrency: int, started: int, at_once: int) -> None:
     children = Children(turns=5)

@@ -159,7 +159,7 @@ def entries_in_force(
     """Which of `entries` are in force in a run of `today`. Pure.
 
     `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
-    baseline's scores already include. Without a baseline, nothing is in force and nothing is reported.
+    baseline's scores already include. Without a baseline nothing is in force, and what has expired is reported.
     """
     in_force = list[AcceptedEntry]()
     removable = list[str]()

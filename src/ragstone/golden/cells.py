@@ -156,8 +156,8 @@ def question(value: object) -> str | None:
         spoken = [item for item in value if isinstance(item, Mapping) and _speaks_for_user(item)]
         if spoken:
             return text(spoken[-1])
-        if len(value) == 1:
-            return text(value[0])
+        if len(value) == 1 and not isinstance(value[0], list):
+            return question(value[0])
         raise CellError("contains a list, expected one question")
     return text(value)
 

@@ -240,7 +240,7 @@ def _refuse_misspelt(source: SourceFile, profile: Profile, wanted: Mapping[str, 
     """Raise GoldenSetError for a column that is almost named like a field: ignoring it would silently lose scores."""
     for path in profile.columns:
         name = normal(path[0])
-        if len(path) > 1 or name in _KNOWN or path[0] in wanted.values():
+        if name in _KNOWN or path[0] in wanted.values():
             continue
         for field_name in _MISSPELLABLE - wanted.keys():
             if _almost(name, field_name):

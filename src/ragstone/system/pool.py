@@ -93,6 +93,7 @@ class Pool:
         self._idle: deque[Peer] = deque()
         self._busy: set[Peer] = set()
         self._starting: set[asyncio.Task[None]] = set()
+        self._waiting = 0  # questions that wait for a child
         self._start_failures = 0
         self._deaths = 0
         self._given_up: str | None = None
@@ -188,21 +189,24 @@ class Pool:
 
     async def _take(self) -> Peer | None:
         async with self._changed:
-            while True:
-                if self._closed or self._given_up is not None:
-                    return None
-                if self._idle:
-                    peer = self._idle.popleft()
-                    self._busy.add(peer)
-                    return peer
-                self._grow()
-                await self._changed.wait()
+            self._waiting += 1
+            try:
+                while not self._closed and self._given_up is None:
+                    if self._idle:
+                        peer = self._idle.popleft()
+                        self._busy.add(peer)
+                        return peer
+                    self._grow()
+                    await self._changed.wait()
+            finally:
+                self._waiting -= 1
+        return None
 
     def _grow(self) -> None:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
             return  # living children continue; no more are started
-        if live < self.concurrency and len(self._starting) < MAX_STARTING:
+        if live < self.concurrency and len(self._starting) < min(self._waiting, MAX_STARTING):
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
 
