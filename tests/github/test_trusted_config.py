@@ -15,7 +15,8 @@ import pytest
 
 from ragstone.action import action_settings
 from ragstone.errors import ConfigError, GitHubError
-from ragstone.github.api.client import GitHubApi
+from ragstone.github import commit_files
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
 from ragstone.github.commit_files import BaseFiles, BaseUnreadable
@@ -415,6 +416,18 @@ def test_a_base_that_can_not_be_read_gives_no_key_away(
         found = gate(checkout, judge, OPENAI_API_KEY=KEY, **more)
         assert (found.code, says in found.log) == (7, True)
     assert listener.heard == []
+
+
+def test_a_base_commit_that_github_does_not_tell_makes_the_base_unreadable(
+    checkout: Checkout, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise GitHubApiError(ApiErrorKind.BROKEN, "GitHub answered with status 502")
+
+    monkeypatch.setattr(commit_files, "base_commit", fail)
+    reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
+    with pytest.raises(BaseUnreadable, match="status 502"):
+        _ = BaseFiles(api, reviewed, Settings(), checkout.root, checkout.files).commit
 
 
 def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
