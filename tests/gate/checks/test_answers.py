@@ -139,3 +139,12 @@ def test_a_system_that_does_not_answer_fails_though_its_coverage_is_too_low() ->
 )
 def test_fingerprints(one: str, other: str, same: bool) -> None:
     assert (fingerprint(one) == fingerprint(other)) is same
+
+
+def test_that_a_system_does_not_answer_is_said_first_and_each_other_failure_counted_once() -> None:
+    verdict = decide(answering([""] * 40, recall=0.05))
+    failed_checks = [check for check in verdict.checks if check.blocks and check.failed]
+    of_answers = [check for check in failed_checks if check.kind is CheckKind.ANSWERS]
+    assert len(of_answers) < len(failed_checks)
+    assert verdict.reason.startswith(of_answers[0].reason)
+    assert f" {len(failed_checks) - 1} more blocking check" in verdict.reason

@@ -77,6 +77,7 @@ ALLOWS_EMPTY = policy_from_mapping({"system": {"max_empty": 0.6}})
         pytest.param(answering(times=30), None, ALLOWS_EMPTY, "pass", id="as many empty ones are allowed"),
         pytest.param(answering(times=40, groups=PAIRS), None, None, "fail", id="two thirds, in pairs"),
         pytest.param(answering(times=24, groups=DOZENS), None, None, "inconclusive", id="two of five groups"),
+        pytest.param(answering(times=36, groups=DOZENS), None, None, "inconclusive", id="three of five groups"),
         pytest.param(answering(times=30), answering(times=30), None, "inconclusive", id="as before"),
         pytest.param(answering(times=40), answering(times=20), None, "fail", id="twice as many"),
         # An exact sign test of what is new.
