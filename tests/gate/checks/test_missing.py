@@ -191,3 +191,18 @@ def test_bad_answers_are_not_taken_out_of_a_mean_by_returning_them_without_texts
     values = {name: SCORES[i] for i, name in enumerate(named(N)) if i >= 19}
     now = replace(now, metrics={"faithfulness": replace(now.metrics["faithfulness"], values=values)})
     assert decided(now, build_run({"faithfulness": SCORES})).status is status
+
+
+@pytest.mark.parametrize("is_selection", [True, False])
+def test_a_metric_that_applies_to_no_sample_is_an_error_unless_samples_were_chosen(is_selection: bool) -> None:
+    manifest = make_manifest()
+    golden = manifest.golden.model_copy(update={"selected": is_selection})
+    nothing = {"mrr": dict.fromkeys(named(N), "the sample names no relevant ids")}
+    run = build_run(
+        {"faithfulness": SCORES, "mrr": []},
+        not_applicable=nothing,
+        manifest=manifest.model_copy(update={"golden": golden}),
+    )
+    verdict = decided(run, metrics={"faithfulness": RULE, "mrr": {"min": 0.5}})
+    errors = [check for check in checks_of(verdict, CheckKind.COVERAGE) if check.status is Status.ERROR]
+    assert [check.metric for check in errors] == ([] if is_selection else ["mrr"])
