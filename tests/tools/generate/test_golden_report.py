@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.golden.sample import ConversationTurn, GoldenSet, Review, Sample
+from ragstone.golden.sample import ConversationTurn, GoldenSet, GoldenSize, Review, Sample
 from ragstone.history.codes import compact
 from ragstone.history.file import History, write_history
 from ragstone.tools.generate.golden_report import check_references, golden_report, records_of
@@ -189,3 +190,17 @@ def test_a_missing_history_and_an_empty_corpus_are_errors(tmp_path: Path) -> Non
     assert (done.returncode, "there is no history" in done.stderr) == (2, True)
     done = reported(tmp_path, "--corpus", "docs")
     assert (done.returncode, "there is no document to read" in done.stderr) == (2, True)
+
+
+def test_samples_that_count_in_no_check_or_as_one_show_less(tmp_path: Path) -> None:
+    alone = golden_of(40).samples
+    pairs = [replace(sample, group=f"pair-{place // 2}") for place, sample in enumerate(alone)]
+    drafts = [replace(sample, review=Review("draft")) for sample in alone[20:]]
+    assert GoldenSet(alone).size() == GoldenSize(samples=40, groups=40)
+    assert GoldenSet(tuple(pairs)).size() == GoldenSize(samples=40, groups=20)
+    assert GoldenSet((*alone[:20], *drafts)).size() == GoldenSize(samples=20, groups=20)
+    shown = []
+    for samples in (alone, pairs):
+        write(tmp_path, [{"id": one.id, "question": one.question, "group": one.group} for one in samples])
+        shown.append(json.loads(reported(tmp_path, "--format", "json").stdout)["shows"]["faithfulness"])
+    assert shown[0] < shown[1]
