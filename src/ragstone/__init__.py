@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from ragstone._version import __version__
 
 if TYPE_CHECKING:
-    from ragstone.api import GoldenSet, Report, Run, Verdict, compare, evaluate, load_golden_set
+    from ragstone.api import (
+        GoldenSet,
+        Report,
+        Run,
+        Verdict,
+        compare,
+        evaluate,
+        load_golden_set,
+    )
     from ragstone.errors import RagstoneError
     from ragstone.evaluation.scores import MetricScores, RunScores
     from ragstone.gate.policy import Policy
@@ -44,7 +52,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "api": ("GoldenSet", "Report", "Run", "Verdict", "compare", "evaluate", "load_golden_set"),
+    "api": (
+        "GoldenSet",
+        "Report",
+        "Run",
+        "Verdict",
+        "compare",
+        "evaluate",
+        "load_golden_set",
+    ),
     "errors": ("RagstoneError",),
     "gate.policy": ("Policy",),
     "gate.verdict": ("Check", "GateVerdict"),

@@ -1,4 +1,5 @@
-"""The Python API, for notebooks and other tools. The command line is a thin layer over the same use cases."""
+"""The Python API, for notebooks and other tools. The command line is a thin layer over
+the same use cases."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import ValidationError
 
-from ragstone.errors import ConfigError, GoldenSetError, RunDirectoryError, first_invalid
+from ragstone.errors import (
+    ConfigError,
+    GoldenSetError,
+    RunDirectoryError,
+    first_invalid,
+)
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.evaluation.record import SampleRecord
@@ -27,7 +33,12 @@ from ragstone.evaluation.rounds.project_metrics import Chosen, chosen_metrics
 from ragstone.evaluation.score_files import scores_from_mapping
 from ragstone.evaluation.scores import RunScores, means
 from ragstone.formatting import counted
-from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
+from ragstone.gate.policy import (
+    Policy,
+    default_policy,
+    load_policy,
+    policy_from_mapping,
+)
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden import sample
 from ragstone.golden.load import golden_set_of
@@ -57,10 +68,11 @@ Result = TypeVar("Result")
 
 
 class GoldenSet(sample.GoldenSet):
-    """The samples of one evaluation, with unique ids, in the order of their file. Shows itself in notebooks.
+    """The samples of one evaluation, with unique ids, in the order of their file. Shows
+    itself in notebooks.
 
-    ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say; ``golden[:5]`` is a golden set of five
-    samples.
+    ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say;
+    ``golden[:5]`` is a golden set of five samples.
     """
 
     __slots__ = ()
@@ -70,7 +82,8 @@ class GoldenSet(sample.GoldenSet):
 
 
 class Report(str):
-    """A report as text, to be written to a file. A notebook shows HTML in a frame, and Markdown as such."""
+    """A report as text, to be written to a file. A notebook shows HTML in a frame, and
+    Markdown as such."""
 
     __slots__ = ("form",)
 
@@ -82,7 +95,11 @@ class Report(str):
     form: str
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        printer.text(f"<{self.form} report, {len(self):,} characters>" if self.form == "html" else str(self))
+        printer.text(
+            f"<{self.form} report, {len(self):,} characters>"
+            if self.form == "html"
+            else str(self)
+        )
 
     def _repr_html_(self) -> str | None:
         return framed_html(self) if self.form == "html" else None
@@ -95,26 +112,44 @@ class Report(str):
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
-    `document` is what the reports show, without secrets; `page` makes the samples of the HTML report.
+    `document` is what the reports show, without secrets; `page` makes the samples of
+    the HTML report.
     """
 
     document: Document = field(kw_only=True)
     page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
     @classmethod
-    def of(cls, verdict: GateVerdict, document: Document, page: Callable[[], Iterable[str]] = tuple) -> Verdict:
+    def of(
+        cls,
+        verdict: GateVerdict,
+        document: Document,
+        page: Callable[[], Iterable[str]] = tuple,
+    ) -> Verdict:
         return cls(
-            **{field.name: getattr(verdict, field.name) for field in fields(GateVerdict)}, document=document, page=page
+            **{
+                field.name: getattr(verdict, field.name)
+                for field in fields(GateVerdict)
+            },
+            document=document,
+            page=page,
         )
 
     def report(self, form: Format = "text") -> Report:
-        """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises ConfigError for anything else."""
-        return Report(render(self.document, form, page=self.page() if form == "html" else ()), form)
+        """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises
+        ConfigError for anything else."""
+        return Report(
+            render(self.document, form, page=self.page() if form == "html" else ()),
+            form,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GateVerdict):
             return NotImplemented
-        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(GateVerdict))
+        return all(
+            getattr(self, one.name) == getattr(other, one.name)
+            for one in fields(GateVerdict)
+        )
 
     __hash__ = None  # type: ignore[assignment]  # like GateVerdict, which holds mappings
 
@@ -128,13 +163,15 @@ class Verdict(GateVerdict):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A finished evaluation. `path` is its run directory, `scores` is the gate's input. Shows itself in notebooks."""
+    """A finished evaluation. `path` is its run directory, `scores` is the gate's input.
+    Shows itself in notebooks."""
 
     directory: RunDirectory
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """The run in a directory that `ragstone run`, `ragstone gate` or `evaluate` wrote. Raises RunDirectoryError."""
+        """The run in a directory that `ragstone run`, `ragstone gate` or `evaluate`
+        wrote. Raises RunDirectoryError."""
         run = cls(RunDirectory.open(_path(path, "Run.open(path)")))
         run.directory.scores()
         return run
@@ -156,11 +193,23 @@ class Run:
     ) -> Report:
         """The report of this run as ``text``, ``md``, ``html``, ``json`` or ``junit``.
 
-        It shows the verdict that the gate recorded; without one, or with `baseline` or `policy`, that of `compare`.
+        It shows the verdict that the gate recorded; without one, or with `baseline` or
+        `policy`, that of `compare`.
         """
-        recorded = read_verdict(self.directory) if baseline is None and policy is None else None
+        recorded = (
+            read_verdict(self.directory)
+            if baseline is None and policy is None
+            else None
+        )
         if recorded is not None:
-            return Report(render(recorded, form, page=read_page(self.directory) if form == "html" else ()), form)
+            return Report(
+                render(
+                    recorded,
+                    form,
+                    page=read_page(self.directory) if form == "html" else (),
+                ),
+                form,
+            )
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -172,18 +221,29 @@ class Run:
         - for each metric its score (missing if there is none), and ``<metric>_reason``: why there is none, or a remark
           on the score.
 
-        If the system was asked several times, `answer`, `contexts`, `latency_s` and `trace_id` are those of the first
-        answer, and ``answers`` is the list of all of them. Raises ConfigError if pandas is not installed.
+        If the system was asked several times, `answer`, `contexts`, `latency_s` and
+        `trace_id` are those of the first answer, and ``answers`` is the list of all of
+        them. Raises ConfigError if pandas is not installed.
         """
         try:
             import pandas
         except ImportError:
-            raise ConfigError("to_pandas() needs pandas.", hint="Install it: pip install 'ragstone[pandas]'") from None
-        return pandas.DataFrame([_row(record, self.directory.manifest.metrics) for record in self.directory.records()])
+            raise ConfigError(
+                "to_pandas() needs pandas.",
+                hint="Install it: pip install 'ragstone[pandas]'",
+            ) from None
+        return pandas.DataFrame(
+            [
+                _row(record, self.directory.manifest.metrics)
+                for record in self.directory.records()
+            ]
+        )
 
     def __repr__(self) -> str:
         failed = len(self.scores.system.failures)
-        samples = counted(len(self.scores.samples), "sample") + (f", {failed:,} without an answer" if failed else "")
+        samples = counted(len(self.scores.samples), "sample") + (
+            f", {failed:,} without an answer" if failed else ""
+        )
         return f"{type(self).__name__}({str(self.path)!r}: {samples}, {means(self.scores.metrics)})"
 
     def _repr_html_(self) -> str:
@@ -198,7 +258,11 @@ def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
         "reference": record.sample.reference,
         "tags": list(record.sample.tags),
         "answer": response.answer,
-        **({"answers": [one.answer for one in record.responses]} if len(record.answers) > 1 else {}),
+        **(
+            {"answers": [one.answer for one in record.responses]}
+            if len(record.answers) > 1
+            else {}
+        ),
         "contexts": [context.text for context in response.contexts],
         "latency_s": response.latency_s,
         "trace_id": response.extra.get("trace_id"),
@@ -218,16 +282,26 @@ def _value(score: Score | None) -> tuple[float | None, str | None]:
     return None, None
 
 
-def load_golden_set(data: object, columns: Mapping[str, str] | None = None) -> GoldenSet:
+def load_golden_set(
+    data: object, columns: Mapping[str, str] | None = None
+) -> GoldenSet:
     """Read a golden set from a file, a glob, or several; or from data in memory.
 
-    Data is a data frame (pandas or Polars), an Arrow table, a data set of Hugging Face, a list of mappings, or a
-    mapping of columns. `columns` maps a field (``question``, ``reference`` …) to its column; dotted paths are allowed.
-    Raises GoldenSetError with file and line; the rows of data are counted from 1.
+    Data is a data frame (pandas or Polars), an Arrow table, a data set of Hugging Face,
+    a list of mappings, or a mapping of columns. `columns` maps a field (``question``,
+    ``reference`` …) to its column; dotted paths are allowed. Raises GoldenSetError with
+    file and line; the rows of data are counted from 1.
     """
     if columns is not None and not isinstance(columns, Mapping):
-        raise ConfigError(f"columns maps fields to columns, found {type(columns).__name__}.", hint=_COLUMNS)
-    several = isinstance(data, list | tuple) and bool(data) and all(isinstance(item, str | Path) for item in data)
+        raise ConfigError(
+            f"columns maps fields to columns, found {type(columns).__name__}.",
+            hint=_COLUMNS,
+        )
+    several = (
+        isinstance(data, list | tuple)
+        and bool(data)
+        and all(isinstance(item, str | Path) for item in data)
+    )
     try:
         if isinstance(data, str | Path) or several:
             found = _load(cast("str | Path | list[str | Path]", data), columns=columns)
@@ -235,13 +309,19 @@ def load_golden_set(data: object, columns: Mapping[str, str] | None = None) -> G
             found = golden_set_of(data, columns=columns)
     except (ConfigError, GoldenSetError) as error:
         where = "columns" if error.where == _TABLE else error.where
-        raise type(error)(error.message.replace(_TABLE, "columns"), where=where, hint=_in_python(error.hint)) from None
+        raise type(error)(
+            error.message.replace(_TABLE, "columns"),
+            where=where,
+            hint=_in_python(error.hint),
+        ) from None
     return GoldenSet(found.samples, found.mappings, found.limited)
 
 
 _TABLE = "[golden.columns]"
 _COLUMNS = 'For example: columns={"question": "input.query"}'
-_TOML = re.compile(r",? in ragstone\.toml(?P<aside>[^:\n]*):\n  \[golden\.columns\]\n(?P<rows>(  .+ = .+(\n|$))+)")
+_TOML = re.compile(
+    r",? in ragstone\.toml(?P<aside>[^:\n]*):\n  \[golden\.columns\]\n(?P<rows>(  .+ = .+(\n|$))+)"
+)
 
 
 def _in_python(hint: str | None) -> str | None:
@@ -254,7 +334,9 @@ def _in_python(hint: str | None) -> str | None:
 
     if hint is None:
         return None
-    return _TOML.sub(rewritten, hint).replace("under [golden.columns] in ragstone.toml", 'with columns={"…": "…"}')
+    return _TOML.sub(rewritten, hint).replace(
+        "under [golden.columns] in ragstone.toml", 'with columns={"…": "…"}'
+    )
 
 
 def evaluate(
@@ -273,14 +355,16 @@ def evaluate(
 ) -> Run:
     """Ask `system` every question in `golden_set`, and judge and score the answers.
 
-    `system` is an entrypoint string, or a callable that takes a question. `metrics` are names, `Rubric`s and functions
-    that grade an answer. `judge` is a name as in ragstone.toml, or a Judge. The system is asked each question `answers`
-    times, and each answer is judged `repeats` times. `part` is the half of the system that is evaluated (default: the
-    whole): ``retrieval`` returns contexts without an answer, ``generation`` is given the reference contexts. With
-    `oracle`, the whole system is asked again with these, to divide what is missing into retrieval and generation. The
-    run directory is written to `out` (a new temporary folder by default). In a notebook and on a terminal there is a
-    progress bar, unless `progress` is False. Also works inside a running event loop, as in a notebook.
-    Raises the errors of `ragstone run`.
+    `system` is an entrypoint string, or a callable that takes a question. `metrics` are
+    names, `Rubric`s and functions that grade an answer. `judge` is a name as in
+    ragstone.toml, or a Judge. The system is asked each question `answers` times, and
+    each answer is judged `repeats` times. `part` is the half of the system that is
+    evaluated (default: the whole): ``retrieval`` returns contexts without an answer,
+    ``generation`` is given the reference contexts. With `oracle`, the whole system is
+    asked again with these, to divide what is missing into retrieval and generation. The
+    run directory is written to `out` (a new temporary folder by default). In a notebook
+    and on a terminal there is a progress bar, unless `progress` is False. Also works
+    inside a running event loop, as in a notebook. Raises the errors of `ragstone run`.
     """
     where = (
         _path(out, "evaluate(out=…)")
@@ -290,11 +374,18 @@ def evaluate(
     given: object = golden_set
     if not isinstance(given, sample.GoldenSet):
         hint = "Make one: ragstone.load_golden_set(…), with a path, a data frame, or a list of mappings."
-        raise ConfigError(f"evaluate() takes a golden set, found {type(given).__name__}.", hint=hint)
+        raise ConfigError(
+            f"evaluate() takes a golden set, found {type(given).__name__}.", hint=hint
+        )
     asked: object = system
-    if isinstance(asked, Mapping | list | tuple | set | int | float | bytes) or asked is None:
+    if (
+        isinstance(asked, Mapping | list | tuple | set | int | float | bytes)
+        or asked is None
+    ):
         hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
-        raise ConfigError(f"evaluate() takes a system, found {type(asked).__name__}.", hint=hint)
+        raise ConfigError(
+            f"evaluate() takes a system, found {type(asked).__name__}.", hint=hint
+        )
     if not isinstance(judge, str):
         judge = checked_judge(judge)
     names, custom = chosen_metrics(metrics)
@@ -306,7 +397,13 @@ def evaluate(
                 "part": part,
             },
             "judge": {"name": judge} if isinstance(judge, str) else {},
-            "run": {"out": str(where), "metrics": names, "repeats": repeats, "answers": answers, "oracle": oracle},
+            "run": {
+                "out": str(where),
+                "metrics": names,
+                "repeats": repeats,
+                "answers": answers,
+                "oracle": oracle,
+            },
             "metrics": custom,
         }
     )
@@ -332,14 +429,21 @@ def evaluate(
 
 def compare(
     current: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path,
-    baseline: Run | RunScores | Mapping[str, Mapping[str, float | None]] | str | Path | None = None,
+    baseline: Run
+    | RunScores
+    | Mapping[str, Mapping[str, float | None]]
+    | str
+    | Path
+    | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
 ) -> Verdict:
     """Decide: compare `current` with the floors of `policy` and with `baseline`.
 
-    A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}`` with values in [0, 1]; the policy
-    is a file or a mapping of the same structure. The verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or
-    ``error``; its `checks` say why. Raises ConfigError if the policy has no rule for any of the scores.
+    A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}``
+    with values in [0, 1]; the policy is a file or a mapping of the same structure. The
+    verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or ``error``; its
+    `checks` say why. Raises ConfigError if the policy has no rule for any of the
+    scores.
     """
     rules = _policy_of(policy)
     now = _side(current, "current", rules)
@@ -349,11 +453,15 @@ def compare(
     verdict = decide(now, terms)
     redact = Redactor(known_secrets(os.environ, Settings()))
     return Verdict.of(
-        verdict, redact.tree(run_document(now, verdict, then)), partial(_page, now, verdict, then, redact)
+        verdict,
+        redact.tree(run_document(now, verdict, then)),
+        partial(_page, now, verdict, then, redact),
     )
 
 
-def _page(now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, redact: Redactor) -> tuple[str, ...]:
+def _page(
+    now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, redact: Redactor
+) -> tuple[str, ...]:
     """The samples of an HTML report; none if their records are gone by now."""
     try:
         return tuple(page_of(now, verdict, then, redact))
@@ -363,7 +471,9 @@ def _page(now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, reda
 
 def _path(given: object, where: str) -> Path:
     if not isinstance(given, str | Path):
-        raise ConfigError(f"expected a path, found {type(given).__name__}.", where=where)
+        raise ConfigError(
+            f"expected a path, found {type(given).__name__}.", where=where
+        )
     return Path(given)
 
 
@@ -372,11 +482,15 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
         return Settings.model_validate(tables)
     except ValidationError as error:
         place, wanted, value = first_invalid(error.errors())
-        raise ConfigError(f"{wanted}, found {value!r}.", where=f"evaluate({place[-1]}=…)") from None
+        raise ConfigError(
+            f"{wanted}, found {value!r}.", where=f"evaluate({place[-1]}=…)"
+        ) from None
 
 
 def _progress() -> Progress:
-    return notebook_progress() or (progress_for(sys.stderr) if sys.stderr.isatty() else Quiet())
+    return notebook_progress() or (
+        progress_for(sys.stderr) if sys.stderr.isatty() else Quiet()
+    )
 
 
 def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
@@ -392,7 +506,8 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
             started.append(lambda: loop.call_soon_threadsafe(task.cancel))
         return await work
 
-    # A notebook's loop is already running: use our own in a thread, which displays below the cell that runs.
+    # A notebook's loop is already running: use our own in a thread, which displays
+    # below the cell that runs.
     surroundings = contextvars.copy_context()
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(surroundings.run, asyncio.run, stoppable())

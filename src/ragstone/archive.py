@@ -1,4 +1,5 @@
-"""Reads an artifact's archive in memory: members by name, every size limited, nothing written or executed."""
+"""Reads an artifact's archive in memory: members by name, every size limited, nothing
+written or executed."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ class ArchiveRefused(Exception):  # noqa: N818 - an outcome to report, not a pro
 
 
 def read_members(archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
-    """The members named in `limits`, each of at most that many bytes decompressed; missing ones are left out.
+    """The members named in `limits`, each of at most that many bytes decompressed;
+    missing ones are left out.
 
-    Sizes stated in the archive are not trusted. An archive with a path that leaves its folder, a duplicate name,
-    encryption, a method other than store and deflate, or more than 1,000 entries is refused entirely.
+    Sizes stated in the archive are not trusted. An archive with a path that leaves its
+    folder, a duplicate name, encryption, a method other than store and deflate, or more
+    than 1,000 entries is refused entirely.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -34,19 +37,40 @@ def read_members(archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
             if len(entries) > MAX_ENTRIES:
                 raise ArchiveRefused(f"it has {len(entries)} entries")
             wanted = _checked(entries, limits)
-            return {name: _read(opened, entry, limits[name]) for name, entry in wanted.items()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError) as error:
+            return {
+                name: _read(opened, entry, limits[name])
+                for name, entry in wanted.items()
+            }
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        OSError,
+    ) as error:
         raise ArchiveRefused(f"it is not a readable zip archive ({error})") from None
 
 
-def _checked(entries: list[zipfile.ZipInfo], limits: Mapping[str, int]) -> dict[str, zipfile.ZipInfo]:
+def _checked(
+    entries: list[zipfile.ZipInfo], limits: Mapping[str, int]
+) -> dict[str, zipfile.ZipInfo]:
     wanted: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         # orig_filename is the name in the archive; filename is zipfile's version of it.
         name = entry.orig_filename
         path = PurePosixPath(name.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in name or "\0" in name or "\\" in name:
-            raise ArchiveRefused(f"it contains a path that leads out of it: {name[:80]!r}")
+        if (
+            path.is_absolute()
+            or ".." in path.parts
+            or ":" in name
+            or "\0" in name
+            or "\\" in name
+        ):
+            raise ArchiveRefused(
+                f"it contains a path that leads out of it: {name[:80]!r}"
+            )
         if name not in limits:
             continue
         if name in wanted:
@@ -66,6 +90,8 @@ def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
             if size > limit:
-                raise ArchiveRefused(f"{entry.orig_filename} is larger than {limit:,} bytes when decompressed")
+                raise ArchiveRefused(
+                    f"{entry.orig_filename} is larger than {limit:,} bytes when decompressed"
+                )
             parts.append(chunk)
     return b"".join(parts)

@@ -1,7 +1,8 @@
 """The error tree: one class per cause, one exit code per class.
 
-Every message is written for the person who sees it: what was found, where, what was expected, and how to fix it.
-`cli.py` and `action.py` are the only places that turn an error into an exit code.
+Every message is written for the person who sees it: what was found, where, what was
+expected, and how to fix it. `cli.py` and `action.py` are the only places that turn an
+error into an exit code.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
 EXIT_INCONCLUSIVE = 8
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else (signal.SIGTERM,)
-"""What ends a job besides Ctrl-C: a runner that cancels it, a terminal or a connection that is closed."""
+ENDING_SIGNALS = (
+    (signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else (signal.SIGTERM,)
+)
+"""What ends a job besides Ctrl-C: a runner that cancels it, a terminal or a connection
+that is closed."""
 
 EXIT_BUG = 70
 """An unexpected error, as in sysexits.h; never 1, which means that the gate failed."""
@@ -32,24 +36,30 @@ EXIT_BUG = 70
 class RagstoneError(Exception):
     """Root of all errors that a user can cause and fix.
 
-    `hint` is one sentence that says what to do; `where` is a location such as ``golden.jsonl:12``.
+    `hint` is one sentence that says what to do; `where` is a location such as
+    ``golden.jsonl:12``.
     """
 
     exit_code = 2
 
-    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, where: str | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
 
     def __str__(self) -> str:
-        text = f"{shown_name(self.where)}: {self.message}" if self.where else self.message
+        text = (
+            f"{shown_name(self.where)}: {self.message}" if self.where else self.message
+        )
         return f"{text}\n  {self.hint}" if self.hint else text
 
 
 class ConfigError(RagstoneError):
-    """Usage or configuration is wrong: a flag, ragstone.toml, thresholds.toml, the environment."""
+    """Usage or configuration is wrong: a flag, ragstone.toml, thresholds.toml, the
+    environment."""
 
     exit_code = 2
 
@@ -67,7 +77,8 @@ class SystemUnderTestError(RagstoneError):
 
 
 class JudgeError(RagstoneError):
-    """The judge failed as a whole (down, refused the key, out of budget), or coverage is too low."""
+    """The judge failed as a whole (down, refused the key, out of budget), or coverage
+    is too low."""
 
     exit_code = 5
 
@@ -85,7 +96,8 @@ class GitHubError(RagstoneError):
 
 
 class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
-    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP)."""
+    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C,
+    143 SIGTERM, 129 SIGHUP)."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("interrupted.")
@@ -106,7 +118,8 @@ class TimeLimitReached(RagstoneError):  # noqa: N818 - not an error of anyone
 
 
 class RunDirectoryError(ConfigError):
-    """A run directory is missing, truncated beyond use, or has another schema version."""
+    """A run directory is missing, truncated beyond use, or has another schema
+    version."""
 
 
 def suggestion(found: str, known: Iterable[str]) -> str:
@@ -151,40 +164,64 @@ def expected(found: ErrorDetails) -> str:
     """The expected value, in words."""
     sentence = _EXPECTED.get(found["type"])
     if sentence is None:
-        return found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        return (
+            found["msg"]
+            .removeprefix("Value error, ")
+            .replace("Input should be", "must be")
+        )
     return sentence.format(**found.get("ctx", {}))
 
 
 @contextmanager
 def disk_errors(
-    where: Path | str, what: str = "can't be read", *, kind: type[RagstoneError] = ConfigError, hint: str | None = None
+    where: Path | str,
+    what: str = "can't be read",
+    *,
+    kind: type[RagstoneError] = ConfigError,
+    hint: str | None = None,
 ) -> Iterator[None]:
     """Raise an OSError of the block as `kind`: "can't be read: Permission denied."."""
     try:
         yield
     except OSError as error:
-        raise kind(f"{what}: {error.strerror or error}.", where=str(where), hint=hint) from None
+        raise kind(
+            f"{what}: {error.strerror or error}.", where=str(where), hint=hint
+        ) from None
 
 
 @contextmanager
 def parse_errors(
-    where: Path | str | None, what: str, *, kind: type[RagstoneError] = ConfigError, hint: str | None = None
+    where: Path | str | None,
+    what: str,
+    *,
+    kind: type[RagstoneError] = ConfigError,
+    hint: str | None = None,
 ) -> Iterator[None]:
-    """Raise the first problem that pydantic found in the block as `kind`, after `what` and a colon."""
+    """Raise the first problem that pydantic found in the block as `kind`, after `what`
+    and a colon."""
     from pydantic_core import ValidationError
 
     try:
         yield
     except ValidationError as error:
         message = f"{what}: {first_problem(error)}."
-        raise kind(message, where=None if where is None else str(where), hint=hint) from None
+        raise kind(
+            message, where=None if where is None else str(where), hint=hint
+        ) from None
 
 
 def first_problem(error: ValidationError) -> str:
-    """Place and expectation of the first problem that pydantic found; the expectation alone if it is the whole."""
+    """Place and expectation of the first problem that pydantic found; the expectation
+    alone if it is the whole."""
     first = error.errors(include_url=False, include_input=False)[0]
     place, said = ".".join(map(str, first["loc"]))[:200], expected(first)
-    return said if not place else f"'{place}' {said}" if said.startswith(("must ", "is ")) else f"'{place}': {said}"
+    return (
+        said
+        if not place
+        else f"'{place}' {said}"
+        if said.startswith(("must ", "is "))
+        else f"'{place}': {said}"
+    )
 
 
 def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -193,11 +230,16 @@ def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return first_in(found) if isinstance(found, BaseExceptionGroup) else found
 
 
-def first_invalid(errors: Sequence[ErrorDetails]) -> tuple[tuple[int | str, ...], str, object]:
-    """Place, expectation and value of the first of `errors`. A value that may be of several types has one for each."""
+def first_invalid(
+    errors: Sequence[ErrorDetails],
+) -> tuple[tuple[int | str, ...], str, object]:
+    """Place, expectation and value of the first of `errors`. A value that may be of
+    several types has one for each."""
     first = errors[0]
     place, value = first["loc"], first["input"]
-    same = [one for one in errors if one["loc"][:-1] == place[:-1] and one["input"] is value]
+    same = [
+        one for one in errors if one["loc"][:-1] == place[:-1] and one["input"] is value
+    ]
     if len(same) < 2 or len(place) < 3 or not isinstance(place[-1], str):
         return place, expected(first), value
     either = dict.fromkeys(expected(one) for one in same)

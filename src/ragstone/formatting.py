@@ -1,4 +1,5 @@
-"""Formats numbers for people, the same way in reasons, reports, messages and the terminal."""
+"""Formats numbers for people, the same way in reasons, reports, messages and the
+terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def score(value: float | None, digits: int = 2) -> str:
 
 
 def change(value: float | None, digits: int = 2) -> str:
-    """A difference with its sign: ``+0.03``, ``−0.06``; ``0`` for no difference at all, ``0.00`` for a tiny one."""
+    """A difference with its sign: ``+0.03``, ``−0.06``; ``0`` for no difference at all,
+    ``0.00`` for a tiny one."""
     text = score(value, digits)
     if not value:
         return text if value is None else "0"
@@ -35,10 +37,15 @@ def change(value: float | None, digits: int = 2) -> str:
 
 
 def digits_for(value: float | None, values: Iterable[float | None]) -> int:
-    """The number of decimals, two to four, needed to distinguish `value` from each different value in `values`."""
+    """The number of decimals, two to four, needed to distinguish `value` from each
+    different value in `values`."""
     if value is None:
         return 2
-    different = [number for number in values if number is not None and not math.isclose(value, number, abs_tol=_SAME)]
+    different = [
+        number
+        for number in values
+        if number is not None and not math.isclose(value, number, abs_tol=_SAME)
+    ]
     for digits in (2, 3):
         if all(score(value, digits) != score(number, digits) for number in different):
             return digits
@@ -46,17 +53,20 @@ def digits_for(value: float | None, values: Iterable[float | None]) -> int:
 
 
 def figure(value: float, *against: float) -> str:
-    """`value` with enough decimals to distinguish it from the figures it is compared with."""
+    """`value` with enough decimals to distinguish it from the figures it is compared
+    with."""
     return score(value, digits_for(value, against))
 
 
 def bound(value: float) -> str:
-    """A threshold, with no more decimals than it was written with: ``0.85``, ``0.9``."""
+    """A threshold, with no more decimals than it was written with: ``0.85``,
+    ``0.9``."""
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def threshold(value: float) -> str:
-    """A threshold in a sentence beside scores: two decimals, or as many as it was written with: ``0.90``, ``0.999``."""
+    """A threshold in a sentence beside scores: two decimals, or as many as it was
+    written with: ``0.90``, ``0.999``."""
     text = bound(value)
     return text if len(text.partition(".")[2]) > 2 else score(value)
 
@@ -94,7 +104,8 @@ def dollars(value: float | None, digits: int = 2) -> str:
 
 
 def answer_cost(value: float) -> str:
-    """What one answer costs, with two significant digits at least: ``$0.00042``, ``$0.12``, ``$3.40``."""
+    """What one answer costs, with two significant digits at least: ``$0.00042``,
+    ``$0.12``, ``$3.40``."""
     if value <= 0:
         return "$0"
     digits = min(9, max(2, 1 - math.floor(math.log10(value))))
@@ -127,17 +138,21 @@ def listed(names: Sequence[str]) -> str:
 
 
 def alike(reason: str) -> str:
-    """`reason` without what differs from case to case: line numbers, ids, addresses, timings, quoted texts."""
+    """`reason` without what differs from case to case: line numbers, ids, addresses,
+    timings, quoted texts."""
     return _VARYING.sub(lambda match: match["status"] or "…", reason)
 
 
 def most_common(reasons: Iterable[str]) -> str:
-    """The most frequent reason, counting those that are `alike` together; in a tie, the first alphabetically."""
+    """The most frequent reason, counting those that are `alike` together; in a tie, the
+    first alphabetically."""
     counts = Counter(reasons)
     kinds: Counter[str] = Counter()
     for reason, count in counts.items():
         kinds[alike(reason)] += count
-    return min(counts, key=lambda reason: (-kinds[alike(reason)], -counts[reason], reason))
+    return min(
+        counts, key=lambda reason: (-kinds[alike(reason)], -counts[reason], reason)
+    )
 
 
 def usual_reason(reasons: Iterable[str]) -> str:
@@ -145,11 +160,14 @@ def usual_reason(reasons: Iterable[str]) -> str:
     return clipped(most_common(reasons).rstrip("."))
 
 
-def interval_words(low: float, high: float, confidence: float, shown: Callable[[float], str] = score) -> str:
+def interval_words(
+    low: float, high: float, confidence: float, shown: Callable[[float], str] = score
+) -> str:
     """``95 % interval 0.71 to 0.84``."""
     return f"{percent(confidence)} interval {shown(low)} to {shown(high)}"
 
 
 def clipped(reason: str, limit: int = 160) -> str:
-    """`reason` truncated to `limit` characters; reports show it in full with the affected samples."""
+    """`reason` truncated to `limit` characters; reports show it in full with the
+    affected samples."""
     return reason if len(reason) <= limit else f"{reason[: limit - 1].rstrip()}…"

@@ -1,4 +1,5 @@
-"""Makes foreign text safe to print: nothing in it is invisible, reorders what is shown, or acts on GitHub's runner."""
+"""Makes foreign text safe to print: nothing in it is invisible, reorders what is shown,
+or acts on GitHub's runner."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ _COMMAND = re.compile(r"(?m)^([^\S\n]*)::|(##)(?=\[)")
 
 
 def clean(text: str) -> str:
-    """`text` with line breaks as ``\\n`` and everything invisible or unsafe made visible.
+    """`text` with line breaks as ``\\n`` and everything invisible or unsafe made
+    visible.
 
-    Control characters become their symbols (ESC is ␛); C1 controls, bidirectional overrides, other invisible format
-    characters, surrogates and non-characters become U+FFFD. Tabs and joiners stay.
+    Control characters become their symbols (ESC is ␛); C1 controls, bidirectional
+    overrides, other invisible format characters, surrogates and non-characters become
+    U+FFFD. Tabs and joiners stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -48,18 +51,21 @@ def _clean_char(char: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file or a folder on one line: line ends and other characters that don't show are escaped."""
+    """The name of a file or a folder on one line: line ends and other characters that
+    don't show are escaped."""
     if name.isprintable():
         return name
     return "".join(map(_shown_char, name))
 
 
 def shell_word(text: str) -> str:
-    """`text` as a word that a shell reads: quoted, and on one line, as `shown_name` has it."""
+    """`text` as a word that a shell reads: quoted, and on one line, as `shown_name` has
+    it."""
     shown = shown_name(text)
     if shown == text:
         return shlex.quote(text)
-    # A quotation mark as \\x27: a shell that does not know this form of quotes must not end the word there.
+    # A quotation mark as \\x27: a shell that does not know this form of quotes must not
+    # end the word there.
     escaped = text.replace("\\", "\\\\").replace("'", "\\x27")
     return f"$'{shown_name(escaped)}'"
 
@@ -81,5 +87,9 @@ def _shown_char(char: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """`text` without lines that GitHub's runner would execute as commands when a job prints them."""
-    return _COMMAND.sub(lambda at: f"##{ZERO_WIDTH_SPACE}" if at[2] else f"{at[1]}:{ZERO_WIDTH_SPACE}:", text)
+    """`text` without lines that GitHub's runner would execute as commands when a job
+    prints them."""
+    return _COMMAND.sub(
+        lambda at: f"##{ZERO_WIDTH_SPACE}" if at[2] else f"{at[1]}:{ZERO_WIDTH_SPACE}:",
+        text,
+    )

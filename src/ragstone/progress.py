@@ -52,14 +52,23 @@ class _Counting:
 
     def _counts(self) -> str:
         """``2 scored, 1 failed``."""
-        return ", ".join(f"{number:,} {terminal(state)}" for state, number in self._states.most_common())
+        return ", ".join(
+            f"{number:,} {terminal(state)}"
+            for state, number in self._states.most_common()
+        )
 
 
 class BarProgress(_Counting):
     def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
         # Imported here: a run without a terminal starts sooner.
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
         from rich.progress import Progress as RichProgress
 
         super().__init__(0.0, time.monotonic)
@@ -86,11 +95,14 @@ class BarProgress(_Counting):
 
     def _show(self) -> None:
         if self._task is not None:
-            self._bar.update(self._task, completed=self._states.total(), states=self._counts())
+            self._bar.update(
+                self._task, completed=self._states.total(), states=self._counts()
+            )
 
 
 class LineProgress(_Counting):
-    """A line at the start, at the end, and in between at most every `every_s` seconds, for logs."""
+    """A line at the start, at the end, and in between at most every `every_s` seconds,
+    for logs."""
 
     def __init__(
         self,
@@ -112,20 +124,26 @@ class LineProgress(_Counting):
     def _begin(self) -> None:
         self._said = 0 if self._total == 0 else -1
         total = "samples" if self._total is None else counted(self._total, "sample")
-        self._say("All samples are already finished" if self._total == 0 else f"{self._doing} {total}")
+        self._say(
+            "All samples are already finished"
+            if self._total == 0
+            else f"{self._doing} {total}"
+        )
 
     def _show(self) -> None:
         self._said = finished = self._states.total()
         of = "" if self._total is None else f" of {self._total:,}"
-        self._say(f"{finished:,}{of} done ({self._counts()})" if finished else f"0{of} done")
+        self._say(
+            f"{finished:,}{of} done ({self._counts()})" if finished else f"0{of} done"
+        )
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
 
 class NotebookProgress(_Counting):
-    """A bar below the cell of a notebook; text where HTML can't be shown. `display` shows it, and returns what
-    shows another in its place.
+    """A bar below the cell of a notebook; text where HTML can't be shown. `display`
+    shows it, and returns what shows another in its place.
     """
 
     def __init__(
@@ -141,9 +159,17 @@ class NotebookProgress(_Counting):
 
     def _show(self) -> None:
         finished = self._states.total()
-        of = counted(finished, "sample") if self._total is None else f"{finished:,} of {counted(self._total, 'sample')}"
+        of = (
+            counted(finished, "sample")
+            if self._total is None
+            else f"{finished:,} of {counted(self._total, 'sample')}"
+        )
         states = f" ({self._counts()})" if finished else ""
-        bar = _Bar(finished, self._total, f"{of}{states}, {seconds(self._clock() - self._started)}")
+        bar = _Bar(
+            finished,
+            self._total,
+            f"{of}{states}, {seconds(self._clock() - self._started)}",
+        )
         if self._update is None:
             self._update = self._display(bar)
         else:
@@ -162,12 +188,17 @@ class _Bar:
         return f"Evaluated {self.text}"
 
     def _repr_html_(self) -> str:
-        length = "" if self.total is None else f' value="{self.done}" max="{max(self.total, 1)}"'
+        length = (
+            ""
+            if self.total is None
+            else f' value="{self.done}" max="{max(self.total, 1)}"'
+        )
         return f"<progress{length}></progress> Evaluated {html.escape(self.text)}"
 
 
 def notebook_progress() -> Progress | None:
-    """The progress display for the notebook that this process is the kernel of; None if it is not one."""
+    """The progress display for the notebook that this process is the kernel of; None if
+    it is not one."""
     loaded = sys.modules.get("IPython")
     shell = None if loaded is None else loaded.get_ipython()
     if not hasattr(shell, "kernel"):  # a terminal's IPython has none
@@ -181,8 +212,13 @@ def notebook_progress() -> Progress | None:
     return NotebookProgress(show)
 
 
-def progress_for(stream: TextIO, *, quiet: bool = False, doing: str = "Evaluating") -> Progress:
-    """The progress display for `stream`: a bar on a terminal, lines elsewhere, nothing if `quiet`."""
+def progress_for(
+    stream: TextIO, *, quiet: bool = False, doing: str = "Evaluating"
+) -> Progress:
+    """The progress display for `stream`: a bar on a terminal, lines elsewhere, nothing
+    if `quiet`."""
     if quiet:
         return Quiet()
-    return BarProgress(stream, doing) if stream.isatty() else LineProgress(stream, doing)
+    return (
+        BarProgress(stream, doing) if stream.isatty() else LineProgress(stream, doing)
+    )

@@ -1,6 +1,8 @@
-"""The pytest plugin: a run of the golden set as a fixture, and an assertion that its gate passes.
+"""The pytest plugin: a run of the golden set as a fixture, and an assertion that its
+gate passes.
 
-pytest loads this module wherever Ragstone is installed. So it imports nothing but pytest until a test uses it.
+pytest loads this module wherever Ragstone is installed. So it imports nothing but
+pytest until a test uses it.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ __all__ = ["assert_gate", "ragstone_run"]
 
 @pytest.fixture(scope="session")
 def ragstone_run(pytestconfig: pytest.Config) -> Run:
-    """The run of the golden set, as `ragstone gate` makes it with the config in pytest's root directory.
+    """The run of the golden set, as `ragstone gate` makes it with the config in
+    pytest's root directory.
 
-    It is made once in a session, and has its reports beside it. An error fails the tests that ask for it.
+    It is made once in a session, and has its reports beside it. An error fails the
+    tests that ask for it.
     """
     import os
 
@@ -38,8 +42,13 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     try:
         settings = load_settings(directory=pytestconfig.rootpath, environ=os.environ)
         redact = redactor(settings)
-        with run_context(settings) as context, ThreadPoolExecutor(1) as thread:  # the test may have a loop of its own
-            outcome = thread.submit(asyncio.run, gate(gate_request(settings, context), context)).result()
+        with (
+            run_context(settings) as context,
+            ThreadPoolExecutor(1) as thread,
+        ):  # the test may have a loop of its own
+            outcome = thread.submit(
+                asyncio.run, gate(gate_request(settings, context), context)
+            ).result()
         if outcome.run is None:
             raise ConfigError("there was nothing to run.")
         return Run(outcome.run)
@@ -48,7 +57,8 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
 
 
 def assert_gate(run: Run) -> None:
-    """Fail the test with the report if the gate of `run` blocks: also inconclusive, if the policy says so.
+    """Fail the test with the report if the gate of `run` blocks: also inconclusive, if
+    the policy says so.
 
     `run` is from `ragstone_run`, or opened from a directory that `ragstone gate` wrote.
     """
@@ -57,6 +67,9 @@ def assert_gate(run: Run) -> None:
 
     document = read_verdict(run.directory)
     if document is None:
-        pytest.fail(f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.", pytrace=False)
+        pytest.fail(
+            f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.",
+            pytrace=False,
+        )
     if document.verdict.exit_code != 0:
         pytest.fail(render_text(document), pytrace=False)

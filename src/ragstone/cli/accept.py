@@ -22,12 +22,39 @@ from ragstone.printable import shown_name
     help="The metric that dropped, a guard, or 'golden set'.",
 )
 @option("--slice", "tag", value="TAG", help="The slice, if the drop is in a slice.")
-@option("--reason", value="TEXT", required=True, help="Why it is worth it, for the reviewer.")
-@option("--expires", value="DATE", type=click.DateTime(["%Y-%m-%d"]), help="The last day on which it is valid.")
-@option("--drop", value="SIZE", type=float, help="Size of the drop, if you don't have the RUN directory.")
-@option("--of-run", value="FINGERPRINT", help="The run with the drop, as shown in its report.")
-@option("--of-baseline", value="FINGERPRINT", help="The baseline of that run, as shown in its report.")
-@option("--of-edit", value="FINGERPRINT", help="The edit of the golden set, as shown in the report.")
+@option(
+    "--reason",
+    value="TEXT",
+    required=True,
+    help="Why it is worth it, for the reviewer.",
+)
+@option(
+    "--expires",
+    value="DATE",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The last day on which it is valid.",
+)
+@option(
+    "--drop",
+    value="SIZE",
+    type=float,
+    help="Size of the drop, if you don't have the RUN directory.",
+)
+@option(
+    "--of-run",
+    value="FINGERPRINT",
+    help="The run with the drop, as shown in its report.",
+)
+@option(
+    "--of-baseline",
+    value="FINGERPRINT",
+    help="The baseline of that run, as shown in its report.",
+)
+@option(
+    "--of-edit",
+    value="FINGERPRINT",
+    help="The edit of the golden set, as shown in the report.",
+)
 @setting("thresholds")
 @CONFIG
 def command(
@@ -43,13 +70,15 @@ def command(
     thresholds: str | None,
     config: Path | None,
 ) -> int:
-    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), its edit of the golden set, or the
-    rise of a guard's share: system.misranked, for example.
+    """Accept the drop of one metric in RUN (by default, the run in ragstone-run), its
+    edit of the golden set, or the rise of a guard's share: system.misranked, for
+    example.
 
-    Appends an entry to accepted.toml, next to the policy. Commit it with the change; it is reviewed like code. The drop
-    is then allowed up to its size, for that metric only, in runs whose baseline is the one it was measured against, or
-    a descendant of it, until a baseline includes the change. The report of a failed run shows the full command, in case
-    you don't have its directory.
+    Appends an entry to accepted.toml, next to the policy. Commit it with the change; it
+    is reviewed like code. The drop is then allowed up to its size, for that metric
+    only, in runs whose baseline is the one it was measured against, or a descendant of
+    it, until a baseline includes the change. The report of a failed run shows the full
+    command, in case you don't have its directory.
 
     \b
     Example:
@@ -59,7 +88,9 @@ def command(
     from ragstone.pipeline.gate_request import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
-    has_values = any(value is not None for value in (drop, of_run, of_baseline, of_edit))
+    has_values = any(
+        value is not None for value in (drop, of_run, of_baseline, of_edit)
+    )
     if run is not None and has_values:
         raise ConfigError(
             "a RUN already contains the size of its drop.",
@@ -69,7 +100,8 @@ def command(
     if has_values:
         if drop is None or of_run is None or of_baseline is None:
             raise ConfigError(
-                "--drop, --of-run and --of-baseline must be used together.", hint="Give all three, or a RUN."
+                "--drop, --of-run and --of-baseline must be used together.",
+                hint="Give all three, or a RUN.",
             )
         shown = Shown(drop, of_run, of_baseline, of_edit)
     accepted = accept(
@@ -87,5 +119,7 @@ def command(
     say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(accepted.file))}.")
     if accepted.still_failing is not None:
         say(f"But {accepted.still_failing}")
-    say("Commit the file with the change. Once a baseline includes it, reports say to remove the entry.")
+    say(
+        "Commit the file with the change. Once a baseline includes it, reports say to remove the entry."
+    )
     return 0

@@ -22,7 +22,13 @@ from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import Settings
 from ragstone.tools.judging.calibrate import calibrate, write_disagreements
-from ragstone.tools.judging.pairs import METHODS, Pair, Results, measure_judge, read_pairs
+from ragstone.tools.judging.pairs import (
+    METHODS,
+    Pair,
+    Results,
+    measure_judge,
+    read_pairs,
+)
 from ragstone.tools.judging.table import Labels, label_files, read_labels
 
 TEMPLATES = "ragstone.tools.judging"
@@ -31,14 +37,33 @@ TEMPLATES = "ragstone.tools.judging"
 @click.command(name="calibrate")
 @click.argument("places", nargs=-1, required=True, type=PATH, metavar="LABELS...")
 @option(
-    "--run", type=PATH, default=Path(Settings().run.out), help="The run whose answers were labelled, or a score file."
+    "--run",
+    type=PATH,
+    default=Path(Settings().run.out),
+    help="The run whose answers were labelled, or a score file.",
 )
-@option("--metric", value="NAME", help="The labelled metric, if the rows don't name it.")
-@option("--scale", value="WORST BEST", type=(float, float), default=(0.0, 1.0), help="Scale of numeric labels.")
-@option("--settle", value="FILE", help="Write the answers on which people disagree, as a table settled.csv.")
+@option(
+    "--metric", value="NAME", help="The labelled metric, if the rows don't name it."
+)
+@option(
+    "--scale",
+    value="WORST BEST",
+    type=(float, float),
+    default=(0.0, 1.0),
+    help="Scale of numeric labels.",
+)
+@option(
+    "--settle",
+    value="FILE",
+    help="Write the answers on which people disagree, as a table settled.csv.",
+)
 @option("-o", "--output", value="FILE", help="Write the calibration for the gate.")
 @option("--fit", value="FILE", help="Fit a judge to the labels, for judge fitted:FILE.")
-@option("--method", choices=METHODS, help="LABELS has pairs, as WikiEval: how to ask the judge about them.")
+@option(
+    "--method",
+    choices=METHODS,
+    help="LABELS has pairs, as WikiEval: how to ask the judge about them.",
+)
 @COLUMNS
 @setting("judge", help="The judge to ask about pairs")
 @setting("max_cost_usd")
@@ -59,16 +84,19 @@ def command(
 ) -> int:
     """Compare the judge of a run with human LABELS, and say whether it may block.
 
-    LABELS are tables of `ragstone label`, folders of them, or tables with a row per label: id, label, metric and, if
-    there were several people, annotator. A label is pass or fail, or a number from 0 to 1 (or on --scale). Answers must
-    be drawn at random, or with the probabilities in the tables, as `ragstone label` does.
+    LABELS are tables of `ragstone label`, folders of them, or tables with a row per
+    label: id, label, metric and, if there were several people, annotator. A label is
+    pass or fail, or a number from 0 to 1 (or on --scale). Answers must be drawn at
+    random, or with the probabilities in the tables, as `ragstone label` does.
 
-    With --fit, a judge of your own is fitted to labels of faithfulness, from 30 on: the offline judge, corrected by
-    logistic regression. It is graded on labels that it has not seen, beside the plain offline judge.
+    With --fit, a judge of your own is fitted to labels of faithfulness, from 30 on: the
+    offline judge, corrected by logistic regression. It is graded on labels that it has
+    not seen, beside the plain offline judge.
 
-    With --method, LABELS is a file of pairs of a better and a worse answer or context, in WikiEval's layout or in other
-    columns, and the judge is asked about each: by statements and their support, or by the RAGAS paper's baselines GPT
-    Score and GPT Ranking.
+    With --method, LABELS is a file of pairs of a better and a worse answer or context,
+    in WikiEval's layout or in other columns, and the judge is asked about each: by
+    statements and their support, or by the RAGAS paper's baselines GPT Score and GPT
+    Ranking.
 
     \b
     Examples:
@@ -78,26 +106,40 @@ def command(
     settings = settings_from(flags)
     if method is not None:
         if output or fit or settle or len(places) != 1:
-            raise ConfigError("--method takes one file of pairs, and goes with neither --output, --fit nor --settle.")
-        results = run_to_end(_ask_about_pairs(settings, places[0], columns_from(columns), method))
+            raise ConfigError(
+                "--method takes one file of pairs, and goes with neither --output, --fit nor --settle."
+            )
+        results = run_to_end(
+            _ask_about_pairs(settings, places[0], columns_from(columns), method)
+        )
         show(form, results.document, results.text)
         return 0
     files = label_files(places)
     scores = read_side(run).scores
-    labels = read_labels(files, measured=tuple(scores.metrics), metric=metric, scale=scale)
+    labels = read_labels(
+        files, measured=tuple(scores.metrics), metric=metric, scale=scale
+    )
     if fit is not None:
         return _fit(run, labels, fit, settings.run.seed, form)
-    report = calibrate(scores, labels, required=_required_agreement(settings), seed=settings.run.seed)
+    report = calibrate(
+        scores, labels, required=_required_agreement(settings), seed=settings.run.seed
+    )
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
     show(form, report.document, report.text)
     if settle is not None and report.unsettled:
         check_output(settle)
         write_disagreements(settle, report, labels)
-        say(f"wrote {shown_name(str(settle))}: label it as the others, and name it among LABELS.", err=True)
+        say(
+            f"wrote {shown_name(str(settle))}: label it as the others, and name it among LABELS.",
+            err=True,
+        )
     if output is not None:
         name = shown_name(output.name)
-        say(f'wrote {shown_name(str(output))}. The gate uses it with [labels] file = "{name}".', err=True)
+        say(
+            f'wrote {shown_name(str(output))}. The gate uses it with [labels] file = "{name}".',
+            err=True,
+        )
     return 0
 
 
@@ -107,16 +149,23 @@ def _required_agreement(settings: Settings) -> float | None:
     return read_compare_policy(file, calibration=False).labels.min_agreement
 
 
-async def _ask_about_pairs(settings: Settings, path: Path, columns: Mapping[str, str], method: str) -> Results:
-    """How often the judge prefers the better case. Its replies are cached, so that a stopped command can be resumed."""
+async def _ask_about_pairs(
+    settings: Settings, path: Path, columns: Mapping[str, str], method: str
+) -> Results:
+    """How often the judge prefers the better case. Its replies are cached, so that a
+    stopped command can be resumed."""
     pairs = read_pairs(path, columns)
     cache = None
     if not provider_of(settings.judge.name).free:
         cache = settings.path(settings.run.out) / CACHE
         cache.parent.mkdir(parents=True, exist_ok=True)
-    judge = build_judge(settings.judge, golden_set=_questions(pairs), cache=cache, environ=os.environ)
+    judge = build_judge(
+        settings.judge, golden_set=_questions(pairs), cache=cache, environ=os.environ
+    )
     try:
-        return await measure_judge(judge, pairs, method, file=path.name, seed=settings.run.seed)
+        return await measure_judge(
+            judge, pairs, method, file=path.name, seed=settings.run.seed
+        )
     finally:
         await judge.close()
 
@@ -132,5 +181,11 @@ def _fit(run: Path, labels: Labels, out: Path, seed: int, form: str) -> int:
 
     fitted = fit_judge(RunDirectory.open(run), labels, seed=seed)
     write_text(out, fitted.model_dump_json(indent=1) + "\n")
-    show(form, fitted.model_dump, lambda: render_text_template("fitted.txt.j2", TEMPLATES, fitted=fitted, file=out))
+    show(
+        form,
+        fitted.model_dump,
+        lambda: render_text_template(
+            "fitted.txt.j2", TEMPLATES, fitted=fitted, file=out
+        ),
+    )
     return 0

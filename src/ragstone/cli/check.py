@@ -28,7 +28,12 @@ _SHOWN = 200
 
 
 def _bounds(rule: MetricRule) -> str:
-    keys = (("min", rule.min), ("max", rule.max), ("max_drop", rule.max_drop), ("max_rise", rule.max_rise))
+    keys = (
+        ("min", rule.min),
+        ("max", rule.max),
+        ("max_drop", rule.max_drop),
+        ("max_rise", rule.max_rise),
+    )
     return " and ".join(f"{key} {bound:g}" for key, bound in keys if bound is not None)
 
 
@@ -42,12 +47,20 @@ def _rules(result: CheckResult) -> tuple[str, str]:
             continue
         written = policy.metrics[rule.key]
         if written.target is not None:
-            bounds[Action.WARN].setdefault(rule.metric, []).append(f"target {written.target:g}")
-        for action, left_out in ((rule.floor_action, changes), (rule.drop_action, levels)):
+            bounds[Action.WARN].setdefault(rule.metric, []).append(
+                f"target {written.target:g}"
+            )
+        for action, left_out in (
+            (rule.floor_action, changes),
+            (rule.drop_action, levels),
+        ):
             if text := _bounds(written.model_copy(update=left_out)):
                 bounds[action].setdefault(rule.metric, []).append(text)
     blocks, warns = (
-        ", ".join(f"{metric} {' and '.join(parts)}" for metric, parts in bounds[action].items())
+        ", ".join(
+            f"{metric} {' and '.join(parts)}"
+            for metric, parts in bounds[action].items()
+        )
         for action in (Action.BLOCK, Action.WARN)
     )
     return blocks, warns
@@ -67,7 +80,9 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
     )
     share = estimate.cached_input_tokens / max(1, estimate.input_tokens)
     cached = f" ({percent(share)} from the provider's cache)" if share else ""
-    tokens = f"{estimate.input_tokens:,} tokens in{cached}, {estimate.output_tokens:,} out"
+    tokens = (
+        f"{estimate.input_tokens:,} tokens in{cached}, {estimate.output_tokens:,} out"
+    )
     cost = f"at most {estimate.calls:,} judge calls, {tokens}, {price} ({estimate.assumptions})"
     if budget_usd is None or estimate.usd is None or estimate.usd <= budget_usd:
         return cost
@@ -78,7 +93,8 @@ def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
 
 
 def _fitted(judge: JudgeIdentity) -> str | None:
-    """The file of a fitted judge, with the digest that judge.model_digests takes; None for other judges."""
+    """The file of a fitted judge, with the digest that judge.model_digests takes; None
+    for other judges."""
     if judge.provider != "fitted":
         return None
     return f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
@@ -86,7 +102,11 @@ def _fitted(judge: JudgeIdentity) -> str | None:
 
 def _must_pass(result: CheckResult) -> list[str]:
     must = result.policy.must_pass
-    own = (sample.id for sample in result.golden if not sample.draft and (must.every or sample.bounds))
+    own = (
+        sample.id
+        for sample in result.golden
+        if not sample.draft and (must.every or sample.bounds)
+    )
     return list(dict.fromkeys((*must.ids, *own)))
 
 
@@ -95,9 +115,10 @@ def _must_pass(result: CheckResult) -> list[str]:
 def command(**flags: object) -> int:
     """Validate everything that `ragstone gate` can refuse, before anything is paid for.
 
-    Asks the entrypoint one question and shows the answer and its contexts. Lists the rules of the policy and the hosts
-    that a job needs, and estimates the number of judge calls in a run and, if prices are known, their cost. Judges
-    nothing and writes nothing. Exits with the code that `ragstone gate` would end with.
+    Asks the entrypoint one question and shows the answer and its contexts. Lists the
+    rules of the policy and the hosts that a job needs, and estimates the number of
+    judge calls in a run and, if prices are known, their cost. Judges nothing and writes
+    nothing. Exits with the code that `ragstone gate` would end with.
     """
     settings = settings_from(flags)
     with run_context(settings) as context:
@@ -105,7 +126,10 @@ def command(**flags: object) -> int:
         if settings.gate.baseline_folder is not None:
             stored = look_up(settings, context)
         result = run_to_end(check(gate_request(settings, context), context))
-        hosts = (*judge_hosts(settings.judge, context.environ), *(f"{host}:443" for host in HOSTS))
+        hosts = (
+            *judge_hosts(settings.judge, context.environ),
+            *(f"{host}:443" for host in HOSTS),
+        )
     blocks, warns = _rules(result)
     cost = result.estimate
     text = render_text_template(
@@ -113,12 +137,17 @@ def command(**flags: object) -> int:
         __package__,
         found=result,
         unanswerable=sum(not sample.answerable for sample in result.golden),
-        conversations=sum(needs_history(sample, result.first.system) for sample in result.golden),
+        conversations=sum(
+            needs_history(sample, result.first.system) for sample in result.golden
+        ),
         given=f"{sum(bool(sample.reference_contexts) for sample in result.golden):,}",
         fitted=_fitted(result.judge),
         blocks=blocks,
         warns=warns,
-        sizes={tag: sum(tag in sample.tags for sample in result.golden) for tag in result.policy.slices},
+        sizes={
+            tag: sum(tag in sample.tags for sample in result.golden)
+            for tag in result.policy.slices
+        },
         must_pass=_must_pass(result),
         baseline=result.baseline or stored,
         cost=_cost(cost, settings.judge.max_cost_usd),

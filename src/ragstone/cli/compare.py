@@ -13,7 +13,13 @@ from ragstone.cli.output import write_text
 
 @click.command(name="compare")
 @click.argument("runs", type=PATH, metavar="[BASELINE] RUN", nargs=-1, required=True)
-@option("--golden", value="FILE", type=str, multiple=True, help="Golden set of score files, can be repeated.")
+@option(
+    "--golden",
+    value="FILE",
+    type=str,
+    multiple=True,
+    help="Golden set of score files, can be repeated.",
+)
 @POLICY
 @with_options(REPORT)
 def command(
@@ -24,14 +30,16 @@ def command(
     output: Path | None,
     verbose: bool,
 ) -> int:
-    """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared with the floors only.
+    """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared
+    with the floors only.
 
-    Each is a run directory, or a score file from any evaluator: JSON Lines, or a table, with id, metric, value (in
-    [0, 1]) and, if samples belong together, group; or with one sample per row and a column for each metric, as ragas
-    writes it. Its rows are matched with the golden set, if one is given, by id, question or place.
+    Each is a run directory, or a score file from any evaluator: JSON Lines, or a table,
+    with id, metric, value (in [0, 1]) and, if samples belong together, group; or with
+    one sample per row and a column for each metric, as ragas writes it. Its rows are
+    matched with the golden set, if one is given, by id, question or place.
 
-    Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline missing or not comparable ·
-    8 inconclusive, if the policy says that blocks.
+    Exits with 0 pass · 1 fail · 2 usage or a bad file · 5 coverage too low · 6 baseline
+    missing or not comparable · 8 inconclusive, if the policy says that blocks.
 
     \b
     Examples:
@@ -56,7 +64,9 @@ def command(
     if output is None and form == "text":
         print_report(compared.document, verbose=verbose)
         return compared.verdict.exit_code
-    text = render(compared.document, form, page=compared.page() if form == "html" else ())
+    text = render(
+        compared.document, form, page=compared.page() if form == "html" else ()
+    )
     if output is not None:
         write_text(output, text)
     else:

@@ -1,4 +1,5 @@
-"""What the command line passes to a use case: environment, terminal, signals, secrets."""
+"""What the command line passes to a use case: environment, terminal, signals,
+secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ Result = TypeVar("Result")
 
 
 def redactor(settings: Settings) -> Redactor:
-    """Removes the secrets that are known here from a text: those of the environment, and of the config."""
+    """Removes the secrets that are known here from a text: those of the environment,
+    and of the config."""
     return Redactor(known_secrets(os.environ, settings))
 
 
@@ -43,7 +45,8 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`; Ctrl-C and the signals of ENDING_SIGNALS cancel it, let it save, and raise Interrupted."""
+    """Run `work`; Ctrl-C and the signals of ENDING_SIGNALS cancel it, let it save, and
+    raise Interrupted."""
     received = signal.SIGINT
 
     async def guarded() -> Result:
@@ -59,7 +62,9 @@ def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
         for number in ENDING_SIGNALS:
             if signal.getsignal(number) is signal.SIG_IGN:
                 continue  # as nohup leaves it
-            with contextlib.suppress(NotImplementedError):  # Windows has no signal handlers in the loop
+            with contextlib.suppress(
+                NotImplementedError
+            ):  # Windows has no signal handlers in the loop
                 loop.add_signal_handler(number, end, number)
         return await work
 

@@ -43,12 +43,14 @@ def command(
 ) -> int:
     """Evaluate, compare with the thresholds and the baseline, and decide.
 
-    Writes the run directory with its reports, prints the verdict, and exits with
-    0 pass · 1 the gate failed · 2 usage or configuration · 3 golden set invalid ·
-    4 system under test failed · 5 judge failed or coverage too low · 6 baseline missing or not comparable ·
-    7 the base branch can't be read (--github) · 8 inconclusive, if the policy says that blocks.
+    Writes the run directory with its reports, prints the verdict, and exits with 0 pass
+    · 1 the gate failed · 2 usage or configuration · 3 golden set invalid · 4 system
+    under test failed · 5 judge failed or coverage too low · 6 baseline missing or not
+    comparable · 7 the base branch can't be read (--github) · 8 inconclusive, if the
+    policy says that blocks.
 
-    With --output, the report is written to that file in the given format, and the verdict is still printed as text.
+    With --output, the report is written to that file in the given format, and the
+    verdict is still printed as text.
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import ConfigError
@@ -60,7 +62,10 @@ def command(
     from ragstone.report.terminal import print_report
 
     if github and failed is not None:
-        raise ConfigError("--failed is not for --github, which evaluates the whole golden set.", hint="Leave it out.")
+        raise ConfigError(
+            "--failed is not for --github, which evaluates the whole golden set.",
+            hint="Leave it out.",
+        )
     if github and (form != "text" or output is not None):
         raise ConfigError(
             "--format and --output are not for --github, which writes all formats to the run directory.",
@@ -71,7 +76,9 @@ def command(
 
         def job() -> int:
             settings = settings_from(flags, within=workspace_of(os.environ))
-            return run_to_end(run_on_github(settings, environ=os.environ, out=sys.stdout))
+            return run_to_end(
+                run_on_github(settings, environ=os.environ, out=sys.stdout)
+            )
 
         return end_job(job, os.environ, sys.stdout)
     if output is not None:
@@ -81,14 +88,27 @@ def command(
     def show(outcome: GateOutcome) -> None:
         text = None
         if form != "text" or output is not None:
-            page = read_page(outcome.run) if form == "html" and outcome.run is not None else ()
-            text = render(outcome.document, cast(Format, form), templates=own_templates(settings.root), page=page)
+            page = (
+                read_page(outcome.run)
+                if form == "html" and outcome.run is not None
+                else ()
+            )
+            text = render(
+                outcome.document,
+                cast(Format, form),
+                templates=own_templates(settings.root),
+                page=page,
+            )
         if output is not None and text is not None:
             write_text(output, text)
         if output is None and text is not None:
             click.echo(text, nl=False)
             return
-        pages = [f"HTML report: {linked(path)}" for path in outcome.reports if path.suffix == ".html"]
+        pages = [
+            f"HTML report: {linked(path)}"
+            for path in outcome.reports
+            if path.suffix == ".html"
+        ]
         print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:

@@ -11,7 +11,14 @@ import click
 
 from ragstone.cli.context import redactor, run_to_end
 from ragstone.cli.convert import check_target, write_samples
-from ragstone.cli.options import CONFIG, JSON_LINES, PATH, option, setting, settings_from
+from ragstone.cli.options import (
+    CONFIG,
+    JSON_LINES,
+    PATH,
+    option,
+    setting,
+    settings_from,
+)
 from ragstone.cli.output import say
 from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
 from ragstone.evaluation.directory import CACHE
@@ -25,13 +32,26 @@ from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples
 from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.perturb import Perturbation, draw, perturb
-from ragstone.tools.generate.plan import Generated, Material, Wanted, plan_text, read_material, require_writer
+from ragstone.tools.generate.plan import (
+    Generated,
+    Material,
+    Wanted,
+    plan_text,
+    read_material,
+    require_writer,
+)
 
 
 @click.command(name="generate")
 @click.argument("docs", nargs=-1, type=PATH, metavar="[DOCS...]")
 @JSON_LINES
-@option("--n", "count", type=click.IntRange(1, 10_000), default=50, help="Questions to write.")
+@option(
+    "--n",
+    "count",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    help="Questions to write.",
+)
 @option(
     "--pairs",
     value="FILE",
@@ -44,11 +64,16 @@ from ragstone.tools.generate.plan import Generated, Material, Wanted, plan_text,
     type=str,
     help=f"Write questions of the golden set with changes instead: {', '.join(Perturbation)}.",
 )
-@option("--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing.")
+@option(
+    "--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing."
+)
 @option("--force", is_flag=True, help="Overwrite the output files.")
 @CONFIG
 @setting("judge")
-@setting("golden", help="Golden set that no question may repeat, or whose questions are changed")
+@setting(
+    "golden",
+    help="Golden set that no question may repeat, or whose questions are changed",
+)
 @setting("max_cost_usd")
 def command(
     docs: tuple[Path, ...],
@@ -62,13 +87,15 @@ def command(
 ) -> int:
     """Write questions from the team's own documents, as drafts for a review.
 
-    DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each. Questions are on one passage, on
-    two, or unanswerable. Each has a reference answer, evidence word for word, and relevant ids, and is checked by rule
-    and by a second reading. Drafts count in no check until a person has reviewed them. An interrupted run can be
-    continued: the replies are cached in the run directory of the config.
+    DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each.
+    Questions are on one passage, on two, or unanswerable. Each has a reference answer,
+    evidence word for word, and relevant ids, and is checked by rule and by a second
+    reading. Drafts count in no check until a person has reviewed them. An interrupted
+    run can be continued: the replies are cached in the run directory of the config.
 
-    With --perturb, the questions are those of up to --n samples of the golden set, with typos, in capitals and so on. A
-    slice of the policy can gate each kind by its tag, such as perturbed:typos. No language model is needed for it.
+    With --perturb, the questions are those of up to --n samples of the golden set, with
+    typos, in capitals and so on. A slice of the policy can gate each kind by its tag,
+    such as perturbed:typos. No language model is needed for it.
 
     \b
     Examples:
@@ -78,12 +105,24 @@ def command(
     settings = settings_from(flags)
     if perturbations is not None:
         if docs or pairs:
-            raise ConfigError("--perturb takes its questions from the golden set: leave out DOCS and --pairs.")
+            raise ConfigError(
+                "--perturb takes its questions from the golden set: leave out DOCS and --pairs."
+            )
         check_target(output, force=force or dry_run)
         kinds = _perturbations(perturbations)
-        return _perturb(settings, kinds, output, count, required=bool(flags.get("golden")), dry_run=dry_run)
+        return _perturb(
+            settings,
+            kinds,
+            output,
+            count,
+            required=bool(flags.get("golden")),
+            dry_run=dry_run,
+        )
     if not docs:
-        raise ConfigError("no documents.", hint="Name files or folders: ragstone generate DOCS -o FILE")
+        raise ConfigError(
+            "no documents.",
+            hint="Name files or folders: ragstone generate DOCS -o FILE",
+        )
     require_writer(settings.judge)
     wanted = Wanted(count, seed=settings.run.seed, pairs=pairs is not None)
     for file in (output, pairs):
@@ -101,18 +140,31 @@ def command(
     return _write(generated, output, pairs)
 
 
-def _generate(settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]) -> Generated:
+def _generate(
+    settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]
+) -> Generated:
     """What the judge in `settings` writes. It caches its replies."""
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
     judge = build_judge(
-        settings.judge, golden_set=GoldenSet(existing), cache=cache, environ=os.environ, tell_secret=redact.add
+        settings.judge,
+        golden_set=GoldenSet(existing),
+        cache=cache,
+        environ=os.environ,
+        tell_secret=redact.add,
     )
 
     async def write() -> Generated:
         progress = progress_for(sys.stderr, doing="Writing")
         try:
-            return await generate(judge, material, wanted, existing=existing, progress=progress, redact=redact)
+            return await generate(
+                judge,
+                material,
+                wanted,
+                existing=existing,
+                progress=progress,
+                redact=redact,
+            )
         finally:
             await judge.close()
 
@@ -120,7 +172,10 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
         generated = run_to_end(write())
     except Interrupted:
         place = shown_name(str(cache.parent))
-        say(f"The replies are cached in {place}: run the same command again to continue.", err=True)
+        say(
+            f"The replies are cached in {place}: run the same command again to continue.",
+            err=True,
+        )
         raise
     for note in getattr(judge, "notes", ()):
         say(f"note: {note}", err=True)
@@ -128,13 +183,22 @@ def _generate(settings: Settings, material: Material, wanted: Wanted, existing: 
 
 
 def _perturb(
-    settings: Settings, kinds: Collection[Perturbation], output: Path, count: int, *, required: bool, dry_run: bool
+    settings: Settings,
+    kinds: Collection[Perturbation],
+    output: Path,
+    count: int,
+    *,
+    required: bool,
+    dry_run: bool,
 ) -> int:
-    """Write rows of `kinds` for up to `count` samples of the golden set; the exit code."""
+    """Write rows of `kinds` for up to `count` samples of the golden set; the exit
+    code."""
     golden = configured_samples(settings, besides=output, required=required)
     drawn = draw(golden, count, seed=settings.run.seed)
     if not drawn:
-        raise ConfigError("there is no question to change.", hint="Name a golden set with --golden.")
+        raise ConfigError(
+            "there is no question to change.", hint="Name a golden set with --golden."
+        )
     perturbed = perturb(drawn, kinds, settings.run.seed)
     say(perturbed.text())
     if perturbed.rows and not dry_run:
@@ -148,18 +212,26 @@ def _perturbations(text: str) -> frozenset[Perturbation]:
     kinds = set()
     for name in text.replace(",", " ").split():
         if name not in names:
-            raise ConfigError(f"--perturb {text}: unknown kind '{name}'.", hint=suggestion(name, names))
+            raise ConfigError(
+                f"--perturb {text}: unknown kind '{name}'.",
+                hint=suggestion(name, names),
+            )
         kinds.add(names[name])
     if not kinds:
-        raise ConfigError("--perturb names no kind.", hint=f"One or more of: {', '.join(names)}.")
+        raise ConfigError(
+            "--perturb names no kind.", hint=f"One or more of: {', '.join(names)}."
+        )
     return frozenset(kinds)
 
 
 def _write(generated: Generated, output: Path, pairs: Path | None) -> int:
-    """Write what was made; the exit code. Raises JudgeError if the judge ended the work, or nothing was accepted."""
+    """Write what was made; the exit code. Raises JudgeError if the judge ended the
+    work, or nothing was accepted."""
     if generated.samples:
         write_samples(generated.samples, output, force=True)
-        say(f"wrote {counted(len(generated.samples), 'draft')} to {shown_name(str(output))}")
+        say(
+            f"wrote {counted(len(generated.samples), 'draft')} to {shown_name(str(output))}"
+        )
     if pairs is not None and generated.pairs:
         replace_text(pairs, pair_lines(generated.pairs))
         questions = counted(len(generated.pairs), "question")

@@ -23,18 +23,31 @@ from ragstone.tools.generate.golden_report import golden_report
 @click.command(name="golden")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @option("--corpus", value="FOLDER", help="The documents, to check references against.")
-@setting("history", help="The history of the main branch, for the record of each question")
-@option("--strict", is_flag=True, help="Exit with 3 if questions are repeated or references are missing.")
+@setting(
+    "history", help="The history of the main branch, for the record of each question"
+)
+@option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 3 if questions are repeated or references are missing.",
+)
 @CONFIG
 @FORMAT
 def command(
-    files: tuple[str, ...], corpus: Path | None, strict: bool, config: Path | None, form: str, history: str | None
+    files: tuple[str, ...],
+    corpus: Path | None,
+    strict: bool,
+    config: Path | None,
+    form: str,
+    history: str | None,
 ) -> int:
-    """Report on a golden set: tags, near-duplicates, lost references, the record of each question, what loss it shows.
+    """Report on a golden set: tags, near-duplicates, lost references, the record of
+    each question, what loss it shows.
 
-    FILE is a name or a glob, in any format that Ragstone reads; without it, the golden set of the config. With
-    --corpus, relevant ids and reference contexts are looked up in the documents. With a history, questions are named
-    that no version ever answered, that every one answers, and that flip-flop.
+    FILE is a name or a glob, in any format that Ragstone reads; without it, the golden
+    set of the config. With --corpus, relevant ids and reference contexts are looked up
+    in the documents. With a history, questions are named that no version ever answered,
+    that every one answers, and that flip-flop.
 
     \b
     Example:
@@ -44,19 +57,28 @@ def command(
     golden = read_golden_set(settings, files)
     path = history_file(settings)
     if history is not None and not path.exists():
-        raise ConfigError("there is no history.", where=str(path), hint="Name one with --history.")
+        raise ConfigError(
+            "there is no history.", where=str(path), hint="Name one with --history."
+        )
     runs = read_history(path) if path.exists() else None
-    report = golden_report(golden, _visible_losses(settings, golden), corpus=corpus, history=runs)
+    report = golden_report(
+        golden, _visible_losses(settings, golden), corpus=corpus, history=runs
+    )
     show(form, report.json, report.text)
     references = report.references
-    lost = references is not None and (references.missing_ids or references.missing_passages)
+    lost = references is not None and (
+        references.missing_ids or references.missing_passages
+    )
     return 3 if strict and (report.repeats or lost) else 0
 
 
 def _visible_losses(settings: Settings, golden: GoldenSet) -> tuple[PlannedMetric, ...]:
-    """Which loss the samples that count show in each metric; nothing if the policy allows no drop anywhere."""
+    """Which loss the samples that count show in each metric; nothing if the policy
+    allows no drop anywhere."""
     policy_file = settings.gate.thresholds
-    policy = read_compare_policy(None if policy_file is None else settings.path(policy_file), calibration=False)
+    policy = read_compare_policy(
+        None if policy_file is None else settings.path(policy_file), calibration=False
+    )
     is_offline = split_name(settings.judge.name)[0] == "offline"
     try:
         return plan(policy, drops=(), offline=is_offline, size=golden.size()).metrics

@@ -41,8 +41,15 @@ _FILE = option(
 @CONFIG
 @_FILE
 @option("--csv", "as_csv", is_flag=True, help="Write a table with one row per run.")
-@option("--page", "as_page", is_flag=True, help="Write a page that compares versions and shows trends.")
-@option("--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs.")
+@option(
+    "--page",
+    "as_page",
+    is_flag=True,
+    help="Write a page that compares versions and shows trends.",
+)
+@option(
+    "--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs."
+)
 @option(
     "--versions",
     value="VERSIONS",
@@ -60,7 +67,8 @@ def command(
     output: Path | None,
     **flags: object,
 ) -> int:
-    """List past runs, and where a metric fell below its level; or write them as a page that compares versions.
+    """List past runs, and where a metric fell below its level; or write them as a page
+    that compares versions.
 
     \b
     Examples:
@@ -103,14 +111,23 @@ def command(
 @command.command(name="add", short_help="Add finished runs, in any order.")
 @click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 @option(
-    "--release", value="NAME", help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.'
+    "--release",
+    value="NAME",
+    help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
 )
 @_FILE
 @click.pass_obj
-def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, history: str | None) -> int:
-    """Add finished runs to the history, in any order. A run that was added before is replaced.
+def add(
+    parent: dict[str, object],
+    runs: tuple[Path, ...],
+    release: str | None,
+    history: str | None,
+) -> int:
+    """Add finished runs to the history, in any order. A run that was added before is
+    replaced.
 
-    Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown, and are no part of the level.
+    Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown,
+    and are no part of the level.
     """
     settings = settings_from({**parent, "history": history or parent.get("history")})
     path = history_file(settings)
@@ -122,15 +139,21 @@ def add(parent: dict[str, object], runs: tuple[Path, ...], release: str | None, 
         did = "Replaced" if line.run in had else "Added"
         had.add(line.run)
         verdict = "no verdict" if line.verdict == "none" else line.verdict
-        click.echo(terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict})."))
-    click.echo(terminal(f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}."))
+        click.echo(
+            terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict}).")
+        )
+    click.echo(
+        terminal(f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}.")
+    )
     return 0
 
 
 def _page(settings: Settings, history: History, versions: str | None) -> str:
     """The history as a page, without the secrets that are known here."""
     redact = redactor(settings)
-    runs = tuple(RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs)
+    runs = tuple(
+        RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs
+    )
     history = replace(history, runs=runs)
     chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
     policy = _policy(settings, history)

@@ -14,15 +14,21 @@ from ragstone.printable import shell_word
 
 
 @click.command(name="init")
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
+@click.argument(
+    "directory", type=click.Path(path_type=Path, file_okay=False), default="."
+)
 @option(
-    "--entrypoint", value="WHERE", help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]"
+    "--entrypoint",
+    value="WHERE",
+    help="Entrypoint of your system  [default: what the source of DIRECTORY suggests]",
 )
 def command(directory: Path, entrypoint: str | None) -> None:
-    """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into DIRECTORY.
+    """Write ragstone.toml, thresholds.toml, a starter golden set and a workflow into
+    DIRECTORY.
 
-    Looks for an entrypoint and a golden set in DIRECTORY, and says what it found. Source code is parsed, never run.
-    Overwrites nothing; adds ragstone-run/ to .gitignore. On a terminal, asks for the entrypoint.
+    Looks for an entrypoint and a golden set in DIRECTORY, and says what it found.
+    Source code is parsed, never run. Overwrites nothing; adds ragstone-run/ to
+    .gitignore. On a terminal, asks for the entrypoint.
     """
     from ragstone.gate.policy_table import DEFAULT_METRICS
     from ragstone.pipeline.init.entrypoints import Proposal
@@ -41,15 +47,24 @@ def command(directory: Path, entrypoint: str | None) -> None:
             __package__,
             directory=str(directory.resolve()),
             found=survey_result,
-            proposal=survey_result.proposal if entrypoint in (None, proposal.entrypoint) else None,
+            proposal=survey_result.proposal
+            if entrypoint in (None, proposal.entrypoint)
+            else None,
             named=entrypoint is not None,
         )
     )
     config, questions = directory / "ragstone.toml", directory / STARTER
     made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
     config_text = read_text(config) if config.exists() else None
-    if entrypoint is None and config_text is None and sys.stdin.isatty() and sys.stdout.isatty():
-        entrypoint = click.prompt("Entrypoint of your RAG system", default=proposal.entrypoint)
+    if (
+        entrypoint is None
+        and config_text is None
+        and sys.stdin.isatty()
+        and sys.stdout.isatty()
+    ):
+        entrypoint = click.prompt(
+            "Entrypoint of your RAG system", default=proposal.entrypoint
+        )
     if entrypoint not in (None, proposal.entrypoint):
         proposal = Proposal(str(entrypoint), "")
     say(
@@ -58,11 +73,18 @@ def command(directory: Path, entrypoint: str | None) -> None:
             __package__,
             result=write_starter(directory, proposal, survey_result),
             proposal=proposal,
-            is_unknown=proposal == Proposal(PLACEHOLDER, "") and entrypoint in (None, PLACEHOLDER),
-            folder="" if directory.resolve() == Path.cwd() else shell_word(os.path.relpath(directory)),
+            is_unknown=proposal == Proposal(PLACEHOLDER, "")
+            and entrypoint in (None, PLACEHOLDER),
+            folder=""
+            if directory.resolve() == Path.cwd()
+            else shell_word(os.path.relpath(directory)),
             kept=config_text,
             agreement=published_agreement("offline", DEFAULT_METRICS),
-            starter=STARTER if questions.exists() and read_text(questions) == made_up else "",
-            address=shown_entrypoint(proposal.entrypoint) if "://" in proposal.entrypoint else "",
+            starter=STARTER
+            if questions.exists() and read_text(questions) == made_up
+            else "",
+            address=shown_entrypoint(proposal.entrypoint)
+            if "://" in proposal.entrypoint
+            else "",
         )
     )

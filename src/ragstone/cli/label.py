@@ -19,8 +19,17 @@ from ragstone.tools.judging.draw import By, draw_answers, write_tables
 
 @click.command(name="label")
 @click.argument("run", type=PATH, default=Path(Settings().run.out))
-@option("--n", "size", value="N", type=click.IntRange(min=2), default=100, help="How many answers.")
-@option("--annotators", value="NAMES", default="me", help="Who labels, separated by commas.")
+@option(
+    "--n",
+    "size",
+    value="N",
+    type=click.IntRange(min=2),
+    default=100,
+    help="How many answers.",
+)
+@option(
+    "--annotators", value="NAMES", default="me", help="Who labels, separated by commas."
+)
 @option(
     "--overlap",
     value="SHARE",
@@ -29,7 +38,10 @@ from ragstone.tools.judging.draw import By, draw_answers, write_tables
     help="Share of the answers that everyone labels, so that agreement can be computed.",
 )
 @option(
-    "--by", choices=["random", "unsure"], default="random", help="Draw any answers, or more where the judge is unsure."
+    "--by",
+    choices=["random", "unsure"],
+    default="random",
+    help="Draw any answers, or more where the judge is unsure.",
 )
 @option(
     "--metrics",
@@ -50,10 +62,12 @@ def command(
     output: Path,
     config: Path | None,
 ) -> int:
-    """Draw answers of RUN for people to label, as a CSV file for each annotator and a page that fills it in.
+    """Draw answers of RUN for people to label, as a CSV file for each annotator and a
+    page that fills it in.
 
-    A label is pass or fail, or a number from 0 to 1. The page is one file that works without a network; a spreadsheet
-    does as well. `ragstone calibrate` reads the tables.
+    A label is pass or fail, or a number from 0 to 1. The page is one file that works
+    without a network; a spreadsheet does as well. `ragstone calibrate` reads the
+    tables.
 
     \b
     Example:
@@ -78,7 +92,9 @@ def command(
     for table, assigned in zip(tables, draw.assigned.values(), strict=True):
         click.echo(f"  {linked(table)}  {counted(len(assigned), 'answer')}")
     click.echo(f"  {linked(page)}  opens, fills in and saves a table")
-    say(f"Then: ragstone calibrate {shell_word(str(output))} --run {shell_word(str(run))}")
+    say(
+        f"Then: ragstone calibrate {shell_word(str(output))} --run {shell_word(str(run))}"
+    )
     return 0
 
 

@@ -46,7 +46,8 @@ _TOOL_COMMANDS = {
 }
 
 COMMANDS = _GATE_COMMANDS | _TOOL_COMMANDS
-"""Each command's line of help; the command itself is `command` in the module of its name."""
+"""Each command's line of help; the command itself is `command` in the module of its
+name."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
@@ -60,17 +61,30 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             hint = suggestion(cmd_name, COMMANDS)
-            return None if ctx.resilient_parsing else ctx.fail(f"No such command '{cmd_name}'. {hint}")
-        return cast(click.Command, importlib.import_module(f"ragstone.cli.{cmd_name}").command)
+            return (
+                None
+                if ctx.resilient_parsing
+                else ctx.fail(f"No such command '{cmd_name}'. {hint}")
+            )
+        return cast(
+            click.Command, importlib.import_module(f"ragstone.cli.{cmd_name}").command
+        )
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_GATE_COMMANDS.items()))
         with formatter.section("Tools"):
             formatter.write_dl(list(_TOOL_COMMANDS.items()))
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="ragstone", message="%(prog)s %(version)s")
 def cli() -> None:
     """A quality gate for RAG systems: golden set in, verdict out.
@@ -82,14 +96,19 @@ def cli() -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
     _outlive_readers()
-    # What is installed beside Ragstone does not change how files are validated, and looking for it takes time.
+    # What is installed beside Ragstone does not change how files are validated, and
+    # looking for it takes time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Nor do arrays of scores need several threads, which use a tenth of a second while numpy loads them.
+    # Nor do arrays of scores need several threads, which use a tenth of a second while
+    # numpy loads them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What is imported stays: looking for garbage in it after every 700 objects takes a tenth of a start.
+    # What is imported stays: looking for garbage in it after every 700 objects takes a
+    # tenth of a start.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        result = cli.main(args=list(argv) if argv is not None else None, standalone_mode=False)
+        result = cli.main(
+            args=list(argv) if argv is not None else None, standalone_mode=False
+        )
         code = result if isinstance(result, int) else 0
     except RagstoneError as error:
         _complain(str(error))
@@ -105,8 +124,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except Exception:
         from ragstone.report.escape import terminal
 
-        click.echo(terminal(traceback.format_exc()), err=True, nl=False)  # it may quote anything
-        _complain("this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above.")
+        click.echo(
+            terminal(traceback.format_exc()), err=True, nl=False
+        )  # it may quote anything
+        _complain(
+            "this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above."
+        )
         code = EXIT_BUG
     sys.exit(code)
 
@@ -116,7 +139,8 @@ _CLOSED = {errno.EPIPE, errno.ESHUTDOWN, *((errno.EINVAL,) if os.name == "nt" el
 
 
 class _Outliving(io.FileIO):
-    """A stream whose reader may go, as that of ``| head``: then the rest goes nowhere."""
+    """A stream whose reader may go, as that of ``| head``: then the rest goes
+    nowhere."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
@@ -151,7 +175,8 @@ _ASCII = {
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that the output's encoding lacks, as cp1252 on a Windows runner: never an error."""
+    """What stands for characters that the output's encoding lacks, as cp1252 on a
+    Windows runner: never an error."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -162,7 +187,8 @@ codecs.register_error(_IN_ASCII, _in_ascii)
 
 
 class _Screen(io.TextIOWrapper):
-    """A terminal: what keeps a log from running commands (`report.escape.terminal`) is only in the way there."""
+    """A terminal: what keeps a log from running commands (`report.escape.terminal`) is
+    only in the way there."""
 
     def write(self, text: str) -> int:
         super().write(text.replace(ZERO_WIDTH_SPACE, ""))
@@ -170,12 +196,17 @@ class _Screen(io.TextIOWrapper):
 
 
 def _outlive_readers() -> None:
-    """Let a command end as it would, with its own exit code, when nobody reads what it prints any more."""
+    """Let a command end as it would, with its own exit code, when nobody reads what it
+    prints any more."""
     for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         if not isinstance(stream, io.TextIOWrapper) or getattr(sys, name) is not stream:
             continue
         screen = stream.isatty()
-        raw = stream.buffer if screen else io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
+        raw = (
+            stream.buffer
+            if screen
+            else io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
+        )
         line_buffering, write_through = stream.line_buffering, stream.write_through
         errors = _IN_ASCII if stream.errors == "strict" else stream.errors
         text = (_Screen if screen else io.TextIOWrapper)(

@@ -33,12 +33,32 @@ from ragstone.tools.monitor.window import period_before
 @click.command(name="monitor")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @option(
-    "--since", value="TIME", default="1d", help="How long the window is, in whole hours, days or weeks: 6h, 1d, 1w."
+    "--since",
+    value="TIME",
+    default="1d",
+    help="How long the window is, in whole hours, days or weeks: 6h, 1d, 1w.",
 )
-@option("--until", value="TIME", help="When the window is over at the latest, such as 2026-11-29  [default: now]")
-@option("--history", value="FILE", help="The history  [default: [run] history in ragstone.toml, else in --out]")
-@option("--out", value="DIR", default=Path("ragstone-monitored"), help="Folder for the runs of the judged samples.")
-@option("--drafts", value="FILE", help="Add bad answers, as drafts of golden samples, to this JSON Lines file.")
+@option(
+    "--until",
+    value="TIME",
+    help="When the window is over at the latest, such as 2026-11-29  [default: now]",
+)
+@option(
+    "--history",
+    value="FILE",
+    help="The history  [default: [run] history in ragstone.toml, else in --out]",
+)
+@option(
+    "--out",
+    value="DIR",
+    default=Path("ragstone-monitored"),
+    help="Folder for the runs of the judged samples.",
+)
+@option(
+    "--drafts",
+    value="FILE",
+    help="Add bad answers, as drafts of golden samples, to this JSON Lines file.",
+)
 @with_options((CONFIG, setting("thresholds")), SCORING)
 @setting("metrics", help="Metrics to compute  [default: those that need no reference]")
 @output_format("text", "md", what="Report format.")
@@ -56,8 +76,9 @@ def command(
 ) -> int:
     """Judge a window of logged interactions, and compare it with the windows before it.
 
-    LOG is a file or a glob: JSON Lines (also compressed), a JSON list, CSV, TSV, Parquet, or traces (OTLP JSON). The
-    window becomes a line of the history. Limits are in [monitor] of thresholds.toml. The exit code is 1 for an alert.
+    LOG is a file or a glob: JSON Lines (also compressed), a JSON list, CSV, TSV,
+    Parquet, or traces (OTLP JSON). The window becomes a line of the history. Limits are
+    in [monitor] of thresholds.toml. The exit code is 1 for an alert.
 
     \b
     Examples:
@@ -72,7 +93,14 @@ def command(
         history = out / HISTORY if named is None else settings.path(named)
     for path in filter(None, (history, drafts, output)):
         check_output(path)
-    plan = MonitorPlan(logs, period_before(_time(until), since), policy, history, out.absolute(), drafts)
+    plan = MonitorPlan(
+        logs,
+        period_before(_time(until), since),
+        policy,
+        history,
+        out.absolute(),
+        drafts,
+    )
     provider = find_provider(settings.judge.name.partition(":")[0])
     with run_context(settings) as context:
         if policy.monitor.sample and provider is not None and provider.api is not None:
@@ -81,7 +109,9 @@ def command(
                 "rules find."
             )
         monitored = run_to_end(monitor(plan, settings, context))
-        text = context.redact((monitor_text if form == "text" else monitor_markdown)(monitored))
+        text = context.redact(
+            (monitor_text if form == "text" else monitor_markdown)(monitored)
+        )
         address = os.environ.get(NOTIFY, "").strip()
         if address and monitored.verdict.exit_code:
             problem = notify(address, context.redact(headline(monitored)))

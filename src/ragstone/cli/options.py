@@ -9,26 +9,44 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
-from ragstone.settings.load import CONFIG_FILE, OPTIONS, PYPROJECT, load_settings, option_of
+from ragstone.settings.load import (
+    CONFIG_FILE,
+    OPTIONS,
+    PYPROJECT,
+    load_settings,
+    option_of,
+)
 from ragstone.settings.settings import Settings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FLAGS = {option.flag.replace("-", "_"): option.key for option in OPTIONS if option.flag is not None}
+FLAGS = {
+    option.flag.replace("-", "_"): option.key
+    for option in OPTIONS
+    if option.flag is not None
+}
 """Flag (as a Python name) to the setting it overrides."""
 
 
 def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
-    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's, unless they are `changes`.
+    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's,
+    unless they are `changes`.
 
     A `help` may end with a default of its own.
     """
     option = option_of(FLAGS[flag])
     text, own, default = changes.pop("help", "").partition("  [default: ")
     default = default.removesuffix("]") if own else option.default.replace("`", "")
-    arguments: dict[str, Any] = {**_type_of(option.field.annotation), "metavar": option.metavar, **changes}
+    arguments: dict[str, Any] = {
+        **_type_of(option.field.annotation),
+        "metavar": option.metavar,
+        **changes,
+    }
     text = text or option.sentence.replace("`", "")
-    if any(get_origin(part) is tuple for part in (option.field.annotation, *get_args(option.field.annotation))):
+    if any(
+        get_origin(part) is tuple
+        for part in (option.field.annotation, *get_args(option.field.annotation))
+    ):
         arguments["multiple"] = option.is_path  # a path can contain a comma
         text += ", can be repeated" if option.is_path else ", separated by commas"
     arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
@@ -36,13 +54,20 @@ def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
 
 
 def _type_of(annotation: object) -> dict[str, Any]:
-    """What click is to know of a setting of this type; all else is validated with the other sources."""
-    types = [part for part in get_args(annotation) or (annotation,) if part is not type(None)]
+    """What click is to know of a setting of this type; all else is validated with the
+    other sources."""
+    types = [
+        part for part in get_args(annotation) or (annotation,) if part is not type(None)
+    ]
     if bool in types:
         return {"is_flag": True, "default": None}
-    if get_origin(annotation) is Literal or (len(types) == 1 and get_origin(types[0]) is Literal):
+    if get_origin(annotation) is Literal or (
+        len(types) == 1 and get_origin(types[0]) is Literal
+    ):
         return {"type": click.Choice(get_args(types[0]) or types)}
-    plain = {getattr(part, "__origin__", part) for part in types}  # without what Annotated adds
+    plain = {
+        getattr(part, "__origin__", part) for part in types
+    }  # without what Annotated adds
     return {"type": next((part for part in (int, float) if part in plain), str)}
 
 
@@ -51,9 +76,14 @@ _PATHS = ("FILE", "DIR", "FOLDER", "RUN")
 
 
 def option(
-    *names: str, help: str, value: str | None = None, choices: Sequence[str] = (), **attributes: Any
+    *names: str,
+    help: str,
+    value: str | None = None,
+    choices: Sequence[str] = (),
+    **attributes: Any,
 ) -> Callable[[Function], Function]:
-    """An option of one command. `value` stands for its value in help, and is a path if it is called so."""
+    """An option of one command. `value` stands for its value in help, and is a path if
+    it is called so."""
     if choices or value in _PATHS:
         attributes = {"type": click.Choice(choices) if choices else PATH, **attributes}
     if "default" in attributes:
@@ -62,7 +92,9 @@ def option(
 
 
 CONFIG = click.option(
-    "--config", type=PATH, help=f"Config file  [default: {CONFIG_FILE}, here or above, or {PYPROJECT}]"
+    "--config",
+    type=PATH,
+    help=f"Config file  [default: {CONFIG_FILE}, here or above, or {PYPROJECT}]",
 )
 
 _ELSEWHERE = ("answers", "metrics")
@@ -73,9 +105,13 @@ def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
     flags = [
         setting_option.flag
         for setting_option in OPTIONS
-        if setting_option.table in tables and not setting_option.of_gate and setting_option.flag is not None
+        if setting_option.table in tables
+        and not setting_option.of_gate
+        and setting_option.flag is not None
     ]
-    return tuple(setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE)
+    return tuple(
+        setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE
+    )
 
 
 SYSTEM = (*_settings("golden", "system"), setting("answers"))
@@ -104,30 +140,45 @@ CHECK = tuple(
         "baseline_commit",
     )
 )
-"""What changes what `ragstone check` finds; the file and the environment say the rest, as for the gate."""
+"""What changes what `ragstone check` finds; the file and the environment say the rest,
+as for the gate."""
 
-OUTPUT = option("-o", "--output", value="FILE", help="Output file  [default: standard output]")
-JSON_LINES = option("-o", "--output", value="FILE", required=True, help="JSON Lines file to write.")
+OUTPUT = option(
+    "-o", "--output", value="FILE", help="Output file  [default: standard output]"
+)
+JSON_LINES = option(
+    "-o", "--output", value="FILE", required=True, help="JSON Lines file to write."
+)
 FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
 
 
-def output_format(*names: str, what: str = "Output format.") -> Callable[[Function], Function]:
+def output_format(
+    *names: str, what: str = "Output format."
+) -> Callable[[Function], Function]:
     """`--format`, the parameter `form`: one of `names`, the first by default."""
     return option("--format", "form", choices=names, default=names[0], help=what)
 
 
 FORMAT = output_format("text", "json")
 
-VERBOSE = option("--verbose", is_flag=True, help="Print the whole report, not what fits on a screen.")
+VERBOSE = option(
+    "--verbose", is_flag=True, help="Print the whole report, not what fits on a screen."
+)
 
-REPORT = (output_format("text", "md", "json", "junit", "html", what="Report format."), OUTPUT, VERBOSE)
+REPORT = (
+    output_format("text", "md", "json", "junit", "html", what="Report format."),
+    OUTPUT,
+    VERBOSE,
+)
 """Which report, and where to. A file has the whole report."""
 
 POLICY = setting("thresholds", type=PATH)
 """For commands that read no other setting."""
 
 
-def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callable[[Function], Function]:
+def with_options(
+    *groups: tuple[Callable[[Function], Function], ...],
+) -> Callable[[Function], Function]:
     def apply(function: Function) -> Function:
         for option in reversed([option for group in groups for option in group]):
             function = option(function)
@@ -136,11 +187,16 @@ def with_options(*groups: tuple[Callable[[Function], Function], ...]) -> Callabl
     return apply
 
 
-FAILED = option("--failed", value="RUN", help="Evaluate only the samples of this run that did not pass.")
+FAILED = option(
+    "--failed",
+    value="RUN",
+    help="Evaluate only the samples of this run that did not pass.",
+)
 
 
 def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Settings:
-    """`settings_from` for a run, of the samples that did not pass in `failed`, if it is named. Raises ConfigError."""
+    """`settings_from` for a run, of the samples that did not pass in `failed`, if it is
+    named. Raises ConfigError."""
     if failed is None:
         return settings_from(flags)
     from ragstone.evaluation.directory import RunDirectory
@@ -150,10 +206,18 @@ def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Setting
 
 
 def settings_from(
-    flags: Mapping[str, object], environ: Mapping[str, str] | None = None, *, within: Path | None = None
+    flags: Mapping[str, object],
+    environ: Mapping[str, str] | None = None,
+    *,
+    within: Path | None = None,
 ) -> Settings:
-    """Settings from the flags of a command and the process's environment; files must be inside `within`."""
-    overrides = {key: flags[flag] for flag, key in FLAGS.items() if flag in flags and flags[flag] not in (None, ())}
+    """Settings from the flags of a command and the process's environment; files must be
+    inside `within`."""
+    overrides = {
+        key: flags[flag]
+        for flag, key in FLAGS.items()
+        if flag in flags and flags[flag] not in (None, ())
+    }
     config = flags.get("config")
     return load_settings(
         directory=Path(),

@@ -1,4 +1,5 @@
-"""Lines for the user: wrapped at words on a terminal, as they are in a file or a pipe."""
+"""Lines for the user: wrapped at words on a terminal, as they are in a file or a
+pipe."""
 
 from __future__ import annotations
 
@@ -21,12 +22,21 @@ _NARROWEST = 40
 
 
 def say(text: str, *, err: bool = False, label: str = "") -> None:
-    """Print `text`, which may be foreign, to standard output or standard error. The `label` it starts with is red."""
+    """Print `text`, which may be foreign, to standard output or standard error. The
+    `label` it starts with is red."""
     stream = sys.stderr if err else sys.stdout
-    width = max(_NARROWEST, shutil.get_terminal_size().columns) if stream.isatty() else None
+    width = (
+        max(_NARROWEST, shutil.get_terminal_size().columns) if stream.isatty() else None
+    )
     lines = terminal(text).split("\n")
-    shown = "\n".join("\n".join(wrapped(line, width)) for line in lines) if width is not None else "\n".join(lines)
-    click.echo(click.style(label, fg="red", bold=True) + shown.removeprefix(label), err=err)
+    shown = (
+        "\n".join("\n".join(wrapped(line, width)) for line in lines)
+        if width is not None
+        else "\n".join(lines)
+    )
+    click.echo(
+        click.style(label, fg="red", bold=True) + shown.removeprefix(label), err=err
+    )
 
 
 def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> None:
@@ -38,16 +48,23 @@ def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> 
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """`line` in lines of at most `width` columns, broken between words only. What follows a label stays below it."""
+    """`line` in lines of at most `width` columns, broken between words only. What
+    follows a label stays below it."""
     label = _LABEL.match(line)
     indent = " " * (len(label.group()) if label else len(line) - len(line.lstrip()))
     return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
     ) or [""]
 
 
 def linked(path: Path) -> str:
-    """`path` for standard output: on a terminal, a link to the file (OSC 8), which shows as the path."""
+    """`path` for standard output: on a terminal, a link to the file (OSC 8), which
+    shows as the path."""
     shown = terminal(shown_name(str(path)))
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return shown

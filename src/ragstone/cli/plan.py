@@ -14,7 +14,11 @@ from ragstone.cli.output import show
 @click.command(name="plan")
 @click.argument("run", type=PATH, required=False)
 @option("--baseline", value="RUN", help="A second run to pair RUN with.")
-@option("--drop", type=float, help="The true drop to detect  [default: three beyond what the policy allows]")
+@option(
+    "--drop",
+    type=float,
+    help="The true drop to detect  [default: three beyond what the policy allows]",
+)
 @option("--power", type=float, default=0.8, help="Share of runs in which to detect it.")
 @CONFIG
 @POLICY
@@ -30,9 +34,10 @@ def command(
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
 
-    The test for drops is simulated on questions like those of RUN, a run directory or a score file; with --baseline,
-    how their scores vary comes from the differences between the two runs. Without RUN, typical scores are assumed, for
-    the golden set and the judge of the config file.
+    The test for drops is simulated on questions like those of RUN, a run directory or a
+    score file; with --baseline, how their scores vary comes from the differences
+    between the two runs. Without RUN, typical scores are assumed, for the golden set
+    and the judge of the config file.
 
     \b
     Examples:
@@ -46,8 +51,14 @@ def command(
     from ragstone.pipeline.run_plan import golden_size
 
     if baseline is not None and run is None:
-        raise ConfigError("--baseline needs a RUN to pair with.", hint="ragstone plan RUN --baseline OTHER_RUN")
-    flags = {"config": config, "thresholds": None if thresholds is None else str(thresholds)}
+        raise ConfigError(
+            "--baseline needs a RUN to pair with.",
+            hint="ragstone plan RUN --baseline OTHER_RUN",
+        )
+    flags = {
+        "config": config,
+        "thresholds": None if thresholds is None else str(thresholds),
+    }
     settings = settings_from(flags)
     named = settings.gate.thresholds
     policy = read_compare_policy(None if named is None else settings.path(named))
@@ -60,5 +71,9 @@ def command(
         offline=split_name(settings.judge.name)[0] == "offline",
         size=golden_size(settings) if run is None else None,
     )
-    show(form, lambda: {**asdict(sample_plan), "needed": sample_plan.needed}, lambda: plan_text(sample_plan))
+    show(
+        form,
+        lambda: {**asdict(sample_plan), "needed": sample_plan.needed},
+        lambda: plan_text(sample_plan),
+    )
     return 0

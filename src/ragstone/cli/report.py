@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from ragstone.cli.options import CONFIG, PATH, REPORT, option, setting, settings_from, with_options
+from ragstone.cli.options import (
+    CONFIG,
+    PATH,
+    REPORT,
+    option,
+    setting,
+    settings_from,
+    with_options,
+)
 from ragstone.cli.output import say, write_text
 from ragstone.errors import ConfigError, suggestion
 
@@ -18,20 +26,49 @@ if TYPE_CHECKING:
     from ragstone.report.parts import Document
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_OF_DECIDE = {"thresholds": "--policy", "golden": "--golden", "baseline": "--baseline", "judge": "--judge"}
+_OF_DECIDE = {
+    "thresholds": "--policy",
+    "golden": "--golden",
+    "baseline": "--baseline",
+    "judge": "--judge",
+}
 
 
 @click.command(name="report")
 @click.argument("run", type=PATH, required=False)
 @with_options(REPORT, (CONFIG,))
-@option("--link", value="URL", help="URL pattern for links to samples, with {file} and {line}.")
-@option("--sample", value="ID", help="Show only this sample: question, answers, contexts, scores.")
-@option("--decide", is_flag=True, help="Decide anew by what you name, and exit with the verdict's exit code.")
-@option("--policy", "thresholds", value="FILE", type=str, help="Policy to decide by  [default: as in the config]")
-@setting("golden", help="Golden set that must have been asked  [default: as in the config]")
+@option(
+    "--link",
+    value="URL",
+    help="URL pattern for links to samples, with {file} and {line}.",
+)
+@option(
+    "--sample",
+    value="ID",
+    help="Show only this sample: question, answers, contexts, scores.",
+)
+@option(
+    "--decide",
+    is_flag=True,
+    help="Decide anew by what you name, and exit with the verdict's exit code.",
+)
+@option(
+    "--policy",
+    "thresholds",
+    value="FILE",
+    type=str,
+    help="Policy to decide by  [default: as in the config]",
+)
+@setting(
+    "golden", help="Golden set that must have been asked  [default: as in the config]"
+)
 @setting("baseline", help="Run to compare with  [default: as in the config]")
 @setting("judge", help="Judge that the run must have had  [default: as in the config]")
-@option("--commit", value="SHA", help="Commit, in full, that must have been evaluated, with no changed file.")
+@option(
+    "--commit",
+    value="SHA",
+    help="Commit, in full, that must have been evaluated, with no changed file.",
+)
 def command(
     run: Path | None,
     form: str,
@@ -70,11 +107,21 @@ def command(
     from ragstone.report.render import Format
 
     settings = settings_from(flags)
-    opened = RunDirectory.open(run if run is not None else settings.path(settings.run.out))
+    opened = RunDirectory.open(
+        run if run is not None else settings.path(settings.run.out)
+    )
     redact = Redactor(known_secrets(os.environ, settings))
     if sample is not None:
         baseline = settings.gate.baseline
-        say(redact(_sample_of(opened, sample, None if baseline is None else settings.path(baseline))))
+        say(
+            redact(
+                _sample_of(
+                    opened,
+                    sample,
+                    None if baseline is None else settings.path(baseline),
+                )
+            )
+        )
         return 0
     links = Links.from_pattern(link) if link is not None else None
     form = cast(Format, form)
@@ -93,7 +140,12 @@ def command(
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
     decision = decide_again(opened, terms, redact, links=links, page=form == "html")
-    text = render(decision.document, form, templates=own_templates(settings.root), page=decision.page)
+    text = render(
+        decision.document,
+        form,
+        templates=own_templates(settings.root),
+        page=decision.page,
+    )
     for line in decision.summary:
         say(redact(line), err=output is None and form != "text")
     _show(decision.document, text, form, output, verbose=verbose)
@@ -107,14 +159,20 @@ def _sample_of(run: RunDirectory, sample_id: str, baseline: Path | None) -> str:
     record = run.find([sample_id]).get(sample_id)
     if record is None:
         hint = suggestion(sample_id, run.scores().samples)
-        raise ConfigError(f"there is no sample '{sample_id[:80]}' in this run.", where=str(run.path), hint=hint)
+        raise ConfigError(
+            f"there is no sample '{sample_id[:80]}' in this run.",
+            where=str(run.path),
+            hint=hint,
+        )
     before = None
     if baseline is not None and baseline.is_dir():
         before = RunDirectory.open(baseline).find([sample_id]).get(sample_id)
     return "\n".join(sample_lines(record, before))
 
 
-def _show(document: Document, text: str, form: str, output: Path | None, *, verbose: bool) -> None:
+def _show(
+    document: Document, text: str, form: str, output: Path | None, *, verbose: bool
+) -> None:
     from ragstone.report.terminal import print_report
 
     if output is not None:
@@ -130,7 +188,9 @@ def _refuse_without_decide(commit: str | None, flags: dict[str, object]) -> None
     if commit is not None:
         named.append("--commit")
     if named:
-        raise ConfigError("it says what a run is decided by.", where=named[0], hint="Add --decide.")
+        raise ConfigError(
+            "it says what a run is decided by.", where=named[0], hint="Add --decide."
+        )
 
 
 def _full_commit(commit: str | None) -> str:
@@ -138,5 +198,7 @@ def _full_commit(commit: str | None) -> str:
     if commit is None:
         raise ConfigError("it is not named.", where="--commit", hint=hint)
     if not _COMMIT.fullmatch(commit):
-        raise ConfigError(f"'{commit[:80]}' is no commit id.", where="--commit", hint=hint)
+        raise ConfigError(
+            f"'{commit[:80]}' is no commit id.", where="--commit", hint=hint
+        )
     return commit

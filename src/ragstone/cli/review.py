@@ -14,16 +14,36 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import counted, some
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.printable import shell_word, shown_name
-from ragstone.tools.generate.review import apply_decisions, drafts_of, drafts_text, write_review
+from ragstone.tools.generate.review import (
+    apply_decisions,
+    drafts_of,
+    drafts_text,
+    write_review,
+)
 
 _TABLE = Path("review.csv")
 
 
 @click.command(name="review")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--decisions", value="FILE", help="The edited table: put its decisions into the golden set.")
-@option("--reviewer", value="NAME", default="", show_default=False, help="Who reviewed, for the golden set.")
-@option("-o", "--output", value="FILE", help=f"The table  [default: {_TABLE}]; with --decisions, the golden set.")
+@option(
+    "--decisions",
+    value="FILE",
+    help="The edited table: put its decisions into the golden set.",
+)
+@option(
+    "--reviewer",
+    value="NAME",
+    default="",
+    show_default=False,
+    help="Who reviewed, for the golden set.",
+)
+@option(
+    "-o",
+    "--output",
+    value="FILE",
+    help=f"The table  [default: {_TABLE}]; with --decisions, the golden set.",
+)
 @FORCE
 @CONFIG
 def command(
@@ -34,11 +54,13 @@ def command(
     force: bool,
     config: Path | None,
 ) -> int:
-    """List the drafts of a golden set, which count in no check before, and write a table to decide on them.
+    """List the drafts of a golden set, which count in no check before, and write a
+    table to decide on them.
 
-    In the table, write accept or reject in the column decision, and edit question, reference, answerable and tags where
-    they are wrong. With --decisions, accepted samples get the status "reviewed", rejected ones are left out, and others
-    stay drafts.
+    In the table, write accept or reject in the column decision, and edit question,
+    reference, answerable and tags where they are wrong. With --decisions, accepted
+    samples get the status "reviewed", rejected ones are left out, and others stay
+    drafts.
 
     \b
     Examples:
@@ -53,8 +75,12 @@ def command(
         write_review(table, drafts)
         say(drafts_text(drafts))
         names = " ".join(map(shell_word, files))
-        say(f"wrote {counted(len(drafts), 'draft')} to {shown_name(str(table))}: write accept or reject there.")
-        say(f"Then: ragstone review {names} --decisions {shell_word(str(table))} -o reviewed.jsonl")
+        say(
+            f"wrote {counted(len(drafts), 'draft')} to {shown_name(str(table))}: write accept or reject there."
+        )
+        say(
+            f"Then: ragstone review {names} --decisions {shell_word(str(table))} -o reviewed.jsonl"
+        )
         return 0
     if output is None:
         raise ConfigError("--decisions needs -o: the file for the golden set.")
@@ -67,5 +93,7 @@ def command(
     )
     if reviewed.rejected:
         say(f"rejected: {some(list(reviewed.rejected), 20)}")
-    say(f"wrote {counted(len(reviewed.samples), 'sample')} to {shown_name(str(output))}")
+    say(
+        f"wrote {counted(len(reviewed.samples), 'sample')} to {shown_name(str(output))}"
+    )
     return 0

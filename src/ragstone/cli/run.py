@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import CONFIG, FAILED, JUDGE, RUN, SYSTEM, settings_of_run, with_options
+from ragstone.cli.options import (
+    CONFIG,
+    FAILED,
+    JUDGE,
+    RUN,
+    SYSTEM,
+    settings_of_run,
+    with_options,
+)
 from ragstone.cli.output import say
 from ragstone.formatting import counted
 from ragstone.printable import shown_name
@@ -17,12 +25,12 @@ from ragstone.printable import shown_name
 def command(failed: Path | None, **flags: object) -> int:
     """Evaluate the system under test and write a run directory.
 
-    Asks the question of every sample in the golden set, and judges and scores the answers. Makes no decision: use
-    `ragstone gate` for that, or `ragstone compare` on the directory afterwards. Exits with 4 if the system gave no
-    answer at all.
+    Asks the question of every sample in the golden set, and judges and scores the
+    answers. Makes no decision: use `ragstone gate` for that, or `ragstone compare` on
+    the directory afterwards. Exits with 4 if the system gave no answer at all.
 
-    With --oracle, the questions are asked once more with the reference contexts given, and what is missing from the
-    best score is divided into retrieval and generation.
+    With --oracle, the questions are asked once more with the reference contexts given,
+    and what is missing from the best score is divided into retrieval and generation.
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import SystemUnderTestError
@@ -49,4 +57,6 @@ def command(failed: Path | None, **flags: object) -> int:
     if (error := credulous(run.manifest.judge, run.rounds.judge.planted)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed
-    return SystemUnderTestError.exit_code if counts.system_failed and not answered else 0
+    return (
+        SystemUnderTestError.exit_code if counts.system_failed and not answered else 0
+    )

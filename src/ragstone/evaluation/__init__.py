@@ -1,1 +1,2 @@
-"""One evaluation of one version of the system: the engine, its rounds, the run directory."""
+"""One evaluation of one version of the system: the engine, its rounds, the run
+directory."""

@@ -1,4 +1,5 @@
-"""What kind of answer a response gives, whatever its scores: it may say nothing, or nothing of its own."""
+"""What kind of answer a response gives, whatever its scores: it may say nothing, or
+nothing of its own."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ MAX_CHARACTERS = 200_000
 """Of a longer answer, the beginning is looked at."""
 
 MAX_BESIDE_QUESTION = 5
-"""An answer that repeats the question, and has more words than this beside it, answers it."""
+"""An answer that repeats the question, and has more words than this beside it, answers
+it."""
 MIN_ORDERED_WORDS = 7
 """The order of fewer words shows nothing."""
 MIN_KNOWN, MIN_BY_CHANCE = 0.7, 0.3
-"""Nor does the order of words that are in no context, or of which hardly any two would be neighbours by chance."""
+"""Nor does the order of words that are in no context, or of which hardly any two would
+be neighbours by chance."""
 MIN_CUT_WORDS = 3
 """A shorter answer may end as it likes."""
 MIN_FUNCTION_WORDS = 3
@@ -52,7 +55,8 @@ class AnswerKind(StrEnum):
     EMPTY = "empty"
     ABSTAINS = "abstains"
     ECHOES = "echoes"
-    """It repeats the question, perhaps with a few words that aren't of the reference."""
+    """It repeats the question, perhaps with a few words that aren't of the
+    reference."""
     EVADES = "evades"
     """It claims nothing."""
     DISORDERED = "disordered"
@@ -70,7 +74,9 @@ class AnswerKind(StrEnum):
     ANSWERS = "answers"
 
 
-UNANSWERED = frozenset({AnswerKind.EMPTY, AnswerKind.ABSTAINS, AnswerKind.ECHOES, AnswerKind.EVADES})
+UNANSWERED = frozenset(
+    {AnswerKind.EMPTY, AnswerKind.ABSTAINS, AnswerKind.ECHOES, AnswerKind.EVADES}
+)
 MALFORMED = frozenset(AnswerKind) - UNANSWERED - {AnswerKind.TERSE, AnswerKind.ANSWERS}
 
 
@@ -83,16 +89,25 @@ def kind_of(
     abstains: bool | None,
     claims: bool,
 ) -> AnswerKind:
-    """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims` is False if it found none."""
+    """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims`
+    is False if it found none."""
     answer = answer[:MAX_CHARACTERS]
-    words, wanted, question_words = _words(answer), _words(reference or ""), _words(question)
+    words, wanted, question_words = (
+        _words(answer),
+        _words(reference or ""),
+        _words(question),
+    )
     if not words or not _words(_HEADING.sub("", answer)):
         return AnswerKind.EMPTY
     if abstains if abstains is not None else answer_abstains(answer):
         return AnswerKind.ABSTAINS
-    if words == question_words or (reference and _echoes(words, question_words, wanted)):
+    if words == question_words or (
+        reference and _echoes(words, question_words, wanted)
+    ):
         return AnswerKind.ECHOES
-    source = "\n".join([question, reference or "", *(context.text for context in contexts)])[:MAX_CHARACTERS]
+    source = "\n".join(
+        [question, reference or "", *(context.text for context in contexts)]
+    )[:MAX_CHARACTERS]
     if _disordered(answer, source):
         return AnswerKind.DISORDERED
     if words[-1:] != wanted[-1:] and _cut(answer, words, source):
@@ -105,21 +120,35 @@ def kind_of(
         return AnswerKind.COPIES
     if _loops(answer, words):
         return AnswerKind.LOOPS
-    return AnswerKind.FOREIGN if _foreign(answer, f"{question} {reference or ''}") else AnswerKind.ANSWERS
+    return (
+        AnswerKind.FOREIGN
+        if _foreign(answer, f"{question} {reference or ''}")
+        else AnswerKind.ANSWERS
+    )
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _echoes(words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]) -> bool:
+def _echoes(
+    words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]
+) -> bool:
     more = Counter(words) - Counter(question_words)
-    repeated = bool(question_words) and f" {' '.join(question_words)} " in f" {' '.join(words)} "
-    return repeated and more.total() <= MAX_BESIDE_QUESTION and not more.keys() & set(wanted)
+    repeated = (
+        bool(question_words)
+        and f" {' '.join(question_words)} " in f" {' '.join(words)} "
+    )
+    return (
+        repeated
+        and more.total() <= MAX_BESIDE_QUESTION
+        and not more.keys() & set(wanted)
+    )
 
 
 def _disordered(answer: str, source: str) -> bool:
-    """Whether hardly more of its neighbouring words are neighbours in `source` than of its words in a random order.
+    """Whether hardly more of its neighbouring words are neighbours in `source` than of
+    its words in a random order.
 
     Other words for the same have other neighbours, but begin and end as sentences do.
     """
@@ -127,17 +156,26 @@ def _disordered(answer: str, source: str) -> bool:
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
     times, source_tokens = Counter(tokens), _TOKEN.findall(source.casefold())
-    source_pairs = {pair for pair in pairwise(source_tokens) if pair[0] in times and pair[1] in times}
-    by_chance: float = sum(times[first] * (times[second] - (first == second)) for first, second in source_pairs) / len(
-        tokens
-    )
+    source_pairs = {
+        pair
+        for pair in pairwise(source_tokens)
+        if pair[0] in times and pair[1] in times
+    }
+    by_chance: float = sum(
+        times[first] * (times[second] - (first == second))
+        for first, second in source_pairs
+    ) / len(tokens)
     shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
-    is_known = sum(times[word] for word in set(source_tokens)) >= MIN_KNOWN * len(tokens) and by_chance >= MIN_BY_CHANCE
+    is_known = (
+        sum(times[word] for word in set(source_tokens)) >= MIN_KNOWN * len(tokens)
+        and by_chance >= MIN_BY_CHANCE
+    )
     return is_known and shared_pairs <= by_chance + 2.0 * sqrt(by_chance)
 
 
 def _is_punctuated(answer: str) -> bool:
-    """Whether each sentence begins with a capital or a number, and the last one ends; False in scripts without case."""
+    """Whether each sentence begins with a capital or a number, and the last one ends;
+    False in scripts without case."""
     letters = [character for character in answer if character.isalpha()]
     if not any(character.isupper() or character.islower() for character in letters):
         return False
@@ -146,30 +184,46 @@ def _is_punctuated(answer: str) -> bool:
 
 
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:
-    """Whether it ends with an open bracket or comma, a word of grammar, or the beginning of a word of `source`."""
+    """Whether it ends with an open bracket or comma, a word of grammar, or the
+    beginning of a word of `source`."""
     last, end = words[-1], answer.rstrip()[-1]
     if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
         return False
     language = guess_language(answer)
-    if is_aside(answer.rstrip().rpartition("\n")[2], language.code):  # "Confidence: high"
+    if is_aside(
+        answer.rstrip().rpartition("\n")[2], language.code
+    ):  # "Confidence: high"
         return False
     if end in _OPEN or last in language.function:
         return True
-    longer = {len(word) - len(last) for word in [*_words(source), *words[:-1]] if word.startswith(last)}
+    longer = {
+        len(word) - len(last)
+        for word in [*_words(source), *words[:-1]]
+        if word.startswith(last)
+    }
     return last.isalpha() and 0 not in longer and max(longer, default=0) > 1
 
 
 def _foreign(answer: str, question: str) -> bool:
-    """Whether it is shown by words of grammar, or by the script, to be in another language than `question`."""
+    """Whether it is shown by words of grammar, or by the script, to be in another
+    language than `question`."""
     own, expected_language = guess_language(answer), guess_language(question)
-    if own.code == expected_language.code or not (own.spaced or expected_language.spaced):
+    if own.code == expected_language.code or not (
+        own.spaced or expected_language.spaced
+    ):
         return False
 
     def signs(text: str, language: Language) -> int:
-        return sum(word in language.function for word in _words(text[:MAX_LANGUAGE_CHARACTERS]))
+        return sum(
+            word in language.function for word in _words(text[:MAX_LANGUAGE_CHARACTERS])
+        )
 
     def is_evident(text: str, language: Language) -> bool:
-        return not language.function or not language.spaced or signs(text, language) >= MIN_FUNCTION_WORDS
+        return (
+            not language.function
+            or not language.spaced
+            or signs(text, language) >= MIN_FUNCTION_WORDS
+        )
 
     both = is_evident(answer, own) and is_evident(question, expected_language)
     return both and 2 * signs(answer, expected_language) <= signs(answer, own)
@@ -190,6 +244,12 @@ def _copies(words: Sequence[str], wanted: int, contexts: Sequence[Context]) -> b
 def _loops(answer: str, words: Sequence[str]) -> bool:
     if len(words) < 2 * MIN_REPEATED:
         return False
-    sentences = Counter(key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1)
-    repeated = sum(times * len(sentence) for sentence, times in sentences.items() if times >= MIN_REPEATED)
+    sentences = Counter(
+        key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1
+    )
+    repeated = sum(
+        times * len(sentence)
+        for sentence, times in sentences.items()
+        if times >= MIN_REPEATED
+    )
     return 2 * repeated > len(words)

@@ -1,4 +1,5 @@
-"""Run directories in archives: which files to read, which run in them can be a baseline, and how to write them."""
+"""Run directories in archives: which files to read, which run in them can be a
+baseline, and how to write them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ MEMBER_LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class EligibleRun:
-    """A run in an archive that can be a baseline: its manifest, and its files by name."""
+    """A run in an archive that can be a baseline: its manifest, and its files by
+    name."""
 
     manifest: Manifest
     files: Mapping[str, bytes] = field(repr=False)
@@ -64,27 +66,40 @@ def own_run(files: Mapping[str, bytes]) -> EligibleRun | None:
     manifest = manifest_of(files)
     if not manifest.standing.eligible:
         return None
-    return EligibleRun(manifest, {name: files[name] for name in (*RUN_FILES, CACHE) if name in files})
+    return EligibleRun(
+        manifest, {name: files[name] for name in (*RUN_FILES, CACHE) if name in files}
+    )
 
 
 def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
-    """The baseline that the archive's own run carries, if any. Raises ArchiveRefused if it is not the one it used."""
+    """The baseline that the archive's own run carries, if any. Raises ArchiveRefused if
+    it is not the one it used."""
     manifest = manifest_of(files)
     inner = _manifest_in(files, f"{CARRIED}/{MANIFEST}")
     records = files.get(f"{CARRIED}/{SAMPLES}")
     used = manifest.baseline.used if manifest.baseline is not None else None
     if inner is None or records is None or used is None:
         return None
-    if fingerprint_of(inner, records) != used.fingerprint or not inner.standing.eligible:
+    if (
+        fingerprint_of(inner, records) != used.fingerprint
+        or not inner.standing.eligible
+    ):
         raise ArchiveRefused("it carries a different run from the baseline it used")
-    own = {name: files[f"{CARRIED}/{name}"] for name in RUN_FILES if f"{CARRIED}/{name}" in files}
+    own = {
+        name: files[f"{CARRIED}/{name}"]
+        for name in RUN_FILES
+        if f"{CARRIED}/{name}" in files
+    }
     if CACHE in files:
         own[CACHE] = files[CACHE]
     return EligibleRun(inner, own)
 
 
-def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[Metric] = ()) -> RunDirectory:
-    """Write the members to `directory` and open it as a run, recomputing every score, `custom` metrics too.
+def open_members(
+    files: Mapping[str, bytes], directory: Path, custom: Sequence[Metric] = ()
+) -> RunDirectory:
+    """Write the members to `directory` and open it as a run, recomputing every score,
+    `custom` metrics too.
 
     Raises RunDirectoryError if it is not a run that this version can read and confirm.
     """
@@ -93,12 +108,21 @@ def open_members(files: Mapping[str, bytes], directory: Path, custom: Sequence[M
 
 
 def read_members(run: Path, within: Path | None) -> dict[str, bytes]:
-    """The files of the run directory `run` that a comparison needs; all must be in the folder `within`.
+    """The files of the run directory `run` that a comparison needs; all must be in the
+    folder `within`.
 
-    Raises OSError for one that is missing, too large or elsewhere; a run can do without the facts of its rounds.
+    Raises OSError for one that is missing, too large or elsewhere; a run can do without
+    the facts of its rounds.
     """
-    names = [name for name in RUN_FILES if name not in FACTS_FILES or os.path.lexists(run / name)]
-    return {name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name]) for name in names}
+    names = [
+        name
+        for name in RUN_FILES
+        if name not in FACTS_FILES or os.path.lexists(run / name)
+    ]
+    return {
+        name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name])
+        for name in names
+    }
 
 
 def write_members(files: Mapping[str, bytes], directory: Path) -> None:
@@ -106,13 +130,16 @@ def write_members(files: Mapping[str, bytes], directory: Path) -> None:
     for name in (*RUN_FILES, CACHE):
         if name in files:
             # Our own names in our own directory: the archive can't choose any path.
-            descriptor = os.open(directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(
+                directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+            )
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(files[name])
 
 
 def pack_run(directory: Path) -> bytes:
-    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS takes.
+    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS
+    takes.
 
     Raises RunDirectoryError if the run can't be read.
     """

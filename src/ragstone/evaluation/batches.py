@@ -1,4 +1,5 @@
-"""The engine where other processes judge: what the system has answered leaves in batches, and records come back."""
+"""The engine where other processes judge: what the system has answered leaves in
+batches, and records come back."""
 
 from __future__ import annotations
 
@@ -15,10 +16,13 @@ from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.protocol import Call, Ledger
 
 
-async def run_samples_in(workers: Workers, work: Work, sink: Callable[[RecordLine], None]) -> None:
+async def run_samples_in(
+    workers: Workers, work: Work, sink: Callable[[RecordLine], None]
+) -> None:
     """Ask every sample here, and have it judged and scored by `workers` (started).
 
-    Errors are raised as by `run_samples`. Raises JudgeError also if the workers can't judge any more.
+    Errors are raised as by `run_samples`. Raises JudgeError also if the workers can't
+    judge any more.
     """
     asking = Asking(work, waiting=workers.lanes * BATCH)
     engine = _BatchEngine(work, asking, workers, sink)
@@ -37,7 +41,9 @@ class _BatchEngine:
     async def judge(self) -> None:
         while batch := await self._take():
             async with asyncio.TaskGroup() as group:
-                graded = [group.create_task(self._graded(answered)) for answered in batch]
+                graded = [
+                    group.create_task(self._graded(answered)) for answered in batch
+                ]
             for record in await self.workers.judge([task.result() for task in graded]):
                 self.sink(record)
                 self.work.progress.advance(record.state)
@@ -58,7 +64,8 @@ class _BatchEngine:
         return batch
 
     async def _graded(self, answered: Asked) -> Job:
-        """A job with the grades of custom metrics, whose functions are called from here, in the user's interpreter."""
+        """A job with the grades of custom metrics, whose functions are called from
+        here, in the user's interpreter."""
         sample, responses, ledger = answered.sample, answered.in_order(), Ledger()
         wanted = needed_measures(self.work.metrics, sample, self.work.custom)
         if not wanted:

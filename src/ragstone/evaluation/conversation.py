@@ -8,20 +8,28 @@ from typing import TypeVar
 from uuid import uuid4
 
 from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
-from ragstone.system.response import Context, ConversationSoFar, Response, System, session_of
+from ragstone.system.response import (
+    Context,
+    ConversationSoFar,
+    Response,
+    System,
+    session_of,
+)
 
 MAX_EARLIER_CONTEXTS = 200
 """Contexts of earlier turns that an answer is judged with: the newest."""
 
 MAX_EARLIER_CHARACTERS = 2_000_000
-"""Characters of earlier messages, and of earlier contexts, that are kept with an answer: those of the newest."""
+"""Characters of earlier messages, and of earlier contexts, that are kept with an
+answer: those of the newest."""
 
 _Text = TypeVar("_Text", Message, Context)
 Ask = Callable[[System, Sample], Awaitable[Response]]
 
 
 def with_earlier_turns(turns: Sequence[Sample]) -> Iterator[tuple[Sample, bool]]:
-    """Every turn up to the last of `turns`, and whether it is one of them. The others are made from its history."""
+    """Every turn up to the last of `turns`, and whether it is one of them. The others
+    are made from its history."""
     wanted = {sample.turn.number: sample for sample in turns if sample.turn is not None}
     last = max(wanted)
     for number in range(1, last + 1):
@@ -32,9 +40,12 @@ def with_earlier_turns(turns: Sequence[Sample]) -> Iterator[tuple[Sample, bool]]
 
 
 def earlier_turn(sample: Sample, number: int) -> Sample:
-    """The turn `number` before `sample`: its question alone, with what came before it."""
+    """The turn `number` before `sample`: its question alone, with what came before
+    it."""
     place = _place(sample)
-    length = 1 if place.own_history else 2  # messages a turn: the question, and perhaps the reference
+    length = (
+        1 if place.own_history else 2
+    )  # messages a turn: the question, and perhaps the reference
     start = len(sample.history) - length * (place.number - number)
     return Sample(
         turn_id(place.id, number),
@@ -46,7 +57,8 @@ def earlier_turn(sample: Sample, number: int) -> Sample:
 
 @dataclass(slots=True)
 class ConversationLog:
-    """What a conversation has had so far. `keeps_contexts`: answers are judged with the contexts of earlier turns."""
+    """What a conversation has had so far. `keeps_contexts`: answers are judged with the
+    contexts of earlier turns."""
 
     keeps_contexts: bool
     session: str = field(default_factory=lambda: uuid4().hex)
@@ -55,18 +67,24 @@ class ConversationLog:
     failed_turns: list[int] = field(default_factory=list)
 
     def next_turn(self, sample: Sample) -> Sample:
-        """`sample` as it is asked: in this session, and with the system's own answers where it gets them."""
+        """`sample` as it is asked: in this session, and with the system's own answers
+        where it gets them."""
         place = _place(sample)
         history = sample.history
         if place.own_history:
             before_first_turn = len(history) - (place.number - 1)
             history = (*history[:before_first_turn], *self.messages)
-        return replace(sample, history=history, turn=replace(place, session=self.session))
+        return replace(
+            sample, history=history, turn=replace(place, session=self.session)
+        )
 
     def add(self, turn: Sample, response: Response) -> Response:
-        """Add what was asked and answered; the response with what was there before it."""
+        """Add what was asked and answered; the response with what was there before
+        it."""
         contexts = _newest(tuple(self.contexts)[-MAX_EARLIER_CONTEXTS:])
-        so_far = ConversationSoFar(_newest(turn.history), contexts, tuple(self.failed_turns))
+        so_far = ConversationSoFar(
+            _newest(turn.history), contexts, tuple(self.failed_turns)
+        )
         self.messages.append(Message("user", turn.question))
         if response.failure is None:
             self.messages.append(Message("assistant", response.answer))
@@ -76,14 +94,17 @@ class ConversationLog:
             self.contexts.update(dict.fromkeys(response.contexts))
         if response.so_far is not None:  # a stored answer
             stored_contexts = response.so_far.contexts or contexts
-            so_far = replace(response.so_far, contexts=stored_contexts if self.keeps_contexts else ())
+            so_far = replace(
+                response.so_far, contexts=stored_contexts if self.keeps_contexts else ()
+            )
         return replace(response, so_far=so_far)
 
 
 async def ask_conversation(
     system: System, turns: Sequence[Sample], ask: Ask, *, keeps_contexts: bool
 ) -> AsyncGenerator[tuple[Sample, Response], None]:
-    """Ask `turns`, which are of one conversation, and the turns before them; each of `turns` with its response."""
+    """Ask `turns`, which are of one conversation, and the turns before them; each of
+    `turns` with its response."""
     log = ConversationLog(keeps_contexts)
     async with session_of(system) as session:
         for sample, is_wanted in with_earlier_turns(turns):

@@ -21,7 +21,8 @@ from ragstone.files import read_regular
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 ASIDE = f"{SAMPLES}.stored"
-"""A copy of a run's records, from which it is scored again; removed when the run is finished."""
+"""A copy of a run's records, from which it is scored again; removed when the run is
+finished."""
 CACHE = "judgements.sqlite"
 SPENT = "spent.json"
 """What judging the run has cost so far (`evaluation/spent.py`)."""
@@ -33,11 +34,14 @@ PAGE = "page.txt"
 """What the HTML report of a gate holds on every sample."""
 SYSTEM_LOG = "system.log"
 BASE_COMMIT = "base-commit"
-"""The folder in a run directory for the run of the base commit, asked in the same job."""
+"""The folder in a run directory for the run of the base commit, asked in the same
+job."""
 ORACLE = "oracle"
-"""The folder in a run directory for its oracle half: the same questions, with the reference contexts given."""
+"""The folder in a run directory for its oracle half: the same questions, with the
+reference contexts given."""
 RUN_FILES = (MANIFEST, SAMPLES, *FACTS_FILES)
-"""What is read of a run that is compared with another; a run can do without the facts of its rounds."""
+"""What is read of a run that is compared with another; a run can do without the facts
+of its rounds."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 
@@ -46,7 +50,8 @@ Check = Callable[[SampleRecord], None]
 
 
 class RunDirectory:
-    """A stored run, for reading. Its scores and fingerprint are read once, together, and cached."""
+    """A stored run, for reading. Its scores and fingerprint are read once, together,
+    and cached."""
 
     def __init__(
         self,
@@ -61,16 +66,20 @@ class RunDirectory:
         self.manifest = manifest
         self._scores = scores
         self._fingerprint = fingerprint
-        self._records = records or RecordsFile(path / SAMPLES, whole=manifest.state == "finished")
+        self._records = records or RecordsFile(
+            path / SAMPLES, whole=manifest.state == "finished"
+        )
         self._rounds = rounds
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """The run in `path`. Raises RunDirectoryError if there is none, or if it can't be read."""
+        """The run in `path`. Raises RunDirectoryError if there is none, or if it can't
+        be read."""
         return cls(path, read_manifest(path))
 
     def records(self) -> Iterator[SampleRecord]:
-        """Every record, one at a time. Raises RunDirectoryError with the line of a bad one.
+        """Every record, one at a time. Raises RunDirectoryError with the line of a bad
+        one.
 
         A last line that was being written when the run was killed is left out.
         """
@@ -89,7 +98,8 @@ class RunDirectory:
         return records
 
     def lookup(self) -> AbstractContextManager[Lookup]:
-        """Look up any number of records by id; samples.jsonl is opened once, and no record is kept.
+        """Look up any number of records by id; samples.jsonl is opened once, and no
+        record is kept.
 
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
@@ -97,13 +107,19 @@ class RunDirectory:
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
-        scores = None if self._scores is None else replace(self._scores, manifest=manifest)
-        return RunDirectory(self.path, manifest, scores, self._fingerprint, self._records, self._rounds)
+        scores = (
+            None if self._scores is None else replace(self._scores, manifest=manifest)
+        )
+        return RunDirectory(
+            self.path, manifest, scores, self._fingerprint, self._records, self._rounds
+        )
 
     def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
         """These records with other facts of the rounds; cached data is kept."""
         scores = None if self._scores is None else replace(self._scores, rounds=rounds)
-        return RunDirectory(self.path, self.manifest, scores, self._fingerprint, self._records, rounds)
+        return RunDirectory(
+            self.path, self.manifest, scores, self._fingerprint, self._records, rounds
+        )
 
     @property
     def rounds(self) -> RoundFacts:
@@ -114,14 +130,17 @@ class RunDirectory:
 
     @property
     def fingerprint(self) -> str:
-        """A unique id of this run: 16 hexadecimal digits, from its records and start time."""
+        """A unique id of this run: 16 hexadecimal digits, from its records and start
+        time."""
         self.scores()
         return self._fingerprint
 
     def scores(self, check: Check | None = None) -> RunScores:
-        """The gate's view of the run. `check` is called with each record; an exception in it stops reading.
+        """The gate's view of the run. `check` is called with each record; an exception
+        in it stops reading.
 
-        Raises RunDirectoryError for a duplicate id, or if a finished run has fewer samples than it counted.
+        Raises RunDirectoryError for a duplicate id, or if a finished run has fewer
+        samples than it counted.
         """
         if self._scores is None or check is not None:
             digest = hashlib.sha256(self.manifest.created_at.encode())
@@ -153,7 +172,9 @@ def read_manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not os.path.lexists(file):
         raise RunDirectoryError(
-            f"no {MANIFEST}, so this is not a run directory." if path.exists() else "there is no such directory.",
+            f"no {MANIFEST}, so this is not a run directory."
+            if path.exists()
+            else "there is no such directory.",
             where=str(path),
             hint="Use a directory written by `ragstone run` or `ragstone gate`.",
         )

@@ -1,7 +1,9 @@
-"""Answers that earlier runs of the same system gave to the same questions, added to those of a run.
+"""Answers that earlier runs of the same system gave to the same questions, added to
+those of a run.
 
-An answer was judged when it was given, so it is not judged again. In a record the answers of the run itself come first,
-then those of the earlier runs, the newest of them first.
+An answer was judged when it was given, so it is not judged again. In a record the
+answers of the run itself come first, then those of the earlier runs, the newest of them
+first.
 """
 
 from __future__ import annotations
@@ -23,67 +25,100 @@ MAX_EARLIER = 4
 
 
 def lack_of(earlier: RunDirectory) -> str | None:
-    """Why no run can use the answers of `earlier`, as a clause; None: it can. Raises RunDirectoryError."""
+    """Why no run can use the answers of `earlier`, as a clause; None: it can. Raises
+    RunDirectoryError."""
     manifest, scores = earlier.manifest, earlier.scores()
     if manifest.state != "finished" or manifest.own_answers < 1:
         return "it has no answers of its own to every question"
-    if scores.system.failures or any(metric.failed for metric in scores.metrics.values()):
+    if scores.system.failures or any(
+        metric.failed for metric in scores.metrics.values()
+    ):
         return "some of its answers have no score"
     return None
 
 
 def difference_from(
-    run: RunDirectory, earlier: RunDirectory, metrics: Sequence[Metric], baseline: RunDirectory | None
+    run: RunDirectory,
+    earlier: RunDirectory,
+    metrics: Sequence[Metric],
+    baseline: RunDirectory | None,
 ) -> str | None:
-    """What is not the same in `earlier` as in `run`, as a clause; None: its answers count. Raises RunDirectoryError.
+    """What is not the same in `earlier` as in `run`, as a clause; None: its answers
+    count. Raises RunDirectoryError.
 
-    `baseline` is what `run` is compared with: scores of `metrics` that compare answers with those of a baseline are of
-    that one only.
+    `baseline` is what `run` is compared with: scores of `metrics` that compare answers
+    with those of a baseline are of that one only.
     """
     now, then = run.manifest, earlier.manifest
     questions, asked_before = (
-        {name: facts.content_hash for name, facts in side.scores().samples.items()} for side in (run, earlier)
+        {name: facts.content_hash for name, facts in side.scores().samples.items()}
+        for side in (run, earlier)
     )
     if questions != asked_before:
         return "its questions are others"
-    if (now.judge, now.metrics, now.repeats) != (then.judge, then.metrics, then.repeats):
+    if (now.judge, now.metrics, now.repeats) != (
+        then.judge,
+        then.metrics,
+        then.repeats,
+    ):
         return "it was judged in another way"
     if now.system != then.system.model_copy(update={"commit": now.system.commit}):
         return "its system is another"
     if any(metric.info.relative for metric in metrics):
         used = then.baseline.used if then.baseline is not None else None
-        if baseline is None or used is None or used.fingerprint != lasting_fingerprint(baseline):
+        if (
+            baseline is None
+            or used is None
+            or used.fingerprint != lasting_fingerprint(baseline)
+        ):
             return "it was compared with another baseline"
     return None
 
 
-def with_earlier_run(run: RunDirectory, earlier: RunDirectory, metrics: Sequence[Metric]) -> RunDirectory:
-    """`run`, written again with the answers of `earlier` and of those that `earlier` counts: of MAX_EARLIER runs."""
+def with_earlier_run(
+    run: RunDirectory, earlier: RunDirectory, metrics: Sequence[Metric]
+) -> RunDirectory:
+    """`run`, written again with the answers of `earlier` and of those that `earlier`
+    counts: of MAX_EARLIER runs."""
     counts = (earlier.manifest.own_answers, *earlier.manifest.earlier)[:MAX_EARLIER]
     return _with_answers(run, earlier, 0, counts, metrics)
 
 
-def with_earlier_of(run: RunDirectory, source: RunDirectory, metrics: Sequence[Metric]) -> RunDirectory:
+def with_earlier_of(
+    run: RunDirectory, source: RunDirectory, metrics: Sequence[Metric]
+) -> RunDirectory:
     """`run`, written again with the answers of earlier runs that `source` has."""
     if not source.manifest.earlier:
         return run
-    return _with_answers(run, source, source.manifest.own_answers, source.manifest.earlier, metrics)
+    return _with_answers(
+        run, source, source.manifest.own_answers, source.manifest.earlier, metrics
+    )
 
 
 def _with_answers(
-    run: RunDirectory, source: RunDirectory, start: int, counts: tuple[int, ...], metrics: Sequence[Metric]
+    run: RunDirectory,
+    source: RunDirectory,
+    start: int,
+    counts: tuple[int, ...],
+    metrics: Sequence[Metric],
 ) -> RunDirectory:
-    """`run`, written again with answers of `source` after its own: as many as `counts`, from number `start`."""
+    """`run`, written again with answers of `source` after its own: as many as `counts`,
+    from number `start`."""
     end = start + sum(counts)
     lines = []
     with source.lookup() as record_of:
         for record in run.records():
             earlier_record = record_of(record.sample.id)
             if earlier_record is None:
-                raise RunDirectoryError(f"sample '{record.sample.id}' is missing.", where=str(source.path / SAMPLES))
+                raise RunDirectoryError(
+                    f"sample '{record.sample.id}' is missing.",
+                    where=str(source.path / SAMPLES),
+                )
             answers = (*record.answers, *earlier_record.answers[start:end])
             scores = sample_scores(metrics, record.sample, answers)
-            lines.append(f"{record_to_line(replace(record, answers=answers, scores=scores))}\n")
+            lines.append(
+                f"{record_to_line(replace(record, answers=answers, scores=scores))}\n"
+            )
     replace_text(run.path / SAMPLES, "".join(lines))
     answers_now = run.manifest.answers + sum(counts)
     pooled = update_manifest(run, answers=answers_now, earlier=counts)

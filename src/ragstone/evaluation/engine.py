@@ -1,7 +1,8 @@
-"""The engine: samples stream in, are asked, judged and scored, and leave through a sink.
+"""The engine: samples stream in, are asked, judged and scored, and leave through a
+sink.
 
-Memory is bounded: only the samples that the system and the judge are working on are kept, however long the golden set
-is.
+Memory is bounded: only the samples that the system and the judge are working on are
+kept, however long the golden set is.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailure
 
 MAX_FAILURES_AT_START = 20
-"""A system that fails at so many questions before it answers any is not asked the others."""
+"""A system that fails at so many questions before it answers any is not asked the
+others."""
 
 
 class Progress(Protocol):
-    """Receives the progress of a run. `state` is ``scored``, ``partly_failed`` or ``system_failed``."""
+    """Receives the progress of a run. `state` is ``scored``, ``partly_failed`` or
+    ``system_failed``."""
 
     def start(self, total: int | None) -> None: ...
 
@@ -47,10 +50,12 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is evaluated: each of `samples` is asked `answers` times, and each answer judged `repeats` times.
+    """What is evaluated: each of `samples` is asked `answers` times, and each answer
+    judged `repeats` times.
 
-    `system` must be started. `custom` are the measures of custom metrics. `keeps_contexts`: the answers of a
-    conversation are judged with the contexts of its earlier turns too.
+    `system` must be started. `custom` are the measures of custom metrics.
+    `keeps_contexts`: the answers of a conversation are judged with the contexts of its
+    earlier turns too.
     """
 
     samples: Iterable[Sample]
@@ -67,8 +72,9 @@ class Work:
 async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
 
-    Raises the errors of the system and the judge for a failure as a whole (SystemUnderTestError, JudgeError); by then
-    every finished sample has reached the sink, and the samples in flight are lost, to be evaluated again on resume.
+    Raises the errors of the system and the judge for a failure as a whole
+    (SystemUnderTestError, JudgeError); by then every finished sample has reached the
+    sink, and the samples in flight are lost, to be evaluated again on resume.
     """
     width = max(1, work.judge.concurrency)
     asking = Asking(work, waiting=width)
@@ -78,7 +84,8 @@ async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A sample that is being asked `answers` times. `responses` are by place, as they come in."""
+    """A sample that is being asked `answers` times. `responses` are by place, as they
+    come in."""
 
     sample: Sample
     answers: int
@@ -89,7 +96,8 @@ class Asked:
 
 
 class Asking:
-    """Asks the system about each sample. What it has answered waits in `answered`, up to `waiting` samples."""
+    """Asks the system about each sample. What it has answered waits in `answered`, up
+    to `waiting` samples."""
 
     def __init__(self, work: Work, *, waiting: int) -> None:
         self._system = work.system
@@ -101,10 +109,14 @@ class Asking:
         self.answered: asyncio.Queue[Asked | None] = asyncio.Queue(waiting)
 
     async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Ask everything, while the coroutines take what is answered. None is the end, for all of them."""
+        """Ask everything, while the coroutines take what is answered. None is the end,
+        for all of them."""
         try:
             async with asyncio.TaskGroup() as group:
-                askers = [group.create_task(self._ask()) for _ in range(max(1, self._system.concurrency))]
+                askers = [
+                    group.create_task(self._ask())
+                    for _ in range(max(1, self._system.concurrency))
+                ]
                 for coroutine in judging:
                     group.create_task(coroutine)
                 await asyncio.gather(*askers)
@@ -127,14 +139,23 @@ class Asking:
     async def _ask(self) -> None:
         for turns, place in self._questions:
             if turns[0].sample.turn is None:
-                await self._answer(turns[0], place, await self._response_to(self._system, turns[0].sample))
+                await self._answer(
+                    turns[0],
+                    place,
+                    await self._response_to(self._system, turns[0].sample),
+                )
             else:
                 await self._ask_turns(turns, place)
 
     async def _ask_turns(self, turns: Sequence[Asked], place: int) -> None:
         asked_by_id = {question.sample.id: question for question in turns}
         samples = [question.sample for question in turns]
-        conversation = ask_conversation(self._system, samples, self._response_to, keeps_contexts=self._keeps_contexts)
+        conversation = ask_conversation(
+            self._system,
+            samples,
+            self._response_to,
+            keeps_contexts=self._keeps_contexts,
+        )
         async with aclosing(conversation):
             async for sample, response in conversation:
                 await self._answer(asked_by_id[sample.id], place, response)
@@ -149,7 +170,10 @@ class Asking:
 
         A system that has failed at each of the first questions is not asked.
         """
-        if self._failed_in_a_row >= MAX_FAILURES_AT_START and self._last_failure is not None:
+        if (
+            self._failed_in_a_row >= MAX_FAILURES_AT_START
+            and self._last_failure is not None
+        ):
             kind, message = self._last_failure.kind, self._last_failure.message
             text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
             return Response(sample.id, failure=SystemFailure(kind, text))
@@ -186,6 +210,7 @@ class _Engine:
             )
             self.sink(record)
             work.progress.advance(sample_state(record.scores, record.responses))
-            # A judge that never awaits would block the event loop, including signals and timeouts.
+            # A judge that never awaits would block the event loop, including signals
+            # and timeouts.
             await asyncio.sleep(0)
         self.asking.end_again()

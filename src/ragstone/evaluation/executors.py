@@ -1,11 +1,13 @@
-"""Judging and scoring in other processes: worker processes of this machine, or the workers of a Dask cluster.
+"""Judging and scoring in other processes: worker processes of this machine, or the
+workers of a Dask cluster.
 
-Both get batches of samples with their answers, and return the lines of their records. The system under test is asked,
-custom metrics are graded and the run is written by this process. Workers get no environment, no key and no code of the
-user's.
+Both get batches of samples with their answers, and return the lines of their records.
+The system under test is asked, custom metrics are graded and the run is written by this
+process. Workers get no environment, no key and no code of the user's.
 
-If a worker is lost, the samples that were on their way are judged once more, one at a time. A sample over which a
-worker is lost a second time fails, and no other one with it.
+If a worker is lost, the samples that were on their way are judged once more, one at a
+time. A sample over which a worker is lost a second time fails, and no other one with
+it.
 """
 
 from __future__ import annotations
@@ -60,8 +62,16 @@ LOST_S = 2.0
 MIN_DASK_LANES = 16
 """Batches on their way at least, since workers may join."""
 
-PACKAGES = ("ragstone", "google-re2", "numpy", "pydantic-core", "PyStemmer", "sentencex")
-"""Packages that records depend on: on a cluster they must have the same versions as here."""
+PACKAGES = (
+    "ragstone",
+    "google-re2",
+    "numpy",
+    "pydantic-core",
+    "PyStemmer",
+    "sentencex",
+)
+"""Packages that records depend on: on a cluster they must have the same versions as
+here."""
 
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """What an interpreter may need to start at all."""
@@ -73,9 +83,11 @@ _LOST_TWICE = "the worker that judged it was lost, and so was a second one; ther
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker does with every sample: who judges, how often, and for which metrics.
+    """What a worker does with every sample: who judges, how often, and for which
+    metrics.
 
-    `identity` and `versions` are those of this process, and must be those of the worker too. `run` identifies the task.
+    `identity` and `versions` are those of this process, and must be those of the worker
+    too. `run` identifies the task.
     """
 
     judge: PortableJudge
@@ -90,8 +102,8 @@ class Task:
 class Job:
     """A sample and the responses to it.
 
-    `grades` are those of custom metrics, by response, repeat and metric: none for a response that failed. `ledger` is
-    what they have cost.
+    `grades` are those of custom metrics, by response, repeat and metric: none for a
+    response that failed. `ledger` is what they have cost.
     """
 
     sample: Sample
@@ -100,7 +112,8 @@ class Job:
     ledger: Ledger = field(default_factory=Ledger)
 
 
-# -- in a worker -------------------------------------------------------------------------------------------------------
+# -- in a worker
+# -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,8 @@ _one_at_a_time = threading.Lock()
 
 
 def judge_in_process(task: Task, pipe: Connection) -> None:
-    """Judge for `task` all jobs that come through `pipe`, until it is closed: what a worker process does."""
+    """Judge for `task` all jobs that come through `pipe`, until it is closed: what a
+    worker process does."""
     with suppress(EOFError, OSError):
         while True:
             jobs = pipe.recv()
@@ -123,7 +137,8 @@ def judge_in_process(task: Task, pipe: Connection) -> None:
 
 
 def _outcome(task: Task, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
-    """The records of `jobs`, or what judging them raised: it is raised in the run's process."""
+    """The records of `jobs`, or what judging them raised: it is raised in the run's
+    process."""
     try:
         return judge_jobs(task, jobs)
     except Exception as error:
@@ -131,7 +146,8 @@ def _outcome(task: Task, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
-    """The records of `jobs`, without their responses. Raises JudgeError if this worker can't judge as the run does."""
+    """The records of `jobs`, without their responses. Raises JudgeError if this worker
+    can't judge as the run does."""
     with _one_at_a_time:
         if task.run not in _prepared:
             _prepared.clear()
@@ -140,7 +156,8 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
 
 
 def same(task: Task) -> Task:
-    """The task itself. As the result of a function, a cluster keeps it, and makes it again if a worker is lost."""
+    """The task itself. As the result of a function, a cluster keeps it, and makes it
+    again if a worker is lost."""
     return task
 
 
@@ -165,7 +182,9 @@ async def _judge(prepared: _Prepared, jobs: Sequence[Job]) -> list[RecordLine]:
 
 
 async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
-    responses = tuple(map(replace, job.responses))  # one that comes twice is two objects, to tell them apart
+    responses = tuple(
+        map(replace, job.responses)
+    )  # one that comes twice is two objects, to tell them apart
     record = await judge_sample(
         judge,
         task.metrics,
@@ -183,15 +202,24 @@ def _graded_before(job: Job, responses: Sequence[Response]) -> dict[str, Measure
     places = {id(response): place for place, response in enumerate(responses)}
 
     def measure(name: str) -> Measure:
-        async def grade(_judge: Judge, _sample: Sample, response: Response, call: Call) -> Grade:
+        async def grade(
+            _judge: Judge, _sample: Sample, response: Response, call: Call
+        ) -> Grade:
             outcome = job.grades[places[id(response)]][call.repeat][name]
             if isinstance(outcome, JudgementFailure):
-                raise JudgementFailed(outcome.reason, not_applicable=outcome.not_applicable)
+                raise JudgementFailed(
+                    outcome.reason, not_applicable=outcome.not_applicable
+                )
             return outcome
 
         return grade
 
-    return {name: measure(name) for rounds in job.grades for grades in rounds for name in grades}
+    return {
+        name: measure(name)
+        for rounds in job.grades
+        for grades in rounds
+        for name in grades
+    }
 
 
 def versions() -> dict[str, str]:
@@ -206,7 +234,8 @@ def versions() -> dict[str, str]:
 
 
 def differences(remote: Mapping[str, str], local: Mapping[str, str]) -> str:
-    """The versions in `remote` that are not those in `local`, in a phrase; empty if there are none."""
+    """The versions in `remote` that are not those in `local`, in a phrase; empty if
+    there are none."""
     differing = [
         f"{name} {remote.get(name) or 'is missing'} (here {wanted or 'none'})"
         for name, wanted in local.items()
@@ -215,7 +244,8 @@ def differences(remote: Mapping[str, str], local: Mapping[str, str]) -> str:
     return ", ".join(differing)
 
 
-# -- in the run's process ----------------------------------------------------------------------------------------------
+# -- in the run's process
+# ----------------------------------------------------------------------------------------------
 
 
 class WorkerLost(Exception):  # noqa: N818 - its samples are judged once more
@@ -223,7 +253,8 @@ class WorkerLost(Exception):  # noqa: N818 - its samples are judged once more
 
 
 class Workers(ABC):
-    """Workers of one task. Call `start`, and always `close`. Up to `lanes` batches are worth being on their way."""
+    """Workers of one task. Call `start`, and always `close`. Up to `lanes` batches are
+    worth being on their way."""
 
     lanes: int
 
@@ -240,7 +271,8 @@ class Workers(ABC):
         """End what is not finished, whatever the state of the workers."""
 
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """The records of `jobs`, in their order. Raises JudgeError if the workers can't judge any more."""
+        """The records of `jobs`, in their order. Raises JudgeError if the workers can't
+        judge any more."""
         try:
             return await self._judge(jobs)
         except WorkerLost:
@@ -251,12 +283,17 @@ class Workers(ABC):
             try:
                 (record,) = await self._judge((job,))
             except WorkerLost:
-                record = await _judge_job(cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job)
+                record = await _judge_job(
+                    cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job
+                )
         return record
 
     async def _judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
         records = await self._submit(jobs)
-        return [replace(record, responses=job.responses) for record, job in zip(records, jobs, strict=True)]
+        return [
+            replace(record, responses=job.responses)
+            for record, job in zip(records, jobs, strict=True)
+        ]
 
     @abstractmethod
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -279,7 +316,8 @@ class _FailingJudge:
         return fail
 
 
-# -- worker processes --------------------------------------------------------------------------------------------------
+# -- worker processes
+# --------------------------------------------------------------------------------------------------
 
 
 class ProcessWorkers(Workers):
@@ -287,7 +325,9 @@ class ProcessWorkers(Workers):
 
     def __init__(self, count: int, task: Task) -> None:
         super().__init__(task)
-        self.lanes = 2 * count  # while a process judges one batch, the next one waits for it
+        self.lanes = (
+            2 * count
+        )  # while a process judges one batch, the next one waits for it
         self._count = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="ragstone-worker")
         self._idle: SimpleQueue[_WorkerProcess] = SimpleQueue()
@@ -299,7 +339,9 @@ class ProcessWorkers(Workers):
         with _start_of_processes():
             for _ in range(self._count):
                 self._add_process()
-        self._starting = [self._threads.submit(self._judge_in_idle, ()) for _ in self._processes]
+        self._starting = [
+            self._threads.submit(self._judge_in_idle, ()) for _ in self._processes
+        ]
 
     async def close(self) -> None:
         """End the processes, whatever they are doing."""
@@ -313,7 +355,9 @@ class ProcessWorkers(Workers):
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         await self._started()
         try:
-            return await asyncio.wrap_future(self._threads.submit(self._judge_in_idle, jobs))
+            return await asyncio.wrap_future(
+                self._threads.submit(self._judge_in_idle, jobs)
+            )
         except _ProcessEnded:
             self._replace_lost()
             raise WorkerLost from None
@@ -329,7 +373,8 @@ class ProcessWorkers(Workers):
             ) from None
 
     def _judge_in_idle(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """What an idle process makes of `jobs`: there is one, since there are as many processes as threads."""
+        """What an idle process makes of `jobs`: there is one, since there are as many
+        processes as threads."""
         process = self._idle.get()
         outcome = process.judge(jobs)
         self._idle.put(process)
@@ -338,7 +383,8 @@ class ProcessWorkers(Workers):
         return outcome
 
     def _replace_lost(self) -> None:
-        """Start a process in the place of a lost one. Raises JudgeError if too many were lost."""
+        """Start a process in the place of a lost one. Raises JudgeError if too many
+        were lost."""
         self._lost += 1
         if self._lost > MAX_LOST_PROCESSES:
             raise JudgeError(
@@ -359,7 +405,8 @@ class _ProcessEnded(Exception):  # noqa: N818 - a worker was lost
 
 
 class _WorkerProcess:
-    """A fresh interpreter that judges what comes through its own pipe, so that half a reply is nobody else's.
+    """A fresh interpreter that judges what comes through its own pipe, so that half a
+    reply is nobody else's.
 
     It ends when the pipe is closed, at the latest when this process ends.
     """
@@ -367,7 +414,9 @@ class _WorkerProcess:
     def __init__(self, task: Task) -> None:
         context = get_context("spawn")
         self._pipe, end_of_process = context.Pipe()
-        self._process = context.Process(target=judge_in_process, args=(task, end_of_process), daemon=True)
+        self._process = context.Process(
+            target=judge_in_process, args=(task, end_of_process), daemon=True
+        )
         self._process.start()
         end_of_process.close()
 
@@ -381,7 +430,8 @@ class _WorkerProcess:
         return outcome
 
     def end(self) -> None:
-        """Kill the process: a call of `judge` in another thread raises _ProcessEnded."""
+        """Kill the process: a call of `judge` in another thread raises
+        _ProcessEnded."""
         self._process.kill()
         self._process.join()
 
@@ -392,19 +442,27 @@ class _WorkerProcess:
 
 @contextmanager
 def _start_of_processes() -> Iterator[None]:
-    """Start interpreters inside the block that know neither the environment nor the main module of this process.
+    """Start interpreters inside the block that know neither the environment nor the
+    main module of this process.
 
-    The user's script may be that module, which would be run again, and a process can show its first environment to
-    others. Ctrl-C, and the end of the terminal, are for this process: it ends the others.
+    The user's script may be that module, which would be run again, and a process can
+    show its first environment to others. Ctrl-C, and the end of the terminal, are for
+    this process: it ends the others.
     """
     environment, main = dict(os.environ), sys.modules["__main__"]
     blocked: set[int] = set()
     resource_tracker.ensure_running()
     if sys.platform != "win32":
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+        blocked = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP}
+        )
     os.environ.clear()
-    os.environ.update({name: environment[name] for name in _ENVIRONMENT if name in environment})
-    os.environ["PYTHONSAFEPATH"] = "1"  # imports nothing from the current directory by its name
+    os.environ.update(
+        {name: environment[name] for name in _ENVIRONMENT if name in environment}
+    )
+    os.environ["PYTHONSAFEPATH"] = (
+        "1"  # imports nothing from the current directory by its name
+    )
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
@@ -416,16 +474,26 @@ def _start_of_processes() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-# -- a Dask cluster ----------------------------------------------------------------------------------------------------
+# -- a Dask cluster
+# ----------------------------------------------------------------------------------------------------
 
 
 class DaskWorkers(Workers):
-    """The workers of the cluster whose scheduler is at `address`. Dask gives the batches of a lost worker to others.
+    """The workers of the cluster whose scheduler is at `address`. Dask gives the
+    batches of a lost worker to others.
 
-    Whoever connects to a cluster trusts it: Dask unpickles what scheduler and workers send.
+    Whoever connects to a cluster trusts it: Dask unpickles what scheduler and workers
+    send.
     """
 
-    def __init__(self, address: str, task: Task, *, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        address: str,
+        task: Task,
+        *,
+        say: Callable[[str], None],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         super().__init__(task)
         self._address = address
         self._say = say
@@ -442,7 +510,9 @@ class DaskWorkers(Workers):
         self._levels = {name: logging.getLogger(name).level for name in _DASK_LOGGERS}
         for name in _DASK_LOGGERS:  # they also log what is raised here
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._client = Client(self._address, asynchronous=True, set_as_default=False, name="ragstone")
+        self._client = Client(
+            self._address, asynchronous=True, set_as_default=False, name="ragstone"
+        )
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._client
@@ -457,7 +527,10 @@ class DaskWorkers(Workers):
         try:
             await self._submit(())
         except WorkerLost:
-            raise JudgeError("the Dask cluster lost its workers before they were ready.", where=self._address) from None
+            raise JudgeError(
+                "the Dask cluster lost its workers before they were ready.",
+                where=self._address,
+            ) from None
         workers = len(await self._client.scheduler.ncores())
         self.lanes = max(MIN_DASK_LANES, 2 * workers)
         self._say(f"Judging with {counted(workers, 'Dask worker')} at {self._address}.")
@@ -476,7 +549,9 @@ class DaskWorkers(Workers):
         assert self._executor is not None and self._client is not None  # noqa: PT018, S101 - started
         if self._task_there.cancelled():
             self._task_there = self._client.submit(same, self._task, pure=False)
-        result = asyncio.wrap_future(self._executor.submit(judge_jobs, self._task_there, jobs))
+        result = asyncio.wrap_future(
+            self._executor.submit(judge_jobs, self._task_there, jobs)
+        )
         try:
             finished, _ = await asyncio.wait({result}, timeout=self._patience_s)
             if not finished:
@@ -485,10 +560,14 @@ class DaskWorkers(Workers):
                     f"Start workers with `dask worker {self._address}`. {_RESUME}.",
                 )
             if result.cancelled():
-                await asyncio.sleep(LOST_S)  # until it is known whether it was the scheduler or a worker
+                await asyncio.sleep(
+                    LOST_S
+                )  # until it is known whether it was the scheduler or a worker
                 if self._client.status == "running":
                     raise WorkerLost
-                raise self._error("the connection with the Dask scheduler was lost.", f"{_RESUME}.")
+                raise self._error(
+                    "the connection with the Dask scheduler was lost.", f"{_RESUME}."
+                )
             return result.result()
         except KilledWorker:
             raise WorkerLost from None
@@ -506,4 +585,8 @@ class DaskWorkers(Workers):
 
 def _line(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300]
-    return text if text and isinstance(error, OSError) else f"{type(error).__name__}: {text}"
+    return (
+        text
+        if text and isinstance(error, OSError)
+        else f"{type(error).__name__}: {text}"
+    )

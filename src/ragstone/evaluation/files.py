@@ -1,4 +1,5 @@
-"""Writes files to a run directory, which may contain links and pipes, because it can come from anywhere."""
+"""Writes files to a run directory, which may contain links and pipes, because it can
+come from anywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ragstone.errors import RunDirectoryError
 
 @contextlib.contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Raise disk errors (no permission, read-only, full) as RunDirectoryError with `path`."""
+    """Raise disk errors (no permission, read-only, full) as RunDirectoryError with
+    `path`."""
     try:
         yield
     except OSError as error:
@@ -24,7 +26,8 @@ def writing_to(path: Path) -> Iterator[None]:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """`path` as a new, empty file. An existing file is removed, not written through: it may be a link."""
+    """`path` as a new, empty file. An existing file is removed, not written through: it
+    may be a link."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 
@@ -38,7 +41,8 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write `texts` to `path` atomically, one after the other, replacing a link there. Raises RunDirectoryError."""
+    """Write `texts` to `path` atomically, one after the other, replacing a link there.
+    Raises RunDirectoryError."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing_to(path):
         with open_new(temporary) as stream:

@@ -11,12 +11,25 @@ from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import ranked_contexts
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import Rewording, rewording_of
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts, VerdictCounts, fingerprint
+from ragstone.evaluation.scores import (
+    MetricScores,
+    RunScores,
+    SampleFacts,
+    SystemFacts,
+    VerdictCounts,
+    fingerprint,
+)
 from ragstone.evaluation.step_facts import step_facts
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import cites_what_is_there
-from ragstone.judge.judgements import JudgementFailure, Judgements, StatementList, SupportTable, Verdict
+from ragstone.judge.judgements import (
+    JudgementFailure,
+    Judgements,
+    StatementList,
+    SupportTable,
+    Verdict,
+)
 from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
@@ -29,10 +42,14 @@ class Gathering:
         self._manifest = manifest
         self._samples: dict[str, SampleFacts] = {}
         self._system = SystemFacts()
-        self._metrics = {name: MetricScores({}, version=version) for name, version in manifest.metrics.items()}
+        self._metrics = {
+            name: MetricScores({}, version=version)
+            for name, version in manifest.metrics.items()
+        }
 
     def add(self, record: SampleRecord, where: str) -> None:
-        """Add a record. Raises RunDirectoryError if it does not agree with the manifest or those before."""
+        """Add a record. Raises RunDirectoryError if it does not agree with the manifest
+        or those before."""
         sample = record.sample
         if sample.id in self._samples:
             raise RunDirectoryError(f"duplicate sample '{sample.id}'.", where=where)
@@ -43,7 +60,9 @@ class Gathering:
                 where=where,
             )
         if unknown := [name for name in record.scores if name not in self._metrics]:
-            raise RunDirectoryError(f"metric '{unknown[0]}' is not in the manifest.", where=where)
+            raise RunDirectoryError(
+                f"metric '{unknown[0]}' is not in the manifest.", where=where
+            )
         self._samples[sample.id] = SampleFacts.of(sample)
         _add_first_answer(self._system, sample.id, record.answers[0])
         _add_answers(self._system, sample, record.answers)
@@ -51,10 +70,14 @@ class Gathering:
             _add_score(self._metrics[name], name, score, record)
 
     def scores(self, path: Path) -> RunScores:
-        return RunScores(str(path), self._metrics, self._samples, self._system, self._manifest)
+        return RunScores(
+            str(path), self._metrics, self._samples, self._system, self._manifest
+        )
 
 
-def _add_score(metric: MetricScores, name: str, score: Score, record: SampleRecord) -> None:
+def _add_score(
+    metric: MetricScores, name: str, score: Score, record: SampleRecord
+) -> None:
     sample_id = record.sample.id
     match score:
         case NotApplicable(reason):
@@ -63,7 +86,9 @@ def _add_score(metric: MetricScores, name: str, score: Score, record: SampleReco
             metric.failed[sample_id] = score
         case Scored(value):
             metric.values[sample_id] = value
-            answers = tuple(_value(answer.scores.get(name)) for answer in record.answers)
+            answers = tuple(
+                _value(answer.scores.get(name)) for answer in record.answers
+            )
             if len(answers) > 1 and any(value is not None for value in answers):
                 metric.answers[sample_id] = answers
             readings = [_readings(answer, name) for answer in record.answers]
@@ -87,7 +112,11 @@ def _readings(answer: Answer, metric: str) -> tuple[float, ...]:
 def _add_first_answer(system: SystemFacts, sample_id: str, answer: Answer) -> None:
     response = answer.response
     # A hash of strings differs between processes: it is compared within one only.
-    system.contexts[sample_id] = hash(tuple((context.text, context.id, context.score) for context in response.contexts))
+    system.contexts[sample_id] = hash(
+        tuple(
+            (context.text, context.id, context.score) for context in response.contexts
+        )
+    )
     if response.latency_s is not None:
         system.latencies_s[sample_id] = response.latency_s
     if response.usage is not None:
@@ -100,16 +129,28 @@ def _add_first_answer(system: SystemFacts, sample_id: str, answer: Answer) -> No
         system.verdicts[sample_id] = verdicts
 
 
-def _add_answers(system: SystemFacts, sample: Sample, answers: Sequence[Answer]) -> None:
+def _add_answers(
+    system: SystemFacts, sample: Sample, answers: Sequence[Answer]
+) -> None:
     answered = [answer for answer in answers if answer.response.failure is None]
-    failures = [answer.response.failure for answer in answers if answer.response.failure is not None]
+    failures = [
+        answer.response.failure
+        for answer in answers
+        if answer.response.failure is not None
+    ]
     if failures:
-        several = f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
-        system.failures[sample.id] = f"{several}{failures[0].kind}: {failures[0].message}"
+        several = (
+            f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
+        )
+        system.failures[sample.id] = (
+            f"{several}{failures[0].kind}: {failures[0].message}"
+        )
         system.failed_answers[sample.id] = len(failures)
     if not answered:
         return
-    system.answers[sample.id] = tuple(fingerprint(answer.response.answer) for answer in answered)
+    system.answers[sample.id] = tuple(
+        fingerprint(answer.response.answer) for answer in answered
+    )
     kinds = tuple(_kind(answer, sample) for answer in answered)
     if set(kinds) != {AnswerKind.ANSWERS}:
         system.kinds[sample.id] = kinds
@@ -132,7 +173,11 @@ def _verdict_counts(judged: Judgements) -> VerdictCounts | None:
     """The counts of supported statements; None if there are none."""
     if not isinstance(judged.support, SupportTable):
         return None
-    supported = [support for support in judged.support.supports if support.verdict is Verdict.SUPPORTED]
+    supported = [
+        support
+        for support in judged.support.supports
+        if support.verdict is Verdict.SUPPORTED
+    ]
     if not supported:
         return None
     return VerdictCounts(
@@ -154,12 +199,18 @@ def _kind(answer: Answer, sample: Sample) -> AnswerKind:
     elif isinstance(statements, JudgementFailure):
         claims = not statements.not_applicable
     return kind_of(
-        response.answer, sample.question, sample.reference, response.contexts, abstains=abstains, claims=claims
+        response.answer,
+        sample.question,
+        sample.reference,
+        response.contexts,
+        abstains=abstains,
+        claims=claims,
     )
 
 
 def _used_contexts(answer: Answer) -> UsedContexts | None:
-    """The contexts that support an answer, by its first judging round; None without contexts or support verdicts."""
+    """The contexts that support an answer, by its first judging round; None without
+    contexts or support verdicts."""
     support = answer.judged.support
     contexts = answer.response.contexts
     if not isinstance(support, SupportTable) or not support.supports or not contexts:

@@ -1,8 +1,9 @@
 """The run that a run was compared with, and how that run is carried inside it.
 
-A run that can't be a baseline keeps the baseline it used in its folder `baseline/`. So the newest run of a branch
-always leads to the latest good one, however many runs are in between, and whatever has expired. Only manifest,
-records and the facts of the rounds are kept: the judgements of a baseline are already in the run's own cache, and a run
+A run that can't be a baseline keeps the baseline it used in its folder `baseline/`. So
+the newest run of a branch always leads to the latest good one, however many runs are in
+between, and whatever has expired. Only manifest, records and the facts of the rounds
+are kept: the judgements of a baseline are already in the run's own cache, and a run
 that can be a baseline keeps none, so a run directory contains at most one other run.
 """
 
@@ -42,12 +43,21 @@ _UNFINISHED = tuple(f".{name}.tmp" for name in RUN_FILES)
 
 
 def fingerprint_of(manifest: Manifest, records: bytes) -> str:
-    """`RunDirectory.fingerprint` of a run that is not on disk; `records` is its samples.jsonl."""
-    return hashlib.sha256(manifest.created_at.encode() + records).hexdigest()[:FINGERPRINT_DIGITS]
+    """`RunDirectory.fingerprint` of a run that is not on disk; `records` is its
+    samples.jsonl."""
+    return hashlib.sha256(manifest.created_at.encode() + records).hexdigest()[
+        :FINGERPRINT_DIGITS
+    ]
 
 
-def used(baseline: RunDirectory, *, run_id: int | None = None, artifact: tuple[int, str] | None = None) -> BaselineUsed:
-    """`baseline` as the run that is compared with it remembers it. `artifact`: the run and name of its artifact."""
+def used(
+    baseline: RunDirectory,
+    *,
+    run_id: int | None = None,
+    artifact: tuple[int, str] | None = None,
+) -> BaselineUsed:
+    """`baseline` as the run that is compared with it remembers it. `artifact`: the run
+    and name of its artifact."""
     manifest = baseline.manifest
     return BaselineUsed(
         fingerprint=lasting_fingerprint(baseline),
@@ -62,15 +72,25 @@ def used(baseline: RunDirectory, *, run_id: int | None = None, artifact: tuple[i
 def lasting_fingerprint(baseline: RunDirectory) -> str:
     """The fingerprint by which later runs know `baseline`.
 
-    The run of a base commit is made anew in each job, so it is known by what its lineage starts with.
+    The run of a base commit is made anew in each job, so it is known by what its
+    lineage starts with.
     """
     fact = baseline.manifest.baseline
-    return fact.lineage[0] if baseline.manifest.same_job and fact and fact.lineage else baseline.fingerprint
+    return (
+        fact.lineage[0]
+        if baseline.manifest.same_job and fact and fact.lineage
+        else baseline.fingerprint
+    )
 
 
 def lineage(baseline: RunDirectory) -> tuple[str, ...]:
-    """The fingerprints of `baseline` and of the baselines before it, the newest first, at most MAX_LINEAGE."""
-    before = baseline.manifest.baseline.lineage if baseline.manifest.baseline is not None else ()
+    """The fingerprints of `baseline` and of the baselines before it, the newest first,
+    at most MAX_LINEAGE."""
+    before = (
+        baseline.manifest.baseline.lineage
+        if baseline.manifest.baseline is not None
+        else ()
+    )
     return (baseline.fingerprint, *before)[:MAX_LINEAGE]
 
 
@@ -80,13 +100,18 @@ def eligible_run(run: RunDirectory) -> RunDirectory | None:
 
 
 def carried_run(run: RunDirectory) -> RunDirectory | None:
-    """The baseline that `run` carries, if any. Raises RunDirectoryError if it is not the one it used."""
+    """The baseline that `run` carries, if any. Raises RunDirectoryError if it is not
+    the one it used."""
     folder = run.path / CARRIED
     if not (folder / MANIFEST).is_file():
         return None
     carried = RunDirectory.open(folder)
     recorded = run.manifest.baseline
-    if recorded is not None and recorded.used is not None and recorded.used.fingerprint != carried.fingerprint:
+    if (
+        recorded is not None
+        and recorded.used is not None
+        and recorded.used.fingerprint != carried.fingerprint
+    ):
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),
@@ -96,17 +121,22 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
 
 
 def oracle_half(run: RunDirectory) -> RunDirectory | None:
-    """The oracle half in the folder of `run`, if it has one and that is its own. Raises RunDirectoryError."""
+    """The oracle half in the folder of `run`, if it has one and that is its own. Raises
+    RunDirectoryError."""
     folder = run.path / ORACLE
     if run.rounds.oracle is None or not (folder / MANIFEST).is_file():
         return None
     half = RunDirectory.open(folder)
-    its_own = half.manifest.oracle_of == run.manifest.created_at and half.manifest.judge == run.manifest.judge
+    its_own = (
+        half.manifest.oracle_of == run.manifest.created_at
+        and half.manifest.judge == run.manifest.judge
+    )
     return half if its_own else None
 
 
 def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
-    """Put `baseline` into the run directory `directory`, in place of another that is carried there."""
+    """Put `baseline` into the run directory `directory`, in place of another that is
+    carried there."""
     target = directory / CARRIED
     if _same(baseline.path, target):
         return baseline
@@ -117,7 +147,10 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
         for name in RUN_FILES:
             if name in FACTS_FILES and not os.path.lexists(baseline.path / name):
                 continue
-            with open_regular(baseline.path / name) as source, (fresh / name).open("xb") as out:
+            with (
+                open_regular(baseline.path / name) as source,
+                (fresh / name).open("xb") as out,
+            ):
                 shutil.copyfileobj(source, out, _CHUNK)
         _remove(target)
         fresh.replace(target)
@@ -125,16 +158,22 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
 
 
 def drop_carried(directory: Path, name: str = CARRIED) -> None:
-    """Remove the baseline carried in `directory`, if any. A link is removed, not followed."""
+    """Remove the baseline carried in `directory`, if any. A link is removed, not
+    followed."""
     with disk_errors(directory / name, "can't be removed", kind=RunDirectoryError):
         _remove(directory / name)
 
 
 def cache_of(baseline: RunDirectory) -> Path:
-    """The judgements of `baseline`: of one that is carried, those of the run that carries it."""
+    """The judgements of `baseline`: of one that is carried, those of the run that
+    carries it."""
     own = baseline.path / CACHE
     carrier = baseline.path.parent
-    if not own.is_file() and baseline.path.name == CARRIED and (carrier / MANIFEST).is_file():
+    if (
+        not own.is_file()
+        and baseline.path.name == CARRIED
+        and (carrier / MANIFEST).is_file()
+    ):
         return carrier / CACHE
     return own
 
@@ -143,7 +182,14 @@ def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        for name in (*RUN_FILES, f"{SAMPLES}.previous", ASIDE, SYSTEM_LOG, LOCK, *_UNFINISHED):
+        for name in (
+            *RUN_FILES,
+            f"{SAMPLES}.previous",
+            ASIDE,
+            SYSTEM_LOG,
+            LOCK,
+            *_UNFINISHED,
+        ):
             (path / name).unlink(missing_ok=True)
         path.rmdir()  # fails if it contains anything else, which must not be removed
 

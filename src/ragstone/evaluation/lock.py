@@ -1,8 +1,9 @@
 """The lock on a run directory: one run at a time writes to it.
 
-The kernel holds it (flock), and releases it when the process ends, however it ends. So a process that died or a machine
-that went down can't leave a lock behind, process ids of other containers are never looked up, and containers that share
-a volume see each other's locks. The content of the file is only for the error message.
+The kernel holds it (flock), and releases it when the process ends, however it ends. So
+a process that died or a machine that went down can't leave a lock behind, process ids
+of other containers are never looked up, and containers that share a volume see each
+other's locks. The content of the file is only for the error message.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 def run_lock(path: Path) -> Iterator[None]:
     """Lock the run directory `path`, which is created if needed.
 
-    Does nothing if a caller already holds the lock. Raises RunDirectoryError if another run is writing there, if the
-    directory contains something other than a run, or if the file system is not writable or has no locks. Leaves no file
-    behind, and no unused directory. On Windows nothing is locked.
+    Does nothing if a caller already holds the lock. Raises RunDirectoryError if another
+    run is writing there, if the directory contains something other than a run, or if
+    the file system is not writable or has no locks. Leaves no file behind, and no
+    unused directory. On Windows nothing is locked.
     """
     refuse_foreign(path)
     place = path.resolve()
@@ -59,10 +61,16 @@ def run_lock(path: Path) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> int:
-    """The open and locked file. Raises RunDirectoryError if the lock is held, OSError for disk errors."""
+    """The open and locked file. Raises RunDirectoryError if the lock is held, OSError
+    for disk errors."""
     for _ in range(_TRIES):
         path.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags = (
+            os.O_RDWR
+            | os.O_CREAT
+            | getattr(os, "O_NOFOLLOW", 0)
+            | getattr(os, "O_NONBLOCK", 0)
+        )
         try:
             descriptor = os.open(path / LOCK, flags, 0o644)
         except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""manifest.json: describes a run, including everything that decides whether two runs are comparable."""
+"""manifest.json: describes a run, including everything that decides whether two runs
+are comparable."""
 
 from __future__ import annotations
 
@@ -23,10 +24,13 @@ class Part(BaseModel):
 
 
 class Summed(Part):
-    """Numbers that add up over runs, and names that are collected. None, which is not known, stays so."""
+    """Numbers that add up over runs, and names that are collected. None, which is not
+    known, stays so."""
 
     def plus(self, addend: Self) -> Self:
-        return type(self)(**{name: _sum(value, getattr(addend, name)) for name, value in self})
+        return type(self)(
+            **{name: _sum(value, getattr(addend, name)) for name, value in self}
+        )
 
 
 def _sum(first: Any, second: Any) -> Any:
@@ -38,8 +42,9 @@ def _sum(first: Any, second: Any) -> Any:
 class SystemManifest(Part):
     """The system under test: its entrypoint, and its commit and version if known.
 
-    `part` is the half that was evaluated, None for the whole. `conversations` is the number of samples with earlier
-    turns that it must be given, and `takes_history` whether the entrypoint takes these (None if that can't be known).
+    `part` is the half that was evaluated, None for the whole. `conversations` is the
+    number of samples with earlier turns that it must be given, and `takes_history`
+    whether the entrypoint takes these (None if that can't be known).
     """
 
     entrypoint: str
@@ -53,11 +58,13 @@ class SystemManifest(Part):
 class Invocation(Part):
     """How the run was started, for the commands that reproduce it.
 
-    `folder` is the place in the repository to start it from (None: not in a repository), and all other paths are
-    relative to it. `config` is the config file, None for the one in `folder`, if any. `options` has the settings that
-    differ from the config file, by key, without secrets; `secrets` are the keys of those that were set. `changed` and
-    `untracked` count the files that differed from the commit; None if that is not known. `from_github`: the commit may
-    have to be fetched. `tree` is Git's name for the commit's files, from GitHub.
+    `folder` is the place in the repository to start it from (None: not in a
+    repository), and all other paths are relative to it. `config` is the config file,
+    None for the one in `folder`, if any. `options` has the settings that differ from
+    the config file, by key, without secrets; `secrets` are the keys of those that were
+    set. `changed` and `untracked` count the files that differed from the commit; None
+    if that is not known. `from_github`: the commit may have to be fetched. `tree` is
+    Git's name for the commit's files, from GitHub.
     """
 
     command: Literal["run", "gate"]
@@ -74,8 +81,8 @@ class Invocation(Part):
 class GoldenManifest(Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated.
 
-    `limited`: a limit or a selection left samples out. `selected`: some were chosen by id or tag. `generated` counts
-    those that a model wrote and nobody reviewed.
+    `limited`: a limit or a selection left samples out. `selected`: some were chosen by
+    id or tag. `generated` counts those that a model wrote and nobody reviewed.
     """
 
     files: tuple[str, ...]
@@ -87,7 +94,8 @@ class GoldenManifest(Part):
 
 
 class Counts(Part):
-    """Samples by state. `scored`: no score failed; `partly_failed`: some did; `system_failed`: no response."""
+    """Samples by state. `scored`: no score failed; `partly_failed`: some did;
+    `system_failed`: no response."""
 
     scored: int = Field(default=0, ge=0)
     partly_failed: int = Field(default=0, ge=0)
@@ -115,15 +123,22 @@ class Cost(Summed):
 
     @property
     def cached_share(self) -> str:
-        """The share of the input that the provider read from its prompt cache, in words; empty if none."""
+        """The share of the input that the provider read from its prompt cache, in
+        words; empty if none."""
         share = self.cached_input_tokens / max(1, self.input_tokens)
-        return f"{percent(share)} of the input from the provider's cache" if share >= 0.005 else ""
+        return (
+            f"{percent(share)} of the input from the provider's cache"
+            if share >= 0.005
+            else ""
+        )
 
 
 class SystemUsage(Part):
-    """The tokens that the system under test reports: totals over all answers, means and p95 over the first answers.
+    """The tokens that the system under test reports: totals over all answers, means and
+    p95 over the first answers.
 
-    `answers` were given, `reported` of them with token counts. The costs are None without a price.
+    `answers` were given, `reported` of them with token counts. The costs are None
+    without a price.
     """
 
     answers: int = Field(ge=1)
@@ -141,7 +156,8 @@ class SystemUsage(Part):
 
 
 class BaselineUsed(Part):
-    """The run that a run was compared with. `run_id` is GitHub's id, if it came from there.
+    """The run that a run was compared with. `run_id` is GitHub's id, if it came from
+    there.
 
     `artifact_run_id` and `artifact` say in which artifact of which run it was.
     """
@@ -155,7 +171,8 @@ class BaselineUsed(Part):
 
 
 GOLDEN_SET = "golden set"
-"""Stands for the metric where an edit of the golden set is accepted; its size is a share of the baseline's samples."""
+"""Stands for the metric where an edit of the golden set is accepted; its size is a
+share of the baseline's samples."""
 
 
 class AcceptedDrop(Part):
@@ -168,10 +185,12 @@ class AcceptedDrop(Part):
 
 
 class BaselineFact(Part):
-    """Whether later runs can be compared with this one, and what it was itself compared with.
+    """Whether later runs can be compared with this one, and what it was itself compared
+    with.
 
-    `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are the drops in force in this run;
-    `spent` are the ids of all drops that its scores include, its own and those of its baselines.
+    `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are
+    the drops in force in this run; `spent` are the ids of all drops that its scores
+    include, its own and those of its baselines.
     """
 
     eligible: bool
@@ -192,28 +211,39 @@ class Manifest(Part):
     system: SystemManifest
     metrics: dict[str, str] = Field(description="metric name to version")
     repeats: int = Field(default=1, ge=1)
-    answers: int = Field(default=1, ge=1, description="how often the system was asked each question")
+    answers: int = Field(
+        default=1, ge=1, description="how often the system was asked each question"
+    )
     earlier: tuple[PositiveInt, ...] = Field(
-        default=(), description="how many of the answers are of each earlier run of the same files, the newest first"
+        default=(),
+        description="how many of the answers are of each earlier run of the same files, the newest first",
     )
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
-    price: SystemPrice | None = Field(default=None, description="of the system's tokens")
-    usage: SystemUsage | None = Field(default=None, description="null: the system reported no tokens")
+    price: SystemPrice | None = Field(
+        default=None, description="of the system's tokens"
+    )
+    usage: SystemUsage | None = Field(
+        default=None, description="null: the system reported no tokens"
+    )
     wall_s: float = Field(default=0.0, ge=0)
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
     same_job: bool = Field(
-        default=False, description="the run of a base commit, asked in the same job as the run compared with it"
+        default=False,
+        description="the run of a base commit, asked in the same job as the run compared with it",
     )
-    oracle_of: str | None = Field(default=None, description="of an oracle half: when its run was started")
+    oracle_of: str | None = Field(
+        default=None, description="of an oracle half: when its run was started"
+    )
     invocation: Invocation | None = None
 
     @property
     def own_answers(self) -> int:
-        """How often this run itself asked each question; its answers come before those of earlier runs."""
+        """How often this run itself asked each question; its answers come before those
+        of earlier runs."""
         return self.answers - sum(self.earlier)
 
     @property
@@ -226,19 +256,29 @@ class Manifest(Part):
 
     @property
     def standing(self) -> BaselineFact:
-        """Whether this run can be a baseline. If it is not recorded, its state and verdict decide."""
+        """Whether this run can be a baseline. If it is not recorded, its state and
+        verdict decide."""
         if self.state != "finished":
-            return BaselineFact(eligible=False, reason=f"the run was {self.state}, not finished")
-        if self.oracle_of is not None:
-            return BaselineFact(eligible=False, reason="it is the oracle half of a run, with the contexts given")
-        if self.golden.selected:
-            return (self.baseline or BaselineFact(eligible=False, reason="")).model_copy(
-                update={"eligible": False, "reason": SELECTED}
+            return BaselineFact(
+                eligible=False, reason=f"the run was {self.state}, not finished"
             )
+        if self.oracle_of is not None:
+            return BaselineFact(
+                eligible=False,
+                reason="it is the oracle half of a run, with the contexts given",
+            )
+        if self.golden.selected:
+            return (
+                self.baseline or BaselineFact(eligible=False, reason="")
+            ).model_copy(update={"eligible": False, "reason": SELECTED})
         if self.baseline is not None:
             return self.baseline
         if self.same_job:
             return BaselineFact(eligible=False, reason=SAME_JOB)
         if self.verdict in ("fail", "error"):
-            return BaselineFact(eligible=False, reason=f"its verdict was {self.verdict}")
-        return BaselineFact(eligible=True, reason="it finished, and no verdict is against it")
+            return BaselineFact(
+                eligible=False, reason=f"its verdict was {self.verdict}"
+            )
+        return BaselineFact(
+            eligible=True, reason="it finished, and no verdict is against it"
+        )

@@ -1,4 +1,5 @@
-"""Whether other processes judge, and how many: decided without loading what starts them."""
+"""Whether other processes judge, and how many: decided without loading what starts
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _CGROUP = Path("/sys/fs/cgroup/cpu.max")
 
 
 def worker_count(workers: int | Literal["auto"], answers: int) -> int:
-    """How many worker processes to judge so many answers with; 0: none, this process does it."""
+    """How many worker processes to judge so many answers with; 0: none, this process
+    does it."""
     if workers != "auto":
         return 0 if workers == 1 else workers
     cores = usable_cores()
@@ -25,7 +27,8 @@ def worker_count(workers: int | Literal["auto"], answers: int) -> int:
 
 
 def usable_cores() -> int:
-    """The cores that this process may use: those of the machine, its affinity, and the limit of its container."""
+    """The cores that this process may use: those of the machine, its affinity, and the
+    limit of its container."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     try:

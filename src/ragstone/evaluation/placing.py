@@ -24,16 +24,18 @@ from ragstone.evaluation.lineage import CARRIED, drop_carried
 from ragstone.evaluation.writer import refuse_foreign
 
 JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
-"""The judge's files in a run directory. SQLite stores additional files next to the database."""
+"""The judge's files in a run directory. SQLite stores additional files next to the
+database."""
 
 _PARTS = (*RUN_FILES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
-    """Write `files`, the parts of a run by their relative paths, to `target`. Other files are not touched.
+    """Write `files`, the parts of a run by their relative paths, to `target`. Other
+    files are not touched.
 
-    Follows no link below `target`. Raises RunDirectoryError if `target` contains something other than a run, or can't
-    be written.
+    Follows no link below `target`. Raises RunDirectoryError if `target` contains
+    something other than a run, or can't be written.
     """
     refuse_foreign(target)
     with writing_to(target):

@@ -1,4 +1,5 @@
-"""The contexts of an answer in their order, without their texts: to see whether they were in a better one before."""
+"""The contexts of an answer in their order, without their texts: to see whether they
+were in a better one before."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MAX_IDS = 10
 
 @dataclass(frozen=True, slots=True)
 class RankedContexts:
-    """Hashes of the ids and texts of an answer's contexts, by rank: equal in this process if those are."""
+    """Hashes of the ids and texts of an answer's contexts, by rank: equal in this
+    process if those are."""
 
     ids: tuple[int, ...] = ()
     """Empty if a context has no id, or two have the same."""
@@ -24,15 +26,20 @@ class RankedContexts:
     evidence: tuple[int, ...] = ()
     """The ranks, from 0, of the contexts that the right answer rests on."""
     missed_ids: tuple[str, ...] = ()
-    """Relevant ids that no context has, at most MAX_IDS; empty if no context has an id."""
+    """Relevant ids that no context has, at most MAX_IDS; empty if no context has an
+    id."""
     other_ids: tuple[str, ...] = ()
-    """Ids of contexts that are not relevant, at most MAX_IDS; empty if no relevant id is missed."""
+    """Ids of contexts that are not relevant, at most MAX_IDS; empty if no relevant id
+    is missed."""
     relevant_ids: tuple[str, ...] = ()
     """Relevant ids that a context has, at most MAX_IDS."""
 
 
-def ranked_contexts(sample: Sample, response: Response, judgements: Judgements) -> RankedContexts:
-    """The contexts of `response`. What holds the evidence is said by the sample's labels, or else by the judge."""
+def ranked_contexts(
+    sample: Sample, response: Response, judgements: Judgements
+) -> RankedContexts:
+    """The contexts of `response`. What holds the evidence is said by the sample's
+    labels, or else by the judge."""
     contexts = response.contexts
     ids = {context.id for context in contexts}
     relevant = _relevant_ids(sample)
@@ -49,7 +56,8 @@ def ranked_contexts(sample: Sample, response: Response, judgements: Judgements) 
 
 
 def _few(ids: Collection[str | None]) -> tuple[str, ...]:
-    """The first of `ids`. They are interned: the same documents are named in many samples."""
+    """The first of `ids`. They are interned: the same documents are named in many
+    samples."""
     return tuple(sys.intern(name) for name in sorted(filter(None, ids))[:MAX_IDS])
 
 
@@ -57,7 +65,9 @@ def _relevant_ids(sample: Sample) -> set[str | None]:
     return {name for name, grade in sample.relevant_ids.items() if grade > 0}
 
 
-def _evidence(sample: Sample, contexts: Sequence[Context], judgements: Judgements) -> Collection[int]:
+def _evidence(
+    sample: Sample, contexts: Sequence[Context], judgements: Judgements
+) -> Collection[int]:
     if texts := distinct(sample.reference_contexts):
         places = locate(texts, tuple(context.text for context in contexts))
         return sorted({rank - 1 for place in places for rank in place.carriers})
@@ -67,23 +77,37 @@ def _evidence(sample: Sample, contexts: Sequence[Context], judgements: Judgement
     use = judgements.context_use
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
-    supported = [support for support in use.attributions if support.verdict is Verdict.SUPPORTED]
+    supported = [
+        support for support in use.attributions if support.verdict is Verdict.SUPPORTED
+    ]
     supporting = {name for support in supported for name in support.supported_by}
     return [rank for rank in range(len(contexts)) if context_id(rank) in supporting]
 
 
-def evidence_ranks(now: RankedContexts, before: RankedContexts) -> tuple[int, int] | None:
-    """The rank, from 1, of the first evidence now and before, among the contexts that both have.
+def evidence_ranks(
+    now: RankedContexts, before: RankedContexts
+) -> tuple[int, int] | None:
+    """The rank, from 1, of the first evidence now and before, among the contexts that
+    both have.
 
     The evidence is that of `before`. None if none of it is in both.
     """
     by_id = bool(now.ids and before.ids)
-    keys_now, keys_before = (now.ids, before.ids) if by_id else (now.texts, before.texts)
+    keys_now, keys_before = (
+        (now.ids, before.ids) if by_id else (now.texts, before.texts)
+    )
     evidence = {keys_before[rank] for rank in before.evidence}
-    ranks = _first(keys_now, evidence, set(keys_before)), _first(keys_before, evidence, set(keys_now))
+    ranks = (
+        _first(keys_now, evidence, set(keys_before)),
+        _first(keys_before, evidence, set(keys_now)),
+    )
     return None if ranks[0] is None or ranks[1] is None else (ranks[0], ranks[1])
 
 
-def _first(keys: Sequence[int], evidence: Collection[int], common: Collection[int]) -> int | None:
+def _first(
+    keys: Sequence[int], evidence: Collection[int], common: Collection[int]
+) -> int | None:
     shared = [key for key in dict.fromkeys(keys) if key in common]
-    return next((rank for rank, key in enumerate(shared, start=1) if key in evidence), None)
+    return next(
+        (rank for rank, key in enumerate(shared, start=1) if key in evidence), None
+    )

@@ -16,8 +16,9 @@ from ragstone.system.response import Response
 class Answer:
     """One response of the system to a sample, judged and scored.
 
-    `judgements` has one entry per repeat. `scores` is by metric name; `repeat_scores` has the value of each repeat
-    if there were several (only scored ones), for variance components.
+    `judgements` has one entry per repeat. `scores` is by metric name; `repeat_scores`
+    has the value of each repeat if there were several (only scored ones), for variance
+    components.
     """
 
     response: Response
@@ -35,8 +36,9 @@ class Answer:
 class SampleRecord:
     """A line of samples.jsonl.
 
-    `answers` are in the order in which the system was asked: at least one. `scores` combine theirs
-    (`scoring.combine_answers`). `ledger` is the cost of judging them all.
+    `answers` are in the order in which the system was asked: at least one. `scores`
+    combine theirs (`scoring.combine_answers`). `ledger` is the cost of judging them
+    all.
     """
 
     sample: Sample
@@ -60,7 +62,8 @@ class SampleRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A record as it is written, and what is counted of it. `line` is JSON, without a line end.
+    """A record as it is written, and what is counted of it. `line` is JSON, without a
+    line end.
 
     `state` is that of `scoring.sample_state`.
     """

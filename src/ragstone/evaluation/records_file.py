@@ -1,4 +1,5 @@
-"""A file of records, such as samples.jsonl: read line by line, or looked up by the id of a sample."""
+"""A file of records, such as samples.jsonl: read line by line, or looked up by the id
+of a sample."""
 
 from __future__ import annotations
 
@@ -21,14 +22,16 @@ Lookup = Callable[[str], SampleRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the record of each sample is, as the file was then: its line, from 1, and its offset."""
+    """Where the record of each sample is, as the file was then: its line, from 1, and
+    its offset."""
 
     stamp: tuple[int, int]
     by_sample: Mapping[str, tuple[int, int]]
 
 
 class RecordsFile:
-    """The records in `path`. `whole`: the last line is one too; else it may have been cut off when a run was killed."""
+    """The records in `path`. `whole`: the last line is one too; else it may have been
+    cut off when a run was killed."""
 
     def __init__(self, path: Path, *, whole: bool) -> None:
         self.path = path
@@ -36,7 +39,8 @@ class RecordsFile:
         self._places: _Places | None = None
 
     def __iter__(self) -> Iterator[SampleRecord]:
-        """Every record, one at a time. Raises RunDirectoryError with the line of a bad one."""
+        """Every record, one at a time. Raises RunDirectoryError with the line of a bad
+        one."""
         for number, line in self.lines():
             yield record_from_line(line, self.where(number))
 
@@ -44,13 +48,15 @@ class RecordsFile:
         return f"{self.path}:{number}"
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Every line with its number, from 1. Raises RunDirectoryError for one that is too long, or for too many."""
+        """Every line with its number, from 1. Raises RunDirectoryError for one that is
+        too long, or for too many."""
         with self._stream() as stream:
             yield from self._lines_of(stream)
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
-        """Look up any number of records by id; the file is opened once, and no record is kept.
+        """Look up any number of records by id; the file is opened once, and no record
+        is kept.
 
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
@@ -66,15 +72,23 @@ class RecordsFile:
                     return None
                 number, offset = by_sample[sample_id]
                 stream.seek(offset)
-                record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), self.where(number))
+                record = record_from_line(
+                    stream.readline(MAX_LINE_BYTES + 1), self.where(number)
+                )
                 if record.sample.id != sample_id:
-                    raise RunDirectoryError("the file was changed while it was read.", where=self.where(number))
+                    raise RunDirectoryError(
+                        "the file was changed while it was read.",
+                        where=self.where(number),
+                    )
                 return record
 
             yield record_of
 
-    def read_once(self, digest: Callable[[bytes], None]) -> Iterator[tuple[SampleRecord, str]]:
-        """Every record and its place; `digest` gets each line. A later look-up needs no reading of its own."""
+    def read_once(
+        self, digest: Callable[[bytes], None]
+    ) -> Iterator[tuple[SampleRecord, str]]:
+        """Every record and its place; `digest` gets each line. A later look-up needs no
+        reading of its own."""
         with self._stream() as stream:
             yield from self._located(stream, digest)
 
@@ -99,7 +113,9 @@ class RecordsFile:
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(line) > MAX_LINE_BYTES:
-                raise RunDirectoryError("a line longer than 64 MiB.", where=self.where(number))
+                raise RunDirectoryError(
+                    "a line longer than 64 MiB.", where=self.where(number)
+                )
             if number > MAX_SAMPLES:
                 raise RunDirectoryError(
                     f"the run has more than {MAX_SAMPLES:,} samples.",

@@ -1,4 +1,5 @@
-"""Removes known secrets from all output: GitHub masks them in logs, but not in comments and artifacts."""
+"""Removes known secrets from all output: GitHub masks them in logs, but not in comments
+and artifacts."""
 
 from __future__ import annotations
 
@@ -29,14 +30,18 @@ T = TypeVar("T")
 
 
 class Redactor:
-    """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or HTML-escaped text.
+    """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or
+    HTML-escaped text.
 
-    Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a header. Redact before rendering
-    (`tree`) if possible, because a report clips text; `__call__` is for the rest. `names` maps paths that mean nothing
-    to a reader to the names to show.
+    Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a
+    header. Redact before rendering (`tree`) if possible, because a report clips text;
+    `__call__` is for the rest. `names` maps paths that mean nothing to a reader to the
+    names to show.
     """
 
-    def __init__(self, secrets: Iterable[str], names: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, secrets: Iterable[str], names: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._names = names
         self.on_add: Callable[[str], None] | None = None
         self._found: dict[str, None] = {}
@@ -45,7 +50,8 @@ class Redactor:
         self._add(secrets)
 
     def add(self, secret: str) -> None:
-        """Remove `secret`, obtained during the run (a token), from all later output; notify `on_add`."""
+        """Remove `secret`, obtained during the run (a token), from all later output;
+        notify `on_add`."""
         with self._lock:
             self._add((secret,))
         if self.on_add is not None:
@@ -53,7 +59,10 @@ class Redactor:
 
     def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
-            for part in (secret.strip(), *(line.strip() for line in secret.splitlines())):
+            for part in (
+                secret.strip(),
+                *(line.strip() for line in secret.splitlines()),
+            ):
                 if len(part) >= MIN_SECRET_CHARACTERS:
                     self._found.update(dict.fromkeys(_forms(part)))
         longest_first = sorted(self._found, key=len, reverse=True)
@@ -71,7 +80,8 @@ class Redactor:
         return text
 
     def tree(self, value: T) -> T:
-        """A copy of `value` (a document, or any tree of dataclasses, tuples, lists and mappings) without any secret."""
+        """A copy of `value` (a document, or any tree of dataclasses, tuples, lists and
+        mappings) without any secret."""
         redacted: T = self._walk(value)
         return redacted
 
@@ -83,32 +93,51 @@ class Redactor:
         if isinstance(value, dict):
             return {self._walk(key): self._walk(item) for key, item in value.items()}
         if is_dataclass(value) and not isinstance(value, type):
-            changed = {field.name: self._walk(getattr(value, field.name)) for field in fields(value) if field.init}
+            changed = {
+                field.name: self._walk(getattr(value, field.name))
+                for field in fields(value)
+                if field.init
+            }
             return replace(value, **changed)
         return value
 
 
 def _pattern(form: str) -> str:
-    """Match `form`, verbatim or with escaping between its characters; for a long token, its start and what follows.
+    """Match `form`, verbatim or with escaping between its characters; for a long token,
+    its start and what follows.
 
-    A pattern for each of a thousand characters would take seconds to compile, and miss a token that was clipped.
+    A pattern for each of a thousand characters would take seconds to compile, and miss
+    a token that was clipped.
     """
     start, remainder = form[:_WHOLE], form[_WHOLE:]
     if not _LONG.fullmatch(remainder):
         start, remainder = form, ""
     whole = _BETWEEN.join(map(re.escape, start))
-    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}" if remainder else whole
+    return (
+        f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}"
+        if remainder
+        else whole
+    )
 
 
 def _forms(secret: str) -> list[str]:
     raw = secret.encode("utf-8", "surrogatepass")
-    forms = [secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], html.escape(secret)]
+    forms = [
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        html.escape(secret),
+    ]
     encoded = [quote(raw, safe=""), quote(raw), quote_plus(raw)]
     forms += encoded
-    forms += [re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), form) for form in encoded]
+    forms += [
+        re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), form)
+        for form in encoded
+    ]
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # The first and last characters depend on the neighbours; the rest depends only on the secret.
+            # The first and last characters depend on the neighbours; the rest depends
+            # only on the secret.
             whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
             end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)

@@ -1,7 +1,7 @@
 """Verifies a run directory from an untrusted source.
 
-Scores must follow from judgements, and content hashes from samples. Anything else is refused or recomputed; metrics
-that this version can't recompute are unverified.
+Scores must follow from judgements, and content hashes from samples. Anything else is
+refused or recomputed; metrics that this version can't recompute are unverified.
 """
 
 from __future__ import annotations
@@ -26,13 +26,22 @@ _TOLERANCE = 1e-9
 
 def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
     """A metric, if any, whose scores in `record` do not follow from its judgements."""
-    replayed = [scored_answer(metrics, record.sample, answer.response, answer.judgements) for answer in record.answers]
+    replayed = [
+        scored_answer(metrics, record.sample, answer.response, answer.judgements)
+        for answer in record.answers
+    ]
     for answer, again in zip(record.answers, replayed, strict=True):
         for name, rounds in again.repeat_scores.items():
             if not _alike(answer.repeat_scores.get(name, ()), rounds):
                 return name
-    pairs = [(answer.scores, again.scores) for answer, again in zip(record.answers, replayed, strict=True)]
-    for recorded, scores in (*pairs, (record.scores, sample_scores(metrics, record.sample, replayed))):
+    pairs = [
+        (answer.scores, again.scores)
+        for answer, again in zip(record.answers, replayed, strict=True)
+    ]
+    for recorded, scores in (
+        *pairs,
+        (record.scores, sample_scores(metrics, record.sample, replayed)),
+    ):
         for name, score in scores.items():
             if name not in recorded or not same_score(recorded[name], score):
                 return name
@@ -40,16 +49,23 @@ def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
 
 
 def recomputable(manifest: Manifest, custom: Sequence[Metric] = ()) -> list[Metric]:
-    """The metrics of a run that this version can recompute; `custom` are those that the project defines."""
+    """The metrics of a run that this version can recompute; `custom` are those that the
+    project defines."""
     names = manifest.metrics
-    return [metric for name in names if (metric := _find(name, custom)) and not _why(manifest, name, custom)]
+    return [
+        metric
+        for name in names
+        if (metric := _find(name, custom)) and not _why(manifest, name, custom)
+    ]
 
 
 def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
-    """Read `run`, after checking that each recorded score follows from its judgements with this version's metrics.
+    """Read `run`, after checking that each recorded score follows from its judgements
+    with this version's metrics.
 
-    `custom` are the metrics that the project defines. A wrong hash of the golden set is corrected: two sets are the
-    same if their samples are, whatever a file says. Metrics that can't be recomputed (`unverified`) are not checked.
+    `custom` are the metrics that the project defines. A wrong hash of the golden set is
+    corrected: two sets are the same if their samples are, whatever a file says. Metrics
+    that can't be recomputed (`unverified`) are not checked.
 
     Raises RunDirectoryError.
     """
@@ -65,10 +81,14 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     content_hash = hash_of_contents(hashes)
     if len(hashes) != golden.samples or golden.content_hash == content_hash:
         return run
-    return update_manifest(run, golden=golden.model_copy(update={"content_hash": content_hash}))
+    return update_manifest(
+        run, golden=golden.model_copy(update={"content_hash": content_hash})
+    )
 
 
-def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirectoryError:
+def _does_not_follow(
+    run: RunDirectory, sample_id: str, metric: str
+) -> RunDirectoryError:
     return RunDirectoryError(
         f"sample '{sample_id}': {metric} does not follow from the recorded judgements.",
         where=str(run.path / SAMPLES),
@@ -78,17 +98,25 @@ def _does_not_follow(run: RunDirectory, sample_id: str, metric: str) -> RunDirec
 
 def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
     return len(recorded) == len(replayed) and all(
-        abs(before - after) <= _TOLERANCE for before, after in zip(recorded, replayed, strict=True)
+        abs(before - after) <= _TOLERANCE
+        for before, after in zip(recorded, replayed, strict=True)
     )
 
 
 def unverified(run: RunDirectory, custom: Sequence[Metric] = ()) -> dict[str, str]:
-    """The metrics of `run` that can't be recomputed here, each with the reason as a clause."""
-    return {name: why for name in run.manifest.metrics if (why := _why(run.manifest, name, custom))}
+    """The metrics of `run` that can't be recomputed here, each with the reason as a
+    clause."""
+    return {
+        name: why
+        for name in run.manifest.metrics
+        if (why := _why(run.manifest, name, custom))
+    }
 
 
 def _find(name: str, custom: Sequence[Metric]) -> Metric | None:
-    return next((metric for metric in custom if metric.info.name == name), None) or find_metric(name)
+    return next(
+        (metric for metric in custom if metric.info.name == name), None
+    ) or find_metric(name)
 
 
 def _why(manifest: Manifest, name: str, custom: Sequence[Metric]) -> str | None:
@@ -101,7 +129,8 @@ def _why(manifest: Manifest, name: str, custom: Sequence[Metric]) -> str | None:
 
 
 def same_score(recorded: Score, replayed: Score) -> bool:
-    """Whether two scores are the same, but for the last digits of a number and for the words of a reason."""
+    """Whether two scores are the same, but for the last digits of a number and for the
+    words of a reason."""
     if isinstance(recorded, Scored) and isinstance(replayed, Scored):
         return abs(recorded.value - replayed.value) <= _TOLERANCE
     return type(recorded) is type(replayed)
@@ -109,7 +138,8 @@ def same_score(recorded: Score, replayed: Score) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """The verified part of an untrusted run: its `scores` without the metrics that could not be recomputed.
+    """The verified part of an untrusted run: its `scores` without the metrics that
+    could not be recomputed.
 
     `doubts` are plain sentences on the rest; if there is one, the run can't pass.
     """
@@ -118,18 +148,28 @@ class Vouched:
     doubts: tuple[str, ...]
 
 
-def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -> Vouched:
-    """Compare an untrusted `run`, already confirmed, with the `golden` set and metrics of a trusted checkout."""
+def vouch(
+    run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()
+) -> Vouched:
+    """Compare an untrusted `run`, already confirmed, with the `golden` set and metrics
+    of a trusted checkout."""
     scores = run.scores()
     left_out = unverified(run, custom)
-    doubts = [f"{name} is unverified and left out: {why}." for name, why in left_out.items()]
+    doubts = [
+        f"{name} is unverified and left out: {why}." for name, why in left_out.items()
+    ]
     invocation = run.manifest.invocation
     if invocation is None or invocation.changed != 0:
-        doubts.append("This run does not show that the files it evaluated were those of its commit.")
+        doubts.append(
+            "This run does not show that the files it evaluated were those of its commit."
+        )
     own_hashes = {sample.id: sample.content_hash() for sample in golden}
     run_hashes = {name: facts.content_hash for name, facts in scores.samples.items()}
     counts = {
-        "changed": sum(own_hashes[name] != run_hashes[name] for name in own_hashes.keys() & run_hashes.keys()),
+        "changed": sum(
+            own_hashes[name] != run_hashes[name]
+            for name in own_hashes.keys() & run_hashes.keys()
+        ),
         "new": len(run_hashes.keys() - own_hashes.keys()),
         "missing": len(own_hashes.keys() - run_hashes.keys()),
     }
@@ -139,7 +179,14 @@ def vouch(run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()) -
             f"The samples of this run are not those of the default branch's golden set ({listed} of "
             f"{len(own_hashes)}), so its results are for different questions."
         )
-    bounds = {sample.id: sample.bounds for sample in golden}  # what a sample must reach is policy: ours, not theirs
-    samples = {name: replace(facts, bounds=bounds.get(name, ())) for name, facts in scores.samples.items()}
-    verified = {name: metric for name, metric in scores.metrics.items() if name not in left_out}
+    bounds = {
+        sample.id: sample.bounds for sample in golden
+    }  # what a sample must reach is policy: ours, not theirs
+    samples = {
+        name: replace(facts, bounds=bounds.get(name, ()))
+        for name, facts in scores.samples.items()
+    }
+    verified = {
+        name: metric for name, metric in scores.metrics.items() if name not in left_out
+    }
     return Vouched(replace(scores, metrics=verified, samples=samples), tuple(doubts))

@@ -1,4 +1,5 @@
-"""What the rounds of a run add to it: each writes one small file beside the manifest, and none writes another's."""
+"""What the rounds of a run add to it: each writes one small file beside the manifest,
+and none writes another's."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ _Facts = TypeVar("_Facts", bound=BaseModel)
 
 
 class Observed(Summed):
-    """The reported models and request modes in a judge's replies of a run, each once, sorted.
+    """The reported models and request modes in a judge's replies of a run, each once,
+    sorted.
 
-    `models` and `fingerprints` come from the provider; `ways` are the modes in which replies were constrained to a
-    schema. Judgements reused from a baseline count with its observations.
+    `models` and `fingerprints` come from the provider; `ways` are the modes in which
+    replies were constrained to a schema. Judgements reused from a baseline count with
+    its observations.
     """
 
     models: tuple[str, ...] = ()
@@ -36,7 +39,8 @@ class Observed(Summed):
 
 
 class Canaries(Part):
-    """Repeated judgements of the baseline: how many succeeded, and how many verdicts differ.
+    """Repeated judgements of the baseline: how many succeeded, and how many verdicts
+    differ.
 
     `models` are the models reported by the provider.
     """
@@ -50,10 +54,11 @@ class Canaries(Part):
 
 
 class Planted(Part):
-    """Planted wrong answers: how many were judged, how many of these passed, and how many the judge failed on.
+    """Planted wrong answers: how many were judged, how many of these passed, and how
+    many the judge failed on.
 
-    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples whose contexts make the judge
-    support anything, which it does not otherwise.
+    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples
+    whose contexts make the judge support anything, which it does not otherwise.
     """
 
     asked: int = Field(ge=0)
@@ -64,7 +69,8 @@ class Planted(Part):
 
 
 class JudgeFacts(Part):
-    """What was seen of the judge while it judged the run. None: nothing, or it was not looked at."""
+    """What was seen of the judge while it judged the run. None: nothing, or it was not
+    looked at."""
 
     observed: Observed | None = None
     canaries: Canaries | None = None
@@ -72,18 +78,21 @@ class JudgeFacts(Part):
 
 
 class ConfirmFacts(Part):
-    """`asked_again`: whether the system was asked again because of a doubt. `steady`: whether it then said the same."""
+    """`asked_again`: whether the system was asked again because of a doubt. `steady`:
+    whether it then said the same."""
 
     asked_again: bool = False
     steady: bool = False
 
 
 class OracleFacts(Part):
-    """The oracle half of a run, whose records are in its folder `oracle/`: `asked` samples were to be asked again.
+    """The oracle half of a run, whose records are in its folder `oracle/`: `asked`
+    samples were to be asked again.
 
-    Not asked again were the samples `without` reference contexts, and those that the system had not answered before
-    (`unanswered`). `strangers` are the answers that came with other contexts than they were given. `incomplete` is why
-    the half has not reached its end.
+    Not asked again were the samples `without` reference contexts, and those that the
+    system had not answered before (`unanswered`). `strangers` are the answers that came
+    with other contexts than they were given. `incomplete` is why the half has not
+    reached its end.
     """
 
     asked: int = Field(ge=0)
@@ -103,7 +112,8 @@ class RoundFacts:
 
 
 def read_facts(run: Path) -> RoundFacts:
-    """The facts in the run directory `run`; a round that wrote none has none. Raises RunDirectoryError."""
+    """The facts in the run directory `run`; a round that wrote none has none. Raises
+    RunDirectoryError."""
     return RoundFacts(
         judge=_read(run / JUDGE_FACTS, JudgeFacts) or JudgeFacts(),
         confirm=_read(run / CONFIRM_FACTS, ConfirmFacts) or ConfirmFacts(),
@@ -112,9 +122,12 @@ def read_facts(run: Path) -> RoundFacts:
 
 
 def write_facts(run: Path, facts: RoundFacts) -> None:
-    """Write `facts` in place of those in the run directory `run`. Raises RunDirectoryError."""
+    """Write `facts` in place of those in the run directory `run`. Raises
+    RunDirectoryError."""
     _write(run / JUDGE_FACTS, None if facts.judge == JudgeFacts() else facts.judge)
-    _write(run / CONFIRM_FACTS, None if facts.confirm == ConfirmFacts() else facts.confirm)
+    _write(
+        run / CONFIRM_FACTS, None if facts.confirm == ConfirmFacts() else facts.confirm
+    )
     _write(run / ORACLE_FACTS, facts.oracle)
 
 
@@ -124,7 +137,9 @@ def _read(file: Path, kind: type[_Facts]) -> _Facts | None:
     with disk_errors(file, kind=RunDirectoryError):
         body = read_regular(file, limit=MAX_FACTS_BYTES)
     hint = "Run the evaluation again with this version of Ragstone."
-    with parse_errors(file, "not a file of this version", kind=RunDirectoryError, hint=hint):
+    with parse_errors(
+        file, "not a file of this version", kind=RunDirectoryError, hint=hint
+    ):
         return kind.model_validate_json(body)
 
 

@@ -26,12 +26,14 @@ _Value = TypeVar("_Value")
 _QUESTION_CHARS = 300
 
 STEPS = 2520
-"""A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts is exact."""
+"""A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts
+is exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """The data of a sample that the gate and the reports need, without its record. The question is clipped."""
+    """The data of a sample that the gate and the reports need, without its record. The
+    question is clipped."""
 
     question: str = ""
     tags: tuple[str, ...] = ()
@@ -71,9 +73,10 @@ class SampleFacts:
 class MetricScores:
     """One metric over a run: every sample is in exactly one of the three, by id.
 
-    `answers` has the score of each answer to a sample in `values`, in the order in which the system was asked (None:
-    the metric does not apply to that answer). It is empty if the system was asked each question once. `readings` has
-    the scores of all judging rounds of each answer, if there were several answers or rounds.
+    `answers` has the score of each answer to a sample in `values`, in the order in
+    which the system was asked (None: the metric does not apply to that answer). It is
+    empty if the system was asked each question once. `readings` has the scores of all
+    judging rounds of each answer, if there were several answers or rounds.
     """
 
     values: dict[str, float]
@@ -95,7 +98,11 @@ class MetricScores:
 
     def __repr__(self) -> str:
         parts = [f"mean {score(self.mean)} of {counted(len(self.values), 'sample')}"]
-        parts += [f"{len(self.not_applicable):,} not applicable"] if self.not_applicable else []
+        parts += (
+            [f"{len(self.not_applicable):,} not applicable"]
+            if self.not_applicable
+            else []
+        )
         parts += [f"{len(self.failed):,} failed"] if self.failed else []
         return f"{type(self).__name__}({', '.join(parts)})"
 
@@ -105,7 +112,8 @@ _NO_SCORES = MetricScores({})
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """Statements of an answer: how many are supported, and of these how many `unquoted`, and how many `disputed`.
+    """Statements of an answer: how many are supported, and of these how many
+    `unquoted`, and how many `disputed`.
 
     A statement is disputed if a context contradicts what another supports.
     """
@@ -119,15 +127,18 @@ class VerdictCounts:
 class SystemFacts:
     """How the system under test behaved, by sample id.
 
-    `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they were reported: one for each
-    sample, so that they are independent. `failures` are one-line failures, and `failed_answers` how many answers
-    failed, of samples with one or more. `answers` are the fingerprints of the answers that the system gave.
-    `used_contexts` are those that support the first answer, if there are contexts and support verdicts. `contexts` are
-    hashes of its contexts, equal in this process if the contexts are. `kinds` are what the `answers` are, of each
-    sample with one that doesn't just answer. `ranked` has the contexts of the newest answer in their order, and
-    `citations` whether all that the newest answer cites is among its contexts, of each that cites. `reworded` are the
-    samples whose contexts have what all answers say. `verdicts` counts the supported statements of the first answer.
-    `steps` are the facts of the newest answer's steps, and of what a turn takes over from earlier ones.
+    `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they
+    were reported: one for each sample, so that they are independent. `failures` are
+    one-line failures, and `failed_answers` how many answers failed, of samples with one
+    or more. `answers` are the fingerprints of the answers that the system gave.
+    `used_contexts` are those that support the first answer, if there are contexts and
+    support verdicts. `contexts` are hashes of its contexts, equal in this process if
+    the contexts are. `kinds` are what the `answers` are, of each sample with one that
+    doesn't just answer. `ranked` has the contexts of the newest answer in their order,
+    and `citations` whether all that the newest answer cites is among its contexts, of
+    each that cites. `reworded` are the samples whose contexts have what all answers
+    say. `verdicts` counts the supported statements of the first answer. `steps` are the
+    facts of the newest answer's steps, and of what a turn takes over from earlier ones.
     """
 
     latencies_s: dict[str, float] = field(default_factory=dict)
@@ -146,10 +157,13 @@ class SystemFacts:
 
 
 def fingerprint(text: str) -> str:
-    """A fingerprint of `text`, ignoring case and the kind of white space; empty without a letter or digit."""
+    """A fingerprint of `text`, ignoring case and the kind of white space; empty without
+    a letter or digit."""
     if not any(character.isalnum() for character in text):
         return ""
-    return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(
+        " ".join(text.split()).casefold().encode("utf-8", "surrogatepass")
+    ).hexdigest()[:16]
 
 
 _Part = TypeVar("_Part", MetricScores, SystemFacts)
@@ -157,11 +171,12 @@ _Part = TypeVar("_Part", MetricScores, SystemFacts)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunScores:
-    """A run for the gate. `manifest` is None for plain score files and mappings; `label` names it in messages.
-    `remarks` are sentences on how a score file was read, `rounds` what the rounds of a run added to it.
+    """A run for the gate. `manifest` is None for plain score files and mappings;
+    `label` names it in messages. `remarks` are sentences on how a score file was read,
+    `rounds` what the rounds of a run added to it.
 
-    ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and raises ConfigError if the run does
-    not have that metric.
+    ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and
+    raises ConfigError if the run does not have that metric.
     """
 
     label: str
@@ -174,7 +189,10 @@ class RunScores:
 
     def __getitem__(self, metric: str) -> MetricScores:
         if metric not in self.metrics:
-            raise ConfigError(f"this run has no metric '{metric}'.", hint=suggestion(str(metric), self.metrics))
+            raise ConfigError(
+                f"this run has no metric '{metric}'.",
+                hint=suggestion(str(metric), self.metrics),
+            )
         return self.metrics[metric]
 
     def scores_of(self, metric: str) -> MetricScores:
@@ -183,7 +201,8 @@ class RunScores:
 
     @property
     def part(self) -> str | None:
-        """The half of the system that was evaluated; None for the whole system, or if it is not known."""
+        """The half of the system that was evaluated; None for the whole system, or if
+        it is not known."""
         return None if self.manifest is None else self.manifest.system.part
 
     @property
@@ -203,8 +222,11 @@ class RunScores:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the system was asked again because of a doubt, or there are answers of earlier runs."""
-        return self.rounds.confirm.asked_again or (self.manifest is not None and bool(self.manifest.earlier))
+        """Whether the system was asked again because of a doubt, or there are answers
+        of earlier runs."""
+        return self.rounds.confirm.asked_again or (
+            self.manifest is not None and bool(self.manifest.earlier)
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
@@ -217,16 +239,23 @@ class RunScores:
 
 
 def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
-    """`run` with the ids that `name_of` gives to its samples; samples that get None are left out."""
+    """`run` with the ids that `name_of` gives to its samples; samples that get None are
+    left out."""
 
     def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
-        return {name: value for old, value in values.items() if (name := name_of(old)) is not None}
+        return {
+            name: value
+            for old, value in values.items()
+            if (name := name_of(old)) is not None
+        }
 
     def within(part: _Part) -> _Part:
         values_by_field: dict[str, Any] = {}
         for attribute in fields(part):
             value = getattr(part, attribute.name)
-            values_by_field[attribute.name] = keyed(value) if isinstance(value, Mapping) else value
+            values_by_field[attribute.name] = (
+                keyed(value) if isinstance(value, Mapping) else value
+            )
         return type(part)(**values_by_field)
 
     return replace(
@@ -238,7 +267,8 @@ def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
 
 
 def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
-    """`run` without the samples that are drafts, and those alone; None if there are none."""
+    """`run` without the samples that are drafts, and those alone; None if there are
+    none."""
     drafts = {name for name, facts in run.samples.items() if facts.draft}
     if not drafts:
         return run, None
@@ -248,4 +278,7 @@ def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
 
 def means(metrics: Mapping[str, MetricScores]) -> str:
     """``faithfulness 0.91, context_recall 0.84``."""
-    return ", ".join(f"{name} {score(scores.mean)}" for name, scores in metrics.items()) or "no metrics"
+    return (
+        ", ".join(f"{name} {score(scores.mean)}" for name, scores in metrics.items())
+        or "no metrics"
+    )

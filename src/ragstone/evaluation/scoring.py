@@ -15,36 +15,53 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
-def needed_judgements(metrics: Sequence[Metric], sample: Sample) -> frozenset[JudgementKind]:
-    """All judgements that `metrics` need for `sample`, requested once for all of them."""
+def needed_judgements(
+    metrics: Sequence[Metric], sample: Sample
+) -> frozenset[JudgementKind]:
+    """All judgements that `metrics` need for `sample`, requested once for all of
+    them."""
     return frozenset().union(*(metric.needs(sample) for metric in metrics))
 
 
-def needed_measures(metrics: Sequence[Metric], sample: Sample, custom: Mapping[str, Measure]) -> dict[str, Measure]:
+def needed_measures(
+    metrics: Sequence[Metric], sample: Sample, custom: Mapping[str, Measure]
+) -> dict[str, Measure]:
     """Those of `custom`, by metric, that are among `metrics` and apply to `sample`."""
     names = {metric.info.name for metric in metrics if metric.excuse(sample) is None}
     return {name: measure for name, measure in custom.items() if name in names}
 
 
 def score_response(
-    metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
+    metrics: Sequence[Metric],
+    sample: Sample,
+    response: Response,
+    rounds: Sequence[Judgements],
 ) -> tuple[dict[str, Score], dict[str, tuple[float, ...]]]:
     """Scores by metric, and each round's own values where there were several rounds.
 
-    A failed response fails every metric that applies to the sample. With several rounds, the score is the mean of the
-    rounds that scored if they are more than half; else the first state that is not a score. Pure: the same judgements
-    give the same scores.
+    A failed response fails every metric that applies to the sample. With several
+    rounds, the score is the mean of the rounds that scored if they are more than half;
+    else the first state that is not a score. Pure: the same judgements give the same
+    scores.
     """
     if response.failure is not None:
         reason = f"{response.failure.kind}: {response.failure.message}"
-        return {metric.info.name: metric.excuse(sample) or Failed("system", reason) for metric in metrics}, {}
+        return {
+            metric.info.name: metric.excuse(sample) or Failed("system", reason)
+            for metric in metrics
+        }, {}
     scores: dict[str, Score] = {}
     repeats: dict[str, tuple[float, ...]] = {}
     for metric in metrics:
-        round_scores = [metric.score(sample, response, judgements) for judgements in rounds or (Judgements(),)]
+        round_scores = [
+            metric.score(sample, response, judgements)
+            for judgements in rounds or (Judgements(),)
+        ]
         scores[metric.info.name] = combine_rounds(round_scores)
         if len(round_scores) > 1:
-            repeats[metric.info.name] = tuple(score.value for score in round_scores if isinstance(score, Scored))
+            repeats[metric.info.name] = tuple(
+                score.value for score in round_scores if isinstance(score, Scored)
+            )
     return scores, repeats
 
 
@@ -59,15 +76,21 @@ def combine_rounds(round_scores: Sequence[Score]) -> Score:
 
 
 def scored_answer(
-    metrics: Sequence[Metric], sample: Sample, response: Response, rounds: Sequence[Judgements]
+    metrics: Sequence[Metric],
+    sample: Sample,
+    response: Response,
+    rounds: Sequence[Judgements],
 ) -> Answer:
-    """One answer of a sample, with its scores; those of metrics that compare answers are the sample's alone."""
+    """One answer of a sample, with its scores; those of metrics that compare answers
+    are the sample's alone."""
     alone = [metric for metric in metrics if not compares_answers(metric)]
     scores, repeats = score_response(alone, sample, response, rounds)
     return Answer(response, tuple(rounds), scores, repeats)
 
 
-def sample_scores(metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]) -> dict[str, Score]:
+def sample_scores(
+    metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]
+) -> dict[str, Score]:
     return {
         metric.info.name: _compared(metric, sample, answers)
         if compares_answers(metric)
@@ -76,32 +99,52 @@ def sample_scores(metrics: Sequence[Metric], sample: Sample, answers: Sequence[A
     }
 
 
-def _compared(metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]) -> Score:
+def _compared(
+    metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]
+) -> Score:
     responses = [answer.response for answer in answers]
-    failures = [response.failure for response in responses if response.failure is not None]
+    failures = [
+        response.failure for response in responses if response.failure is not None
+    ]
     if failures:
-        several = f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
+        several = (
+            f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
+        )
         return Failed("system", f"{several}{failures[0].kind}: {failures[0].message}")
-    rounds = zip(*(answer.judgements or (Judgements(),) for answer in answers), strict=False)
-    return combine_rounds([metric.compare(sample, responses, judged) for judged in rounds])
+    rounds = zip(
+        *(answer.judgements or (Judgements(),) for answer in answers), strict=False
+    )
+    return combine_rounds(
+        [metric.compare(sample, responses, judged) for judged in rounds]
+    )
 
 
 def combine_answers(answer_scores: Sequence[Score]) -> Score:
     """One score from the scores of several answers of the system to one question.
 
-    The mean of the answers, unless the system failed on one of them, or the judge on half of them: then the sample has
-    failed. The mean of the others would be that of a different sample: answers that time out are seldom like the rest.
-    An answer that the judge failed on is left out, or every question that is asked again would fail four times as
-    often; so are answers to which the metric does not apply, as such samples are. The note says so.
+    The mean of the answers, unless the system failed on one of them, or the judge on
+    half of them: then the sample has failed. The mean of the others would be that of a
+    different sample: answers that time out are seldom like the rest. An answer that the
+    judge failed on is left out, or every question that is asked again would fail four
+    times as often; so are answers to which the metric does not apply, as such samples
+    are. The note says so.
     """
     if len(answer_scores) == 1:
         return answer_scores[0]
     failed = [score for score in answer_scores if isinstance(score, Failed)]
-    if failed and (2 * len(failed) >= len(answer_scores) or any(score.by != "judge" for score in failed)):
-        return Failed(failed[0].by, f"{len(failed)} of {len(answer_scores)} answers: {failed[0].reason}")
+    if failed and (
+        2 * len(failed) >= len(answer_scores)
+        or any(score.by != "judge" for score in failed)
+    ):
+        return Failed(
+            failed[0].by,
+            f"{len(failed)} of {len(answer_scores)} answers: {failed[0].reason}",
+        )
     scored = [score for score in answer_scores if isinstance(score, Scored)]
     if not scored:
-        return next(score for score in answer_scores if isinstance(score, NotApplicable))
+        return next(
+            score for score in answer_scores if isinstance(score, NotApplicable)
+        )
     mean = sum(score.value for score in scored) / len(scored)
     listed = ", ".join(figure(score.value) for score in scored)
     not_applicable = len(answer_scores) - len(scored) - len(failed)
@@ -113,13 +156,19 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
 
 
 def sample_state(scores: Mapping[str, Score], responses: Sequence[Response]) -> str:
-    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts samples.
+    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts
+    samples.
 
-    A sample that was asked several times is ``system_failed`` if one of its responses failed.
+    A sample that was asked several times is ``system_failed`` if one of its responses
+    failed.
     """
     if any(response.failure is not None for response in responses):
         return "system_failed"
-    return "partly_failed" if any(isinstance(score, Failed) for score in scores.values()) else "scored"
+    return (
+        "partly_failed"
+        if any(isinstance(score, Failed) for score in scores.values())
+        else "scored"
+    )
 
 
 async def judge_sample(
@@ -132,22 +181,37 @@ async def judge_sample(
     custom: Mapping[str, Measure],
     ledger: Ledger,
 ) -> SampleRecord:
-    """The record of `sample`: each of its `responses` judged `repeats` times. `custom` are measures of custom metrics.
+    """The record of `sample`: each of its `responses` judged `repeats` times. `custom`
+    are measures of custom metrics.
 
-    What judging costs is added to `ledger`. Raises JudgeError when the judge can't continue.
+    What judging costs is added to `ledger`. Raises JudgeError when the judge can't
+    continue.
     """
     needs = needed_judgements(metrics, sample)
     wanted = needed_measures(metrics, sample, custom)
     answers: list[Answer] = []
     previous: Response | None = None
-    # One after the other, so that the judgements of an answer that comes twice are in the cache.
+    # One after the other, so that the judgements of an answer that comes twice are in
+    # the cache.
     for response in responses:
         rounds: list[Judgements] = []
-        for repeat in range(repeats if (needs or wanted) and response.failure is None else 0):
+        for repeat in range(
+            repeats if (needs or wanted) and response.failure is None else 0
+        ):
             call = Call(sample.id, repeat, ledger)
             rounds.append(
-                await collect_judgements(judge, sample, response, needs, call, previous=previous, custom=wanted)
+                await collect_judgements(
+                    judge,
+                    sample,
+                    response,
+                    needs,
+                    call,
+                    previous=previous,
+                    custom=wanted,
+                )
             )
         answers.append(scored_answer(metrics, sample, response, rounds))
         previous = response
-    return SampleRecord(sample, tuple(answers), sample_scores(metrics, sample, answers), ledger)
+    return SampleRecord(
+        sample, tuple(answers), sample_scores(metrics, sample, answers), ledger
+    )

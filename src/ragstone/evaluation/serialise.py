@@ -1,4 +1,5 @@
-"""Converts a record to one line of JSON, and back. Reading validates every field; nothing is unpickled or executed."""
+"""Converts a record to one line of JSON, and back. Reading validates every field;
+nothing is unpickled or executed."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ class _FailedLine(_Part):
         return Failed(self.by, self.reason)
 
 
-_ScoreLine = Annotated[_ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")]
+_ScoreLine = Annotated[
+    _ScoredLine | _NotApplicableLine | _FailedLine, Field(discriminator="state")
+]
 
 
 def _not_negative(response: Response) -> Response:
@@ -74,7 +77,8 @@ class _AnswerLine(_Part, extra="forbid"):
 
 
 class _RecordLine(_Part, extra="forbid"):
-    """A line of a sample that was asked once has its response in itself; else each of its answers has one."""
+    """A line of a sample that was asked once has its response in itself; else each of
+    its answers has one."""
 
     sample: Sample
     response: _Response | None = None
@@ -86,7 +90,9 @@ class _RecordLine(_Part, extra="forbid"):
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
-        if len(self.answers) == 1 or (self.response is None) is not (len(self.answers) > 1):
+        if len(self.answers) == 1 or (self.response is None) is not (
+            len(self.answers) > 1
+        ):
             raise ValueError("a record has either a response, or several answers")
         return self
 
@@ -110,32 +116,48 @@ def record_to_line(record: SampleRecord) -> str:
     own = (
         answers[0]
         if len(answers) == 1
-        else {"answers": tuple(_AnswerLine.model_construct(**answer) for answer in answers)}
+        else {
+            "answers": tuple(
+                _AnswerLine.model_construct(**answer) for answer in answers
+            )
+        }
     )
-    return _RecordLine.model_construct(**{**own, **shared}).model_dump_json(exclude_defaults=True)
+    return _RecordLine.model_construct(**{**own, **shared}).model_dump_json(
+        exclude_defaults=True
+    )
 
 
 def record_line(record: SampleRecord) -> RecordLine:
     """`record` as it is written, and what is counted of it."""
     state = sample_state(record.scores, record.responses)
-    return RecordLine(record.sample.id, record.responses, state, record.ledger, record_to_line(record))
+    return RecordLine(
+        record.sample.id, record.responses, state, record.ledger, record_to_line(record)
+    )
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
-    """The record in `line`. Raises RunDirectoryError with `where` when it is not one."""
+    """The record in `line`. Raises RunDirectoryError with `where` when it is not
+    one."""
     hint = "The file was changed or truncated; run the evaluation again."
     with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
         parsed = _RecordLine.model_validate_json(line)
     answers = tuple(
         Answer(
-            cast(Response, answer.response), answer.judgements, _scores_from_line(answer.scores), answer.repeat_scores
+            cast(Response, answer.response),
+            answer.judgements,
+            _scores_from_line(answer.scores),
+            answer.repeat_scores,
         )
         for answer in parsed.answers or (parsed,)
     )
-    return SampleRecord(parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger)
+    return SampleRecord(
+        parsed.sample, answers, _scores_from_line(parsed.scores), parsed.ledger
+    )
 
 
-def _scores_to_line(scores: Mapping[str, Score]) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:
+def _scores_to_line(
+    scores: Mapping[str, Score],
+) -> dict[str, _ScoredLine | _NotApplicableLine | _FailedLine]:
     return {name: _score_to_line(score) for name, score in scores.items()}
 
 
@@ -149,12 +171,15 @@ def _score_to_line(score: Score) -> _ScoredLine | _NotApplicableLine | _FailedLi
             return _FailedLine(state="failed", by=by, reason=reason)
 
 
-def _scores_from_line(lines: Mapping[str, _ScoredLine | _NotApplicableLine | _FailedLine]) -> dict[str, Score]:
+def _scores_from_line(
+    lines: Mapping[str, _ScoredLine | _NotApplicableLine | _FailedLine],
+) -> dict[str, Score]:
     return {name: line.score() for name, line in lines.items()}
 
 
 def is_complete_line(line: bytes) -> bool:
-    """Whether `line` ends as a written record does; the last line of a killed run may not."""
+    """Whether `line` ends as a written record does; the last line of a killed run may
+    not."""
     if not line.endswith(b"}\n"):
         return False
     try:

@@ -1,4 +1,5 @@
-"""What judging a run has cost, kept call by call in its directory, so that a resumed run counts on from there."""
+"""What judging a run has cost, kept call by call in its directory, so that a resumed
+run counts on from there."""
 
 from __future__ import annotations
 
@@ -12,14 +13,19 @@ from ragstone.files import read_regular
 from ragstone.judge.protocol import Ledger
 
 _BYTES = 256
-"""The size of the file. It is written whole each time, at once, so that it is whole when the process is killed."""
+"""The size of the file. It is written whole each time, at once, so that it is whole
+when the process is killed."""
 
 
 def read_spent(path: Path) -> Ledger:
-    """What was spent; nothing if there is no file. Raises RunDirectoryError if it can't be read."""
+    """What was spent; nothing if there is no file. Raises RunDirectoryError if it can't
+    be read."""
     if not os.path.lexists(path):
         return Ledger()
-    what, hint = "what the run has spent can't be read", "Start over without --resume; the cache is kept."
+    what, hint = (
+        "what the run has spent can't be read",
+        "Start over without --resume; the cache is kept.",
+    )
     with (
         disk_errors(path, what, kind=RunDirectoryError, hint=hint),
         parse_errors(path, what, kind=RunDirectoryError, hint=hint),
@@ -31,8 +37,12 @@ def read_spent(path: Path) -> Ledger:
 def write_spent(path: Path, spent: Ledger) -> None:
     """Write what was spent. Follows no link. Raises RunDirectoryError."""
     with writing_to(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644
+        )
         try:
-            os.write(descriptor, Cost.of(spent).model_dump_json().ljust(_BYTES).encode())
+            os.write(
+                descriptor, Cost.of(spent).model_dump_json().ljust(_BYTES).encode()
+            )
         finally:
             os.close(descriptor)

@@ -1,4 +1,5 @@
-"""What an answer did step by step, and what it took over from earlier turns: facts that need no record."""
+"""What an answer did step by step, and what it took over from earlier turns: facts that
+need no record."""
 
 from __future__ import annotations
 
@@ -13,10 +14,19 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.hops import found_contexts, hops_of
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
-from ragstone.system.response import Context, Response, Retrieval, Step, ToolCall, called_tools, tool_results
+from ragstone.system.response import (
+    Context,
+    Response,
+    Retrieval,
+    Step,
+    ToolCall,
+    called_tools,
+    tool_results,
+)
 
 MAX_STEPS = 100
-"""Steps of an answer that are looked at, and tool calls that are compared; the rest is left out."""
+"""Steps of an answer that are looked at, and tool calls that are compared; the rest is
+left out."""
 MAX_VALUES = 100
 """Values of a text; those before are left out."""
 MAX_KEYS = 1_000
@@ -36,7 +46,8 @@ _SEPARATOR = re.compile(r"[/#:]")
 
 @dataclass(frozen=True, slots=True)
 class HopFacts:
-    """The evidence of one hop, and the source that it was found in; empty if that is not clear."""
+    """The evidence of one hop, and the source that it was found in; empty if that is
+    not clear."""
 
     hop: int
     found: bool
@@ -45,7 +56,8 @@ class HopFacts:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A tool call. `arguments` and `result` are fingerprints; `result` is None if there is none."""
+    """A tool call. `arguments` and `result` are fingerprints; `result` is None if there
+    is none."""
 
     tool: str
     arguments: str
@@ -63,15 +75,18 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What an answer did. Of contexts without steps it is not known how they were found.
+    """What an answer did. Of contexts without steps it is not known how they were
+    found.
 
-    `called` are the tools that were called, and the sources of the `retrievals`; `results` are those of tools that are
-    among the contexts. `expected` are the tools that the labels expect, and `mistakes` what they show. Values are ids,
-    long numbers and names. `recalled` are those of the earlier turns that the answer and its steps took over, rather
-    than from the question or from what a step returned; `needed` are those of the user's earlier turns that the labels
-    have and the question lacks; `value_keys` are all in the answer, queries and arguments, as `value_key` writes them.
-    `argument_names` are the kinds of values that are arguments of tools, each with the argument's name. `asks_back` is
-    None where nothing needs to be asked back.
+    `called` are the tools that were called, and the sources of the `retrievals`;
+    `results` are those of tools that are among the contexts. `expected` are the tools
+    that the labels expect, and `mistakes` what they show. Values are ids, long numbers
+    and names. `recalled` are those of the earlier turns that the answer and its steps
+    took over, rather than from the question or from what a step returned; `needed` are
+    those of the user's earlier turns that the labels have and the question lacks;
+    `value_keys` are all in the answer, queries and arguments, as `value_key` writes
+    them. `argument_names` are the kinds of values that are arguments of tools, each
+    with the argument's name. `asks_back` is None where nothing needs to be asked back.
     """
 
     steps: int = 0
@@ -91,11 +106,16 @@ class StepFacts:
 
 
 def step_facts(sample: Sample, response: Response) -> StepFacts | None:
-    """The facts of an answer to a turn, or with steps, or to a sample with labels of them; None of any other."""
-    if sample.turn is None and not (response.steps or sample.hops or sample.tools or sample.expects_clarification):
+    """The facts of an answer to a turn, or with steps, or to a sample with labels of
+    them; None of any other."""
+    if sample.turn is None and not (
+        response.steps or sample.hops or sample.tools or sample.expects_clarification
+    ):
         return None
     calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_STEPS]
-    expected_arguments = [call.arguments for call in sample.tools if call.arguments is not None]
+    expected_arguments = [
+        call.arguments for call in sample.tools if call.arguments is not None
+    ]
     arguments = [*(call.arguments for call in calls), *expected_arguments]
     facts = StepFacts(
         steps=len(response.steps),
@@ -115,8 +135,14 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         return facts
     in_question = values_of(sample.question)
     earlier = values_of(_joined(message.text for message in history))
-    from_user = values_of(_joined(message.text for message in history if message.role == "user"))
-    labels = [*sample.references, *sample.reference_contexts, *map(_json, expected_arguments)]
+    from_user = values_of(
+        _joined(message.text for message in history if message.role == "user")
+    )
+    labels = [
+        *sample.references,
+        *sample.reference_contexts,
+        *map(_json, expected_arguments),
+    ]
     texts = [response.answer, *map(_input, response.steps[:MAX_STEPS])]
     return replace(
         facts,
@@ -131,25 +157,34 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def values_of(text: str) -> frozenset[str]:
-    """The ids, long numbers and names of two words in the end of `text`, which is what is newest of a conversation."""
+    """The ids, long numbers and names of two words in the end of `text`, which is what
+    is newest of a conversation."""
     ids = list(filter(_is_id, _tokens(text)))
-    names = list(filter(str.istitle, dict.fromkeys(_NAME.findall(text[-MAX_TEXT_CHARACTERS:]))))
+    names = list(
+        filter(str.istitle, dict.fromkeys(_NAME.findall(text[-MAX_TEXT_CHARACTERS:])))
+    )
     return frozenset([*ids[-MAX_VALUES:], *names[-MAX_VALUES:]])
 
 
 def value_key(value: str) -> str:
-    """The digits of a value with MIN_KEY_DIGITS or more, so that ``TF-4101`` is ``4101``; any other in lower case."""
+    """The digits of a value with MIN_KEY_DIGITS or more, so that ``TF-4101`` is
+    ``4101``; any other in lower case."""
     digits = "".join(filter(str.isdigit, value))
     return digits if len(digits) >= MIN_KEY_DIGITS else value.casefold()
 
 
 def value_kind(value: str) -> str:
-    """What values of one kind have in common: ``TF-0`` for ``TF-4101``, and the same for all names."""
+    """What values of one kind have in common: ``TF-0`` for ``TF-4101``, and the same
+    for all names."""
     return _DIGITS.sub("0", value) if any(map(str.isdigit, value)) else ""
 
 
 def _keys(text: str) -> frozenset[str]:
-    numbers = [token for token in _tokens(text) if sum(map(str.isdigit, token)) >= MIN_KEY_DIGITS]
+    numbers = [
+        token
+        for token in _tokens(text)
+        if sum(map(str.isdigit, token)) >= MIN_KEY_DIGITS
+    ]
     return frozenset(map(value_key, [*numbers[:MAX_VALUES], *values_of(text)]))
 
 
@@ -160,7 +195,10 @@ def _tokens(text: str) -> Iterable[str]:
 
 
 def _is_id(token: str) -> bool:
-    if token.isalpha() or not MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS:
+    if (
+        token.isalpha()
+        or not MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
+    ):
         return False
     digits = sum(map(str.isdigit, token))
     return digits >= MIN_DIGITS or (digits > 0 and any(map(str.isalpha, token)))
@@ -176,7 +214,8 @@ def _recalled(response: Response, earlier: Set[str], question: str) -> Iterator[
 
 
 def _values_beyond(returned: str, text: str, earlier: Set[str]) -> Iterator[str]:
-    """The values of `earlier` in `text` that are not in what was returned, in lower case."""
+    """The values of `earlier` in `text` that are not in what was returned, in lower
+    case."""
     for value in values_of(text) & earlier:
         if value.casefold() not in returned and value_key(value) not in returned:
             yield value
@@ -209,7 +248,8 @@ def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
 
 
 def _source_of(context: Context) -> str:
-    """What comes before the first separator of a context's id; empty if there is none."""
+    """What comes before the first separator of a context's id; empty if there is
+    none."""
     parts = _SEPARATOR.split(context.id or "", maxsplit=1)
     return parts[0] if len(parts) > 1 else ""
 
@@ -226,7 +266,8 @@ def _call_facts(call: ToolCall) -> CallFacts:
 
 
 def _argument_names(calls: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """The kinds of values among the arguments of calls, each with the name of its argument."""
+    """The kinds of values among the arguments of calls, each with the name of its
+    argument."""
     for arguments in calls:
         for name, value in arguments.items():
             if isinstance(value, str) and values_of(value) == {value}:

@@ -1,7 +1,9 @@
-"""Stored answers: samples and what a system answered them, to be judged again, or for the first time.
+"""Stored answers: samples and what a system answered them, to be judged again, or for
+the first time.
 
-They are in a file of records, such as that of a run. Recorded interactions are written as records first, without
-scores. Records stay in their file: what is kept in memory is the samples, and where the record of each begins.
+They are in a file of records, such as that of a run. Recorded interactions are written
+as records first, without scores. Records stay in their file: what is kept in memory is
+the samples, and where the record of each begins.
 """
 
 from __future__ import annotations
@@ -37,17 +39,28 @@ from ragstone.system.span_file import steps_beside
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.spans import trace_key
 
-_ANSWER_COLUMNS = frozenset({*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak})
+_ANSWER_COLUMNS = frozenset(
+    {*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak}
+)
 _CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong})
 _RESPONSE_COLUMNS = frozenset(
-    {*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"], *SYSTEM_NAMES["steps"], "latency_s", "error", "usage"}
+    {
+        *SYSTEM_NAMES["answer"],
+        *SYSTEM_NAMES["contexts"],
+        *SYSTEM_NAMES["steps"],
+        "latency_s",
+        "error",
+        "usage",
+    }
 )
 
 
 class StoredAnswers:
-    """A `System` that plays the answers in a file of records back, and the samples that they answer.
+    """A `System` that plays the answers in a file of records back, and the samples that
+    they answer.
 
-    `answers` is how many each sample has, `entrypoint` the name of their source in a manifest. Always `close` it.
+    `answers` is how many each sample has, `entrypoint` the name of their source in a
+    manifest. Always `close` it.
     """
 
     concurrency = 16
@@ -96,34 +109,50 @@ class StoredAnswers:
         return GoldenSet(tuple(self._samples.values()), self._mappings)
 
     def join(self, golden: GoldenSet) -> int:
-        """Replace the samples by those of `golden` with the same id, or else the same question; returns how many.
+        """Replace the samples by those of `golden` with the same id, or else the same
+        question; returns how many.
 
-        Several answers to one golden question become one group, because they are not independent.
+        Several answers to one golden question become one group, because they are not
+        independent.
         """
         by_id = {sample.id: sample for sample in golden}
-        by_question = {" ".join(sample.question.split()): sample for sample in golden if not sample.history}
+        by_question = {
+            " ".join(sample.question.split()): sample
+            for sample in golden
+            if not sample.history
+        }
         matches: dict[str, Sample] = {}
         for sample_id, sample in self._samples.items():
-            match = by_id.get(sample_id) or by_question.get(" ".join(sample.question.split()))
+            match = by_id.get(sample_id) or by_question.get(
+                " ".join(sample.question.split())
+            )
             if match is not None:
                 matches[sample_id] = match
         answers = Counter(match.id for match in matches.values())
         for sample_id, match in matches.items():
-            own_group = match.id if answers[match.id] > 1 else self._samples[sample_id].group
-            self._samples[sample_id] = replace(match, id=sample_id, group=match.group or own_group)
+            own_group = (
+                match.id if answers[match.id] > 1 else self._samples[sample_id].group
+            )
+            self._samples[sample_id] = replace(
+                match, id=sample_id, group=match.group or own_group
+            )
         return len(matches)
 
     def response(self, sample_id: str, number: int = 0) -> Response:
-        """The stored response to the sample `sample_id`: the one with this `number`, from 0.
+        """The stored response to the sample `sample_id`: the one with this `number`,
+        from 0.
 
-        Raises KeyError for a sample that has none, and RunDirectoryError if the file can't be read, or was changed.
+        Raises KeyError for a sample that has none, and RunDirectoryError if the file
+        can't be read, or was changed.
         """
         record = self._record_of(sample_id)
         if record is None:
             raise KeyError(sample_id)
         if len(record.answers) != self.answers:
             have = counted(len(record.answers), "answer")
-            raise RunDirectoryError(f"sample '{sample_id}' has {have}, but the others have {self.answers}.")
+            raise RunDirectoryError(
+                f"sample '{sample_id}' has {have}, but the others have {self.answers}."
+            )
         return record.answers[number].response
 
     def to(self, sample: Sample) -> Response | None:
@@ -140,13 +169,17 @@ class StoredAnswers:
         return self.numbered(sample, self.next_number(sample) % self.answers)
 
     def numbered(self, sample: Sample, number: int) -> Response:
-        """The response with this number, from 0. An earlier turn that is not stored has failed."""
+        """The response with this number, from 0. An earlier turn that is not stored has
+        failed."""
         if sample.id not in self._samples and sample.turn is not None:
-            return failed(sample.id, SystemFailureKind.MISSING, "its answer is not stored")
+            return failed(
+                sample.id, SystemFailureKind.MISSING, "its answer is not stored"
+            )
         return self.response(sample.id, number)
 
     def next_number(self, sample: Sample) -> int:
-        """How often the sample was asked before. All turns of a session have one number: that of their conversation."""
+        """How often the sample was asked before. All turns of a session have one
+        number: that of their conversation."""
         if sample.turn is not None and self._number is not None:
             return self._number
         name = sample.id if sample.turn is None else f"{sample.turn.id}/"
@@ -180,17 +213,22 @@ class PlaysBack(Wrapped):
 
 
 class AnswersFirst(PlaysBack):
-    """A `System` that plays back the answers that are stored, and asks `system` for the rest of `golden`.
+    """A `System` that plays back the answers that are stored, and asks `system` for the
+    rest of `golden`.
 
-    `system` is started only if an answer is missing. If a turn of a conversation is, its other turns are asked too, so
-    that the session has had them.
+    `system` is started only if an answer is missing. If a turn of a conversation is,
+    its other turns are asked too, so that the session has had them.
     """
 
-    def __init__(self, stored: StoredAnswers, system: System, golden: GoldenSet) -> None:
+    def __init__(
+        self, stored: StoredAnswers, system: System, golden: GoldenSet
+    ) -> None:
         super().__init__(stored, system)
         missing = [sample for sample in golden if sample.id not in stored]
         self._complete = not missing
-        self._continued = {sample.turn.id for sample in missing if sample.turn is not None}
+        self._continued = {
+            sample.turn.id for sample in missing if sample.turn is not None
+        }
 
     async def start(self) -> None:
         if not self._complete:
@@ -210,14 +248,16 @@ class AnswersFirst(PlaysBack):
 
 @dataclass(frozen=True, slots=True)
 class Interactions:
-    """Answers that are in memory, each to a sample of another id. `name` is that of their source in the manifest."""
+    """Answers that are in memory, each to a sample of another id. `name` is that of
+    their source in the manifest."""
 
     name: str
     answers: Iterable[tuple[Sample, Response]]
 
 
 class AnswerCollector:
-    """Collects the answers of runs and recorded interactions in a new file of records at `path`.
+    """Collects the answers of runs and recorded interactions in a new file of records
+    at `path`.
 
     It appears there when `stored` is called, whole. Always `close` it.
     """
@@ -228,7 +268,8 @@ class AnswerCollector:
         self._samples: dict[str, Sample] = {}
         self._answers = 1
         self._origins: dict[str, tuple[bytes, str]] = {}
-        """By sample id: the digest of sample and answers, and the place that they are from."""
+        """By sample id: the digest of sample and answers, and the place that they are
+        from."""
         self._mappings: list[ColumnMapping] = []
         self._temporary = path.with_name(f".{path.name}.tmp")
         with writing_to(path):
@@ -240,7 +281,12 @@ class AnswerCollector:
             self._file.close()
             self._temporary.replace(self._path)
         records = RecordsFile(self._path, whole=True)
-        return StoredAnswers(records.lookup(), self._samples, answers=self._answers, mappings=self._mappings)
+        return StoredAnswers(
+            records.lookup(),
+            self._samples,
+            answers=self._answers,
+            mappings=self._mappings,
+        )
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -249,19 +295,30 @@ class AnswerCollector:
         self._file.close()
         self._temporary.unlink(missing_ok=True)
 
-    def add_path(self, path: Path, columns: Mapping[str, str], fields: Fields) -> RunDirectory | None:
-        """Add the answers in `path`: a run directory, its samples.jsonl, or a file of recorded interactions.
+    def add_path(
+        self, path: Path, columns: Mapping[str, str], fields: Fields
+    ) -> RunDirectory | None:
+        """Add the answers in `path`: a run directory, its samples.jsonl, or a file of
+        recorded interactions.
 
-        Returns the run. `columns` maps fields of a sample to the columns of interactions, `fields` are those of their
-        answers. Raises ConfigError if there is nothing, or if an id is already taken by a different answer, and
+        Returns the run. `columns` maps fields of a sample to the columns of
+        interactions, `fields` are those of their answers. Raises ConfigError if there
+        is nothing, or if an id is already taken by a different answer, and
         GoldenSetError or SystemUnderTestError with the line of a broken interaction.
         """
-        folder = path.parent if path.name == SAMPLES and (path.parent / MANIFEST).is_file() else path
+        folder = (
+            path.parent
+            if path.name == SAMPLES and (path.parent / MANIFEST).is_file()
+            else path
+        )
         if folder.is_dir():
             run = RunDirectory.open(folder)
             self.add_run(run)
             return run
-        with disk_errors(path, hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions."):
+        with disk_errors(
+            path,
+            hint="Expected a run directory, its samples.jsonl, or a file of recorded interactions.",
+        ):
             self._add_file(SourceFile(path, str(path)), columns, fields)
         return None
 
@@ -272,12 +329,17 @@ class AnswerCollector:
             self._add(sample, (response,), interactions.name)
 
     def add_run(self, run: RunDirectory, *, only_new: bool = False) -> None:
-        """Add the answers of `run`; `only_new`: only to samples that have none yet. Raises ConfigError."""
-        self._add_records(RecordsFile(run.path / SAMPLES, whole=run.manifest.state == "finished"), only_new=only_new)
+        """Add the answers of `run`; `only_new`: only to samples that have none yet.
+        Raises ConfigError."""
+        self._add_records(
+            RecordsFile(run.path / SAMPLES, whole=run.manifest.state == "finished"),
+            only_new=only_new,
+        )
         self._mappings += _mappings_of(run)
 
     def add_aside(self, directory: Path) -> None:
-        """Add the answers to other samples that an attempt which was stopped has left in `directory`, if any."""
+        """Add the answers to other samples that an attempt which was stopped has left
+        in `directory`, if any."""
         path = directory / ASIDE
         if path.is_file():
             self._add_records(RecordsFile(path, whole=False), only_new=True)
@@ -287,10 +349,15 @@ class AnswerCollector:
             if not (only_new and record.sample.id in self._origins):
                 self._add(record.sample, record.responses, records.where(number))
 
-    def _add_file(self, source: SourceFile, columns: Mapping[str, str], fields: Fields) -> None:
+    def _add_file(
+        self, source: SourceFile, columns: Mapping[str, str], fields: Fields
+    ) -> None:
         profile = profile_rows(source, _rows(source), columns.values())
         if not profile.rows:
-            raise source.error("contains no interactions.", hint='Expected {"question": "…", "answer": "…"} per line.')
+            raise source.error(
+                "contains no interactions.",
+                hint='Expected {"question": "…", "answer": "…"} per line.',
+            )
         reader: _InteractionReader | None = None
         for row in _rows(source):
             where = source.at(row.line)
@@ -299,7 +366,9 @@ class AnswerCollector:
                 self._add(record.sample, record.responses, where)
                 continue
             if reader is None:
-                reader = _InteractionReader(source, plan_columns(source, profile, columns), fields)
+                reader = _InteractionReader(
+                    source, plan_columns(source, profile, columns), fields
+                )
                 self._mappings.append(reader.mapping)
             sample, response = reader.read(row)
             self._add(sample, (response,), where)
@@ -350,23 +419,37 @@ class _InteractionReader:
         self._fields = fields
         self._steps = steps_beside(source)
         self._reader = SampleReader(source, plan)
-        paths = [path for paths in plan.fields.values() for path in paths] + list(fields.paths())
+        paths = [path for paths in plan.fields.values() for path in paths] + list(
+            fields.paths()
+        )
         self._used = _RESPONSE_COLUMNS | {path.partition(".")[0] for path in paths}
         self.mapping = ColumnMapping(
-            source.name, "interactions", {name: paths[0] for name, paths in plan.fields.items()}
+            source.name,
+            "interactions",
+            {name: paths[0] for name, paths in plan.fields.items()},
         )
 
     def read(self, row: Row) -> tuple[Sample, Response]:
-        """The sample and the response in `row`; the columns that are neither's are extra data of the response."""
+        """The sample and the response in `row`; the columns that are neither's are
+        extra data of the response."""
         sample = self._reader.sample(row)
-        if sample.id == derived_id(sample.question, sample.reference, sample.reference_contexts, sample.history):
-            # The same question may be asked many times: what tells two interactions apart is all that they say.
-            body = json.dumps(row.values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+        if sample.id == derived_id(
+            sample.question, sample.reference, sample.reference_contexts, sample.history
+        ):
+            # The same question may be asked many times: what tells two interactions
+            # apart is all that they say.
+            body = json.dumps(row.values, sort_keys=True, default=str).encode(
+                "utf-8", "surrogatepass"
+            )
             sample = replace(sample, id=f"i-{hashlib.sha256(body).hexdigest()[:16]}")
         steps = self._steps.get(trace_key(row.values.get("trace_id")))
         where = self._source.at(row.line)
-        response = recorded_response(sample.id, row.values, where, fields=self._fields, steps=steps)
-        extra = {name: value for name, value in row.values.items() if name not in self._used}
+        response = recorded_response(
+            sample.id, row.values, where, fields=self._fields, steps=steps
+        )
+        extra = {
+            name: value for name, value in row.values.items() if name not in self._used
+        }
         return sample, replace(response, extra=extra)
 
 
@@ -382,7 +465,8 @@ def _rows(source: SourceFile) -> Iterator[Row]:
 
 
 def _without_responses(plan: ColumnPlan) -> ColumnPlan:
-    """`plan` without fields read from the columns of the answer: those are what is judged, never a reference."""
+    """`plan` without fields read from the columns of the answer: those are what is
+    judged, never a reference."""
     answers = {"reference": _ANSWER_COLUMNS, "reference_contexts": _CONTEXT_COLUMNS}
     fields = {}
     for name, paths in plan.fields.items():

@@ -18,14 +18,16 @@ def tokens(usage: TokenUsage) -> int:
 
 def cost_usd(usage: TokenUsage, price: SystemPrice) -> float:
     """US dollars for `usage`."""
-    return (usage.input_tokens * price.input + usage.output_tokens * price.output) / _MILLION
+    return (
+        usage.input_tokens * price.input + usage.output_tokens * price.output
+    ) / _MILLION
 
 
 class UsageCount:
     """Adds up the token counts of a run's answers, sample by sample.
 
-    Totals are over all answers. Means and percentiles are over the first answer to each question, as with latency, so
-    that they are independent.
+    Totals are over all answers. Means and percentiles are over the first answer to each
+    question, as with latency, so that they are independent.
     """
 
     def __init__(self, price: SystemPrice | None) -> None:
@@ -36,7 +38,10 @@ class UsageCount:
 
     def add(self, responses: Sequence[Response]) -> None:
         """Count the answers to one question; failures gave none."""
-        reported = [response.usage if response.failure is None else None for response in responses]
+        reported = [
+            response.usage if response.failure is None else None
+            for response in responses
+        ]
         self._answers += sum(response.failure is None for response in responses)
         self._all += [usage for usage in reported if usage is not None]
         if reported[0] is not None:
@@ -58,7 +63,9 @@ class UsageCount:
             tokens_mean=_mean(tokens(usage) for usage in first),
             tokens_p95=int(p95([tokens(usage) for usage in first])),
             price=price,
-            cost_usd=None if price is None else math.fsum(cost_usd(usage, price) for usage in self._all),
+            cost_usd=None
+            if price is None
+            else math.fsum(cost_usd(usage, price) for usage in self._all),
             cost_mean_usd=None if costs is None else _mean(costs),
             cost_p95_usd=None if costs is None else p95(costs),
         )
@@ -70,5 +77,6 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def p95(values: Sequence[float]) -> float:
-    """The smallest value that at least 95 % of `values` do not exceed, as `stats/intervals.py` estimates it."""
+    """The smallest value that at least 95 % of `values` do not exceed, as
+    `stats/intervals.py` estimates it."""
     return sorted(values)[max(0, math.ceil(len(values) * 0.95 - 1e-9) - 1)]

@@ -1,4 +1,5 @@
-"""Writes a run directory: every record as soon as it is finished, so that the run can be resumed."""
+"""Writes a run directory: every record as soon as it is finished, so that the run can
+be resumed."""
 
 from __future__ import annotations
 
@@ -26,17 +27,29 @@ from ragstone.evaluation.directory import (
 from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
 from ragstone.evaluation.record import RecordLine, SampleRecord
-from ragstone.evaluation.round_facts import JudgeFacts, RoundFacts, read_facts, write_facts
+from ragstone.evaluation.round_facts import (
+    JudgeFacts,
+    RoundFacts,
+    read_facts,
+    write_facts,
+)
 from ragstone.evaluation.scoring import sample_state
-from ragstone.evaluation.serialise import MAX_LINE_BYTES, is_complete_line, record_from_line, record_line
+from ragstone.evaluation.serialise import (
+    MAX_LINE_BYTES,
+    is_complete_line,
+    record_from_line,
+    record_line,
+)
 from ragstone.evaluation.usage import UsageCount
 from ragstone.files import open_regular
 
 
 class RunWriter:
-    """A run being written. Every record is on disk when `append` returns; `finish` puts them in golden order.
+    """A run being written. Every record is on disk when `append` returns; `finish` puts
+    them in golden order.
 
-    `offsets`: where the record of each sample on disk begins, by sample id; the last one, if there are several.
+    `offsets`: where the record of each sample on disk begins, by sample id; the last
+    one, if there are several.
     """
 
     def __init__(
@@ -56,11 +69,14 @@ class RunWriter:
         self._usage = usage
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Start a run in `path`. An earlier run there is replaced, with its partners, but its judgement cache is kept.
+    def create(
+        cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str
+    ) -> RunWriter:
+        """Start a run in `path`. An earlier run there is replaced, with its partners,
+        but its judgement cache is kept.
 
-        The records of an unfinished run are kept as samples.jsonl.previous. Raises RunDirectoryError if `path` contains
-        something other than a run.
+        The records of an unfinished run are kept as samples.jsonl.previous. Raises
+        RunDirectoryError if `path` contains something other than a run.
         """
         refuse_foreign(path)
         with writing_to(path):
@@ -74,12 +90,16 @@ class RunWriter:
         return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
 
     @classmethod
-    def resume(cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str) -> RunWriter:
-        """Resume the run in `path`, whose manifest must describe the same evaluation as `manifest`.
+    def resume(
+        cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str
+    ) -> RunWriter:
+        """Resume the run in `path`, whose manifest must describe the same evaluation as
+        `manifest`.
 
-        `manifest` may have more metrics: records without them are removed, to be scored again from their stored answers
-        (`evaluation/stored.py`). An incomplete last line of a killed run is removed. Raises RunDirectoryError that says
-        what differs.
+        `manifest` may have more metrics: records without them are removed, to be scored
+        again from their stored answers (`evaluation/stored.py`). An incomplete last
+        line of a killed run is removed. Raises RunDirectoryError that says what
+        differs.
         """
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
@@ -108,13 +128,25 @@ class RunWriter:
                 hint="Use the settings of that run, or start over without --resume.",
             )
         wanted = manifest.metrics.keys()
-        return cls._continue(path, manifest, earlier, redact, lambda record: record.scores.keys() >= wanted)
+        return cls._continue(
+            path,
+            manifest,
+            earlier,
+            redact,
+            lambda record: record.scores.keys() >= wanted,
+        )
 
     @classmethod
     def extend(
-        cls, path: Path, manifest: Manifest, *, keep: Callable[[SampleRecord], bool], redact: Callable[[str], str] = str
+        cls,
+        path: Path,
+        manifest: Manifest,
+        *,
+        keep: Callable[[SampleRecord], bool],
+        redact: Callable[[str], str] = str,
     ) -> RunWriter:
-        """Start the run that `manifest` describes with the records of the run in `path` for which `keep` is true."""
+        """Start the run that `manifest` describes with the records of the run in `path`
+        for which `keep` is true."""
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
         return cls._continue(path, manifest, read_manifest(path), redact, keep)
@@ -129,14 +161,21 @@ class RunWriter:
         keep: Callable[[SampleRecord], bool],
     ) -> RunWriter:
         if (path / SAMPLES).is_symlink():
-            raise RunDirectoryError("is a link, which Ragstone does not write to.", where=str(path / SAMPLES))
+            raise RunDirectoryError(
+                "is a link, which Ragstone does not write to.",
+                where=str(path / SAMPLES),
+            )
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
             offsets, counts, cost = _finished_part(path, keep, usage)
-        planted = read_facts(path).judge.planted if earlier.judge == manifest.judge else None
+        planted = (
+            read_facts(path).judge.planted if earlier.judge == manifest.judge else None
+        )
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
         times = {"wall_s": earlier.wall_s, "created_at": earlier.created_at}
-        continued = manifest.model_copy(update={"counts": counts, "cost": cost, **times})
+        continued = manifest.model_copy(
+            update={"counts": counts, "cost": cost, **times}
+        )
         write_manifest(path, continued)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
@@ -147,11 +186,13 @@ class RunWriter:
         return self._offsets.keys()
 
     def append(self, record: SampleRecord) -> None:
-        """Write `record` and flush it to the operating system. Raises RunDirectoryError for disk errors."""
+        """Write `record` and flush it to the operating system. Raises RunDirectoryError
+        for disk errors."""
         self.append_line(record_line(record))
 
     def append_line(self, record: RecordLine) -> None:
-        """Write a record that was made into a line elsewhere. Raises RunDirectoryError for disk errors."""
+        """Write a record that was made into a line elsewhere. Raises RunDirectoryError
+        for disk errors."""
         line = self._redact(record.line).encode("utf-8", "replace") + b"\n"
         with writing_to(self.path / SAMPLES):
             offset = self._stream.tell()
@@ -173,12 +214,17 @@ class RunWriter:
 
     def stop(self, reason: str, *, wall_s: float) -> None:
         """End a run that could not be finished; it can be resumed."""
-        with contextlib.suppress(OSError):  # the end of a line that didn't fit on the disk; it is removed on resume
+        with contextlib.suppress(
+            OSError
+        ):  # the end of a line that didn't fit on the disk; it is removed on resume
             self._stream.close()
-        self._write(state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s)
+        self._write(
+            state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s
+        )
 
     def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
-        """End the run: records in the order of the golden set, so that equal runs are equal files."""
+        """End the run: records in the order of the golden set, so that equal runs are
+        equal files."""
         with writing_to(self.path / SAMPLES):
             self._stream.close()
             _sort_records(self.path / SAMPLES, self._offsets, order)
@@ -188,7 +234,9 @@ class RunWriter:
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
-        self.manifest = self.manifest.model_copy(update={**update, "usage": self._usage.summary()})
+        self.manifest = self.manifest.model_copy(
+            update={**update, "usage": self._usage.summary()}
+        )
         write_manifest(self.path, self.manifest)
 
 
@@ -212,11 +260,14 @@ def update_rounds(run: RunDirectory, **changes: object) -> RunDirectory:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise RunDirectoryError if `path`, or its target, contains something other than a run."""
+    """Raise RunDirectoryError if `path`, or its target, contains something other than a
+    run."""
     hint = "Use another directory with --out, or `out` under [run]."
     with disk_errors(path, kind=RunDirectoryError):
         if path.is_symlink() and not path.exists():
-            raise RunDirectoryError("it is a dangling link.", where=str(path), hint=hint)
+            raise RunDirectoryError(
+                "it is a dangling link.", where=str(path), hint=hint
+            )
         place = path.resolve()
         if place.exists() and not place.is_dir():
             raise RunDirectoryError("it is a file.", where=str(path), hint=hint)
@@ -226,9 +277,15 @@ def refuse_foreign(path: Path) -> None:
             and not _holds_run(place)
         )
     if foreign:
-        raise RunDirectoryError("the directory exists and does not contain a run.", where=str(path), hint=hint)
+        raise RunDirectoryError(
+            "the directory exists and does not contain a run.",
+            where=str(path),
+            hint=hint,
+        )
     if ".git" in place.parts:
-        raise RunDirectoryError("it is git's own folder, or is inside it.", where=str(path), hint=hint)
+        raise RunDirectoryError(
+            "it is git's own folder, or is inside it.", where=str(path), hint=hint
+        )
 
 
 def _holds_run(place: Path) -> bool:
@@ -256,7 +313,8 @@ def _put_aside(path: Path) -> None:
 def _finished_part(
     path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
 ) -> tuple[dict[str, int], Counts, Cost]:
-    """The offset, by sample id, of each record that is complete and to be kept; all others are removed."""
+    """The offset, by sample id, of each record that is complete and to be kept; all
+    others are removed."""
     samples = path / SAMPLES
     if not samples.exists():
         samples.touch()

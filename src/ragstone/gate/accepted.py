@@ -1,4 +1,5 @@
-"""Drops and edits of the golden set that the team accepted: accepted.toml, and which entries are in force in a run."""
+"""Drops and edits of the golden set that the team accepted: accepted.toml, and which
+entries are in force in a run."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
@@ -29,21 +37,26 @@ from ragstone.settings.load import parse_toml, read_text
 from ragstone.settings.toml_lines import statements
 
 ACCEPTED_FILE = "accepted.toml"
-"""Next to the policy file, and separate from it: a command writes it, and must not change what people wrote."""
+"""Next to the policy file, and separate from it: a command writes it, and must not
+change what people wrote."""
 
 TABLE = "accepted"
 Target = tuple[str, str | None]
-"""A metric, and the tag of a slice or None; GOLDEN_SET and the fingerprint of an edit."""
+"""A metric, and the tag of a slice or None; GOLDEN_SET and the fingerprint of an
+edit."""
 
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)]
+_Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)
+]
 _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class AcceptedEntry(BaseModel):
-    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that run's baseline.
+    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that
+    run's baseline.
 
-    With `GOLDEN_SET` as the metric, it is one edit of the golden set. With a guard's name, it is a rise of the share of
-    samples that the guard counts.
+    With `GOLDEN_SET` as the metric, it is one edit of the golden set. With a guard's
+    name, it is a rise of the share of samples that the guard counts.
     """
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
@@ -52,7 +65,8 @@ class AcceptedEntry(BaseModel):
     metric: _Text
     slice: _Text | None = None
     drop: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
-    """Of an edit: the share of the baseline's samples that are removed, changed or turned into drafts."""
+    """Of an edit: the share of the baseline's samples that are removed, changed or
+    turned into drafts."""
     reason: _Text
     run: _Fingerprint
     baseline: _Fingerprint
@@ -65,7 +79,9 @@ class AcceptedEntry(BaseModel):
     @model_validator(mode="after")
     def _names_its_edit(self) -> AcceptedEntry:
         if self.is_edit and self.edit is None:
-            raise ValueError("an accepted edit of the golden set needs `edit`, as `ragstone accept` writes it")
+            raise ValueError(
+                "an accepted edit of the golden set needs `edit`, as `ragstone accept` writes it"
+            )
         if self.edit is not None and not self.is_edit:
             raise ValueError(f"`edit` is for the metric '{GOLDEN_SET}' alone")
         return self
@@ -90,7 +106,9 @@ class AcceptedEntry(BaseModel):
     def with_size(self) -> str:
         """What is accepted, with its size."""
         is_share = self.is_edit or self.metric in GUARDS
-        size = f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
+        size = (
+            f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
+        )
         if self.is_edit:
             return f"an {self.what} ({size})"
         return f"a {self.what} of up to {size}"
@@ -104,19 +122,34 @@ class _AcceptedFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The drop, the rise of a guard's share, or the edit of the golden set, to accept for a check to pass."""
+    """The drop, the rise of a guard's share, or the edit of the golden set, to accept
+    for a check to pass."""
 
     metric: str
     slice: str | None
     drop: float
     edit: str | None = None
 
-    def command(self, *, run: str, baseline: str, folder: str | None = None, thresholds: str | None = None) -> str:
+    def command(
+        self,
+        *,
+        run: str,
+        baseline: str,
+        folder: str | None = None,
+        thresholds: str | None = None,
+    ) -> str:
         """The shell command that accepts it; `run` and `baseline` are fingerprints."""
         words = ["ragstone", "accept", "--metric", self.metric]
         if self.slice is not None:
             words += ["--slice", self.slice]
-        words += ["--drop", f"{self.drop:.4g}", "--of-run", run, "--of-baseline", baseline]
+        words += [
+            "--drop",
+            f"{self.drop:.4g}",
+            "--of-run",
+            run,
+            "--of-baseline",
+            baseline,
+        ]
         if self.edit is not None:
             words += ["--of-edit", self.edit]
         if thresholds is not None and thresholds != POLICY_FILE:
@@ -129,7 +162,8 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The entries in force in a run, and a sentence on each that is no longer in force."""
+    """The entries in force in a run, and a sentence on each that is no longer in
+    force."""
 
     entries: tuple[AcceptedEntry, ...] = ()
     removable: tuple[str, ...] = ()
@@ -142,7 +176,10 @@ class InForce:
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:
         """The entry that counts for each target: the largest, never the sum."""
-        return {entry.target: entry for entry in sorted(self.entries, key=lambda entry: entry.drop)}
+        return {
+            entry.target: entry
+            for entry in sorted(self.entries, key=lambda entry: entry.drop)
+        }
 
 
 def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
@@ -154,12 +191,17 @@ def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
 
 
 def entries_in_force(
-    entries: Iterable[AcceptedEntry], *, lineage: Sequence[str], spent: Collection[str], today: datetime.date
+    entries: Iterable[AcceptedEntry],
+    *,
+    lineage: Sequence[str],
+    spent: Collection[str],
+    today: datetime.date,
 ) -> InForce:
     """Which of `entries` are in force in a run of `today`. Pure.
 
-    `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the ids of drops that the
-    baseline's scores already include. Without a baseline nothing is in force, and what has expired is reported.
+    `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the
+    ids of drops that the baseline's scores already include. Without a baseline nothing
+    is in force, and what has expired is reported.
     """
     in_force = list[AcceptedEntry]()
     removable = list[str]()
@@ -170,56 +212,93 @@ def entries_in_force(
         elif entry.expires is not None and today > entry.expires:
             why = f"expired on {entry.expires}"
         elif lineage and entry.baseline not in lineage:
-            why = "is bound to a baseline that this run's baseline does not descend from"
+            why = (
+                "is bound to a baseline that this run's baseline does not descend from"
+            )
         elif lineage:
             in_force.append(entry)
         if why is not None:
-            removable.append(f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it.")
+            removable.append(
+                f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
+            )
     return InForce(tuple(in_force), tuple(removable))
 
 
-def accepted_in(entries: Iterable[AcceptedEntry], baseline: RunDirectory | None, today: datetime.date) -> InForce:
-    """Which of `entries` are in force in a run of `today` that is compared with `baseline`."""
+def accepted_in(
+    entries: Iterable[AcceptedEntry],
+    baseline: RunDirectory | None,
+    today: datetime.date,
+) -> InForce:
+    """Which of `entries` are in force in a run of `today` that is compared with
+    `baseline`."""
     if baseline is None:
         return entries_in_force(entries, lineage=(), spent=(), today=today)
     fact = baseline.manifest.baseline
     spent = fact.spent if fact is not None else ()
-    return entries_in_force(entries, lineage=lineage(baseline), spent=spent, today=today)
+    return entries_in_force(
+        entries, lineage=lineage(baseline), spent=spent, today=today
+    )
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
-    """What to accept for the checks of drops, of guards and of the golden set that end this run to pass.
+    """What to accept for the checks of drops, of guards and of the golden set that end
+    this run to pass.
 
-    Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many answers are broken.
+    Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many
+    answers are broken.
     """
     blocking = [check for check in checks if check.blocks]
     ending = {Status.FAIL}
     if policy_gate.inconclusive == "fail":
         ending.add(Status.INCONCLUSIVE)
-    acceptable = [*_acceptable_edits(blocking, ending), *_acceptable_losses(blocking, ending)]
+    acceptable = [
+        *_acceptable_edits(blocking, ending),
+        *_acceptable_losses(blocking, ending),
+    ]
     possible = [offer_for(check, policy_gate.decision) for check in acceptable]
     return tuple(offer for offer in possible if offer is not None)
 
 
-def _acceptable_edits(blocking: Sequence[Check], ending: Collection[Status]) -> list[Check]:
-    """The first edit of the golden set that ends the run; none where the run ends whatever is accepted."""
+def _acceptable_edits(
+    blocking: Sequence[Check], ending: Collection[Status]
+) -> list[Check]:
+    """The first edit of the golden set that ends the run; none where the run ends
+    whatever is accepted."""
     if any(check.kind is CheckKind.PAIRED for check in blocking):
         return []
     for check in blocking:
-        if check.kind is CheckKind.GOLDEN_SET and check.status in {Status.ERROR, *ending}:
+        if check.kind is CheckKind.GOLDEN_SET and check.status in {
+            Status.ERROR,
+            *ending,
+        }:
             return [check]
     return []
 
 
-def _acceptable_losses(blocking: Sequence[Check], ending: Collection[Status]) -> list[Check]:
+def _acceptable_losses(
+    blocking: Sequence[Check], ending: Collection[Status]
+) -> list[Check]:
     """The losses that end the run; none where it ends whatever is accepted."""
-    losses = [check for check in blocking if check.status in ending and check.kind is not CheckKind.GOLDEN_SET]
-    questions_fail = any(check.kind is CheckKind.QUESTIONS and check.failed for check in blocking)
+    losses = [
+        check
+        for check in blocking
+        if check.status in ending and check.kind is not CheckKind.GOLDEN_SET
+    ]
+    questions_fail = any(
+        check.kind is CheckKind.QUESTIONS and check.failed for check in blocking
+    )
     mean_ends = any(check.kind in CHANGES and check.metric is None for check in losses)
     if questions_fail or mean_ends:
         # These are accepted as the drops that they are made of.
-        losses += [check for check in blocking if check.kind in CHANGES and check.status is Status.INCONCLUSIVE]
-    is_starved = any(check.kind is CheckKind.PAIRED and check.status is Status.ERROR for check in blocking)
+        losses += [
+            check
+            for check in blocking
+            if check.kind in CHANGES and check.status is Status.INCONCLUSIVE
+        ]
+    is_starved = any(
+        check.kind is CheckKind.PAIRED and check.status is Status.ERROR
+        for check in blocking
+    )
     if is_starved or any(map(_is_beyond_accepting, losses)):
         return []
     missed = {check.place for check in losses if check.kind in LEVELS}
@@ -227,13 +306,16 @@ def _acceptable_losses(blocking: Sequence[Check], ending: Collection[Status]) ->
 
 
 def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
-    """A sentence per drop that is not offered because the run is below that floor (or above that ceiling) too."""
+    """A sentence per drop that is not offered because the run is below that floor (or
+    above that ceiling) too."""
     failed = [check for check in checks if check.failed and check.blocks]
     levels = {check.place: check.kind for check in failed if check.kind in LEVELS}
     for check in failed:
         level = levels.get(check.place)
         if check.kind in CHANGES and level is not None:
-            side = "above its ceiling" if level is CheckKind.CEILING else "below its floor"
+            side = (
+                "above its ceiling" if level is CheckKind.CEILING else "below its floor"
+            )
             title = title_of(*check.place)
             yield f"Accepting the {check.kind} of {title} would not help: it is {side}."
 
@@ -247,9 +329,11 @@ def _is_beyond_accepting(check: Check) -> bool:
 
 
 def offer_for(check: Check, decision: str) -> Offer | None:
-    """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four digits; None for other checks.
+    """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four
+    digits; None for other checks.
 
-    `decision` comes from the policy: "assured" passes only what is shown, so it needs the far end of the interval.
+    `decision` comes from the policy: "assured" passes only what is shown, so it needs
+    the far end of the interval.
     """
     size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
     metric = check.metric
@@ -282,18 +366,25 @@ def _loss(check: Check, decision: str) -> float:
     return 0.0
 
 
-# -- the file ----------------------------------------------------------------------------------------------------------
+# -- the file
+# ----------------------------------------------------------------------------------------------------------
 
 
-def read_accepted(path: Path, *, within: Path | None = None) -> tuple[AcceptedEntry, ...]:
-    """The entries in the file `path`, or none if it doesn't exist. Raises ConfigError with file and line."""
+def read_accepted(
+    path: Path, *, within: Path | None = None
+) -> tuple[AcceptedEntry, ...]:
+    """The entries in the file `path`, or none if it doesn't exist. Raises ConfigError
+    with file and line."""
     if not os.path.lexists(path):
         return ()
-    return parse_accepted(read_text(path, within=within, limit=MAX_RULES_BYTES), str(path))
+    return parse_accepted(
+        read_text(path, within=within, limit=MAX_RULES_BYTES), str(path)
+    )
 
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
-    """The entries in the text of the file `where`. Raises ConfigError with file and line."""
+    """The entries in the text of the file `where`. Raises ConfigError with file and
+    line."""
     document = parse_toml(text, Path(where))
     source = Source(where, _lines(text))
     try:
@@ -303,7 +394,9 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     ids = [entry.id for entry in entries]
     for place, name in enumerate(ids):
         if name in ids[:place]:
-            raise source.error((TABLE, str(place), "id"), f"the id {name} is duplicated.")
+            raise source.error(
+                (TABLE, str(place), "id"), f"the id {name} is duplicated."
+            )
     return tuple(entries)
 
 
@@ -344,7 +437,8 @@ def title_of(metric: str | None, slice_: str | None) -> str:
 
 
 def change_word(metric: str) -> str:
-    """``rise`` for a guard, and for a built-in metric where less is better; else ``drop``."""
+    """``rise`` for a guard, and for a built-in metric where less is better; else
+    ``drop``."""
     if metric in GUARDS or lower_is_better(metric):
         return "rise"
     return "drop"

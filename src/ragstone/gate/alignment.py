@@ -1,4 +1,5 @@
-"""Do answers draw on the contexts that the retriever ranks first? Counts and a finding, from recorded verdicts."""
+"""Do answers draw on the contexts that the retriever ranks first? Counts and a finding,
+from recorded verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ragstone.gate.grouping import mean_of
 from ragstone.metrics.alignment import TopContextUsed, UsedContexts
 
 MAX_IGNORED = 0.30
-"""If more than this share of answers is shown to ignore the first context, there is a warning."""
+"""If more than this share of answers is shown to ignore the first context, there is a
+warning."""
 
 _MAX_RANKS = 20
 """Lower ranks are counted together."""
@@ -35,7 +37,8 @@ class RankUse:
 
 @dataclass(frozen=True, slots=True)
 class ContextsUsed:
-    """Which contexts the answers to answerable samples draw on, of those with statements and contexts."""
+    """Which contexts the answers to answerable samples draw on, of those with
+    statements and contexts."""
 
     answers: int
     top: int
@@ -48,7 +51,8 @@ class ContextsUsed:
 
 
 def contexts_used(run: RunScores) -> ContextsUsed | None:
-    """The use of contexts by rank, of the first answer to each answerable sample; None if no verdict was recorded."""
+    """The use of contexts by rank, of the first answer to each answerable sample; None
+    if no verdict was recorded."""
     answers = list(_used_contexts(run).values())
     if not answers:
         return None
@@ -61,7 +65,8 @@ def contexts_used(run: RunScores) -> ContextsUsed | None:
 
 
 def _use_of_rank(rank: int, answers: Sequence[UsedContexts], deepest: int) -> RankUse:
-    """How many answers use the context at `rank` (from 0), or at it or a lower rank, if it is _MAX_RANKS."""
+    """How many answers use the context at `rank` (from 0), or at it or a lower rank, if
+    it is _MAX_RANKS."""
     with_lower = rank == _MAX_RANKS
     returned = 0
     used = 0
@@ -74,20 +79,26 @@ def _use_of_rank(rank: int, answers: Sequence[UsedContexts], deepest: int) -> Ra
 
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
-    """A finding if more than MAX_IGNORED of the answers are shown to ignore the first context.
+    """A finding if more than MAX_IGNORED of the answers are shown to ignore the first
+    context.
 
-    A floor of the policy on `top_context_used` takes its place. In a run that fails it is a note, and where the causes
-    of worse samples are known, they say what to do.
+    A floor of the policy on `top_context_used` takes its place. In a run that fails it
+    is a note, and where the causes of worse samples are known, they say what to do.
     """
     name = TopContextUsed.info.name
     run = evidence.current
     counts = contexts_used(run)
-    has_floor = any(rule.metric == name and rule.slice is None and rule.min is not None for rule in evidence.rules)
+    has_floor = any(
+        rule.metric == name and rule.slice is None and rule.min is not None
+        for rule in evidence.rules
+    )
     if counts is None or has_floor:
         return
     answers = _used_contexts(run)
     ignored = [not contexts.top for contexts in answers.values()]
-    share = mean_of(run, list(answers), ignored, confidence=evidence.policy.gate.confidence)
+    share = mean_of(
+        run, list(answers), ignored, confidence=evidence.policy.gate.confidence
+    )
     if share.low <= MAX_IGNORED:
         return
     advice = ""
@@ -105,8 +116,14 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
 
 def _used_contexts(run: RunScores) -> dict[str, UsedContexts]:
     """The contexts that the first answers to answerable samples used."""
-    answerable = {sample_id for sample_id, facts in run.samples.items() if facts.answerable}
-    return {sample_id: contexts for sample_id, contexts in run.system.used_contexts.items() if sample_id in answerable}
+    answerable = {
+        sample_id for sample_id, facts in run.samples.items() if facts.answerable
+    }
+    return {
+        sample_id: contexts
+        for sample_id, contexts in run.system.used_contexts.items()
+        if sample_id in answerable
+    }
 
 
 _LOOK_AT_RANKS = (

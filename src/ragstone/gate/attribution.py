@@ -1,4 +1,5 @@
-"""Where to look first: retrieval or generation, by the causes of worse samples, or else by the metrics that fell."""
+"""Where to look first: retrieval or generation, by the causes of worse samples, or else
+by the metrics that fell."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from ragstone.gate.verdict import (
 from ragstone.metrics.registry import find_metric
 
 _CONFIDENCE = 0.9
-"""Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100 unchanged runs."""
+"""Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100
+unchanged runs."""
 
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)
 
@@ -42,11 +44,15 @@ class _MetricChange:
         return f"{self.metric} {change(self.change)}"
 
 
-def attribute(evidence: Evidence, diagnosis: Diagnosis | None = None) -> Attribution | None:
-    """Where to look first; None if neither a built-in metric failed nor enough samples that end the run have a cause.
+def attribute(
+    evidence: Evidence, diagnosis: Diagnosis | None = None
+) -> Attribution | None:
+    """Where to look first; None if neither a built-in metric failed nor enough samples
+    that end the run have a cause.
 
-    The causes decide. Without enough of them, a half of the system got worse if one of its metrics is shown to have
-    dropped on enough samples; without a comparable baseline, if one of its floors was missed.
+    The causes decide. Without enough of them, a half of the system got worse if one of
+    its metrics is shown to have dropped on enough samples; without a comparable
+    baseline, if one of its floors was missed.
     """
     failed = list(_failed(evidence.decided))
     side_by_cause = None if diagnosis is None else diagnosis.side
@@ -67,9 +73,14 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis | None = None) -> Attribu
 
 
 def _failed(checks: Iterable[Check]) -> Iterator[Check]:
-    """The failed floors and drops of built-in metrics, apart from those that only words show."""
+    """The failed floors and drops of built-in metrics, apart from those that only words
+    show."""
     for check in checks:
-        is_bound = check.kind in LEVELS | CHANGES and check.metric is not None and not check.by_words
+        is_bound = (
+            check.kind in LEVELS | CHANGES
+            and check.metric is not None
+            and not check.by_words
+        )
         if is_bound and check.failed and find_metric(check.metric or "") is not None:
             yield check
 
@@ -92,16 +103,24 @@ def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
     for name in pairing.metrics:
         metric = find_metric(name)
         if metric is not None:
-            is_worse, change_of_mean = _mean_change(pairing, name, lower_is_better=metric.info.lower_is_better)
-            yield _MetricChange(name, Side(metric.info.blames), change_of_mean, is_worse)
+            is_worse, change_of_mean = _mean_change(
+                pairing, name, lower_is_better=metric.info.lower_is_better
+            )
+            yield _MetricChange(
+                name, Side(metric.info.blames), change_of_mean, is_worse
+            )
 
 
-def _mean_change(pairing: Pairing, metric: str, *, lower_is_better: bool) -> tuple[bool, float]:
+def _mean_change(
+    pairing: Pairing, metric: str, *, lower_is_better: bool
+) -> tuple[bool, float]:
     """Whether a metric is shown to have got worse, and the change of its mean."""
     direction = LOWER if lower_is_better else HIGHER
     ids = pairing.pairs(metric)
     changes = pairing.changes(metric)
-    mean = mean_of(pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0))
+    mean = mean_of(
+        pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0)
+    )
     best_end = mean.low if lower_is_better else mean.high
     losses = sum(direction.shown_change(change) < 0.0 for change in changes)
     is_shown = direction.shown_change(best_end) < 0.0
@@ -113,7 +132,11 @@ def _by_change(changes: Sequence[_MetricChange]) -> str:
     sentences = []
     for half in Side:
         is_half = half in _HALVES
-        metrics = [metric for metric in changes if metric.half is half and (is_half or metric.worse)]
+        metrics = [
+            metric
+            for metric in changes
+            if metric.half is half and (is_half or metric.worse)
+        ]
         metrics.sort(key=lambda metric: (not metric.worse, metric.metric))
         if metrics:
             title = half.capitalize() if is_half else "Neither half alone"
@@ -135,7 +158,12 @@ def _by_cause(diagnosis: Diagnosis) -> str:
     share = percent(diagnosis.retrieval / samples)
     span = ""
     if diagnosis.share is not None:
-        span = interval_words(diagnosis.share.low, diagnosis.share.high, diagnosis.share.confidence, percent)
+        span = interval_words(
+            diagnosis.share.low,
+            diagnosis.share.high,
+            diagnosis.share.confidence,
+            percent,
+        )
     return f"Of {counted(samples, 'sample')} with a known cause, {share} failed in retrieval ({span})."
 
 

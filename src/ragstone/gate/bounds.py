@@ -20,7 +20,8 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class BoundCheck:
-    """A floor or a drop to decide. Where less is better, all numbers are those of 1 − score."""
+    """A floor or a drop to decide. Where less is better, all numbers are those of 1 −
+    score."""
 
     rule: Rule
     kind: CheckKind
@@ -64,7 +65,9 @@ class BoundCheck:
         return (-1.0, 1.0)
 
 
-def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[BoundCheck]:
+def questions(
+    current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
+) -> Iterator[BoundCheck]:
     """Every floor and drop in the rules that has at least one score (or pair)."""
     columns = _Columns(current, pairing)
     for rule in rules:
@@ -72,15 +75,26 @@ def questions(current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
             scored = columns.scores(rule)
             if scored is not None:
                 units, scores = scored
-                yield BoundCheck(rule, CheckKind.FLOOR, columns.ids, units, scores, rule.min, float(scores.mean()))
+                yield BoundCheck(
+                    rule,
+                    CheckKind.FLOOR,
+                    columns.ids,
+                    units,
+                    scores,
+                    rule.min,
+                    float(scores.mean()),
+                )
         if rule.max_drop is not None:
             change = columns.pairs(rule)
             if change is not None:
                 yield _drop(rule, rule.max_drop, columns.ids, change)
 
 
-def _drop(rule: Rule, max_drop: float, ids: tuple[str, ...], change: Change) -> BoundCheck:
-    # An accepted drop is fully allowed: more than that fails, and up to there nothing is inconclusive.
+def _drop(
+    rule: Rule, max_drop: float, ids: tuple[str, ...], change: Change
+) -> BoundCheck:
+    # An accepted drop is fully allowed: more than that fails, and up to there nothing
+    # is inconclusive.
     bound = 0.0 - max_drop  # so that no drop is 0.0, not -0.0
     unchanged = 0.0 if rule.accepted is None else bound
     return BoundCheck(
@@ -99,11 +113,17 @@ def _drop(rule: Rule, max_drop: float, ids: tuple[str, ...], change: Change) -> 
 
 def changes_of(drops: Sequence[BoundCheck]) -> Iterator[Change]:
     """The scores behind drops, those of slices with what they are a part of."""
-    wholes = {drop.rule.metric: drop.change for drop in drops if drop.rule.slice is None}
+    wholes = {
+        drop.rule.metric: drop.change for drop in drops if drop.rule.slice is None
+    }
     for drop in drops:
         assert drop.change is not None  # noqa: S101 - of a drop
         is_part = drop.rule.slice is not None
-        yield replace(drop.change, part=is_part, whole=wholes.get(drop.rule.metric) if is_part else None)
+        yield replace(
+            drop.change,
+            part=is_part,
+            whole=wholes.get(drop.rule.metric) if is_part else None,
+        )
 
 
 def answers_per_sample(run: RunScores) -> int:
@@ -114,14 +134,19 @@ def answers_per_sample(run: RunScores) -> int:
 
 
 class _Columns:
-    """The metrics of a run, and of its pairs with a baseline: each is looked up once, however many slices use it.
+    """The metrics of a run, and of its pairs with a baseline: each is looked up once,
+    however many slices use it.
 
     `ids` are the samples of the run, sorted. Scores are 1 − score where less is better.
     """
 
     def __init__(self, current: RunScores, pairing: Pairing | None) -> None:
         paired = () if pairing is None else pairing.samples
-        self.ids = paired if len(paired) == len(current.samples) else tuple(sorted(current.samples))
+        self.ids = (
+            paired
+            if len(paired) == len(current.samples)
+            else tuple(sorted(current.samples))
+        )
         self._all = np.arange(len(self.ids), dtype=np.int64)
         self._current = current
         self._pairing = pairing
@@ -162,12 +187,19 @@ class _Columns:
         is_member = self._members(rule.samples)[change.units]
         if not is_member.any():
             return None
-        return Change(change.units[is_member], change.now[is_member], change.then[is_member], change.alike[is_member])
+        return Change(
+            change.units[is_member],
+            change.now[is_member],
+            change.then[is_member],
+            change.alike[is_member],
+        )
 
     def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
         if len(ids) == len(self.ids):
             return self._all
-        return np.array([self._position[sample_id] for sample_id in ids], dtype=np.int64)
+        return np.array(
+            [self._position[sample_id] for sample_id in ids], dtype=np.int64
+        )
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -177,7 +209,11 @@ class _Columns:
         """A mask over all samples: those in `samples`."""
         if samples not in self._masks:
             mask = np.zeros(len(self.ids), dtype=np.bool_)
-            positions = [self._position[sample_id] for sample_id in samples if sample_id in self._position]
+            positions = [
+                self._position[sample_id]
+                for sample_id in samples
+                if sample_id in self._position
+            ]
             mask[positions] = True
             self._masks[samples] = mask
         return self._masks[samples]
@@ -186,7 +222,9 @@ class _Columns:
         """The scores of the metric of `rule` in both runs."""
         now = answer_table(rule, ids, pairing.current)
         then = answer_table(rule, ids, pairing.baseline)
-        if then.shape[1] > 1:  # runs of the history, whose scores are rounded: equal ones must stay equal
+        if (
+            then.shape[1] > 1
+        ):  # runs of the history, whose scores are rounded: equal ones must stay equal
             now = np.rint(now * STEPS) / STEPS
             then = np.rint(then * STEPS) / STEPS
         alike = np.zeros(len(ids), dtype=np.bool_)
@@ -197,7 +235,8 @@ class _Columns:
 
 
 def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
-    """The scores (n, k) of each answer to each question, filled up with NaN to the largest number of answers.
+    """The scores (n, k) of each answer to each question, filled up with NaN to the
+    largest number of answers.
 
     They are 1 − score where less is better.
     """
@@ -205,7 +244,10 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
     if not scores.answers:
         values = np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))
         return _oriented(values[:, None], rule)
-    rows = [scores.answers.get(sample_id) or (scores.values[sample_id],) for sample_id in ids]
+    rows = [
+        scores.answers.get(sample_id) or (scores.values[sample_id],)
+        for sample_id in ids
+    ]
     table = np.full((len(rows), max(map(len, rows))), np.nan)
     for place, row in enumerate(rows):
         table[place, : len(row)] = row

@@ -1,4 +1,5 @@
-"""How a judge compares with people: a small file in the repository, that tells the gate how far to trust its judge."""
+"""How a judge compares with people: a small file in the repository, that tells the gate
+how far to trust its judge."""
 
 from __future__ import annotations
 
@@ -41,13 +42,17 @@ class MetricCalibration(_Part):
     """The judge's score and the mean human label, by sample id."""
     groups: dict[str, str] = Field(default_factory=dict)
     """The group, by sample id."""
-    weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(default_factory=dict)
-    """By sample id, inversely proportional to the probability with which it was drawn; empty if that is the same."""
+    weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
+    """By sample id, inversely proportional to the probability with which it was drawn;
+    empty if that is the same."""
     agreement: Estimate
     """Krippendorff's alpha of judge and people."""
 
     def residuals(self) -> NDArray[np.float64]:
-        """People minus judge, in the order of the ids, each times its weight: their mean is that of the whole run."""
+        """People minus judge, in the order of the ids, each times its weight: their
+        mean is that of the whole run."""
         residuals = []
         for sample_id, (score, label) in sorted(self.pairs.items()):
             residuals.append(self.weights.get(sample_id, 1.0) * (label - score))
@@ -79,12 +84,20 @@ class Calibration(_Part):
     metrics: dict[str, MetricCalibration]
 
 
-def read_calibration(path: Path, *, where: str | None = None, within: Path | None = None) -> Calibration:
-    """The calibration in `path`, inside `within`; `where` is the key with its name. Raises ConfigError."""
+def read_calibration(
+    path: Path, *, where: str | None = None, within: Path | None = None
+) -> Calibration:
+    """The calibration in `path`, inside `within`; `where` is the key with its name.
+    Raises ConfigError."""
     hint = "Create it again: ragstone calibrate LABELS --run RUN -o FILE."
     unreadable = f"calibration file {path} can't be read"
-    with disk_errors(where or path, unreadable, hint=hint), parse_errors(path, "not a calibration", hint=hint):
-        return Calibration.model_validate_json(read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES))
+    with (
+        disk_errors(where or path, unreadable, hint=hint),
+        parse_errors(path, "not a calibration", hint=hint),
+    ):
+        return Calibration.model_validate_json(
+            read_regular(path, within=within, limit=MAX_CALIBRATION_BYTES)
+        )
 
 
 def same_judge(calibration: Calibration, run: RunScores) -> bool:

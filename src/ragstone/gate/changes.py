@@ -1,4 +1,5 @@
-"""What changed since the baseline, in one line: golden set, corpus, judge, policy, code."""
+"""What changed since the baseline, in one line: golden set, corpus, judge, policy,
+code."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ from ragstone.system.response import INDEX_DIGEST
 
 
 class Corpus:
-    """What the contexts of a run and its baseline, sample by sample, tell of the corpus behind them.
+    """What the contexts of a run and its baseline, sample by sample, tell of the corpus
+    behind them.
 
-    A document counts as no longer returned if it was for a question, the others of that question still are, in their
-    order and with another in its place, and it is nowhere now. Only the system knows whether it is gone from the index.
+    A document counts as no longer returned if it was for a question, the others of that
+    question still are, in their order and with another in its place, and it is nowhere
+    now. Only the system knows whether it is gone from the index.
     """
 
     def __init__(self) -> None:
@@ -43,21 +46,40 @@ class Corpus:
         self._digests |= _index_digest(record)
         self._baseline_digests |= _index_digest(baseline_record)
         common = [document for document in baseline_texts if document in texts]
-        self._edited |= {document for document in common if baseline_texts[document] != texts[document]}
-        is_in_order = common == [document for document in texts if document in baseline_texts]
-        if is_in_order and len(texts) >= len(baseline_texts) and 2 * len(common) >= len(baseline_texts):
+        self._edited |= {
+            document
+            for document in common
+            if baseline_texts[document] != texts[document]
+        }
+        is_in_order = common == [
+            document for document in texts if document in baseline_texts
+        ]
+        if (
+            is_in_order
+            and len(texts) >= len(baseline_texts)
+            and 2 * len(common) >= len(baseline_texts)
+        ):
             self._times_missing.update(baseline_texts.keys() - texts.keys())
             if common:
                 ranked = list(texts)
                 before_last_common = ranked[: ranked.index(common[-1])]
-                self._new.update(document for document in before_last_common if document not in baseline_texts)
+                self._new.update(
+                    document
+                    for document in before_last_common
+                    if document not in baseline_texts
+                )
 
     @property
     def lost(self) -> tuple[int, int]:
-        """How many documents are no longer returned, and for how many questions they were."""
+        """How many documents are no longer returned, and for how many questions they
+        were."""
         if self._is_reindexed is False:
             return 0, 0
-        times = [count for document, count in self._times_missing.items() if document not in self._ids]
+        times = [
+            count
+            for document, count in self._times_missing.items()
+            if document not in self._ids
+        ]
         return len(times), sum(times)
 
     @property
@@ -75,7 +97,11 @@ class Corpus:
             "new": len(self._new - self._baseline_ids),
             "with another text": len(self._edited),
         }
-        counts = [f"{counted(count, 'document')} {word}" for word, count in documents.items() if count]
+        counts = [
+            f"{counted(count, 'document')} {word}"
+            for word, count in documents.items()
+            if count
+        ]
         if counts:
             return ", ".join(counts)
         if self._is_reindexed:
@@ -85,7 +111,9 @@ class Corpus:
 
 def _texts(record: SampleRecord) -> dict[str, str]:
     """The texts of the contexts with an id, by id."""
-    return {context.id: context.text for context in record.response.contexts if context.id}
+    return {
+        context.id: context.text for context in record.response.contexts if context.id
+    }
 
 
 def _index_digest(record: SampleRecord) -> set[str]:
@@ -97,7 +125,8 @@ def _index_digest(record: SampleRecord) -> set[str]:
 def changes_since(
     current: RunScores, baseline: RunScores, corpus: Corpus, golden: GoldenSetChange
 ) -> tuple[Changed, ...]:
-    """What is known to have changed between two runs; `golden` is what became of their golden set."""
+    """What is known to have changed between two runs; `golden` is what became of their
+    golden set."""
     manifest = current.manifest
     baseline_manifest = baseline.manifest
     if manifest is None or baseline_manifest is None:
@@ -141,14 +170,19 @@ def _code(manifest: Manifest, baseline_manifest: Manifest) -> str:
 
 
 def changes_line(changes: Sequence[Changed], *, worse: bool) -> str:
-    """``Changed since the baseline: corpus (31 documents new); code (1f3c9aa → 7d2e0b1).``; empty if nothing did."""
+    """``Changed since the baseline: corpus (31 documents new); code (1f3c9aa →
+    7d2e0b1).``; empty if nothing did."""
     lost = next((change.lost for change in changes if change.samples >= MIN_SAMPLES), 0)
     first = ""
     if worse and lost:
         verb = "is" if lost == 1 else "are"
         documents = counted(lost, "document")
         first = f"The answers got worse, and {documents} {verb} no longer returned. "
-        changes = [change for change in changes if change.how != f"{documents} no longer returned"]
+        changes = [
+            change
+            for change in changes
+            if change.how != f"{documents} no longer returned"
+        ]
     if not changes:
         return first.rstrip()
     listed = "; ".join(f"{change.what} ({change.how})" for change in changes)

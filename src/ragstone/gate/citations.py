@@ -1,4 +1,5 @@
-"""Citations of contexts that there are none of: broken where the run proves how it numbers them, else only remarked."""
+"""Citations of contexts that there are none of: broken where the run proves how it
+numbers them, else only remarked."""
 
 from __future__ import annotations
 
@@ -11,22 +12,28 @@ from ragstone.gate.evidence import Evidence
 MIN_CITING = 5
 """Fewer answers with citations prove nothing."""
 MIN_RESOLVED = 0.75
-"""The share of the answers with citations that cite nothing but positions and ids, from which on that is the numbering.
+"""The share of the answers with citations that cite nothing but positions and ids, from
+which on that is the numbering.
 
-Where it is less, the numbers may be those of documents, or of contexts that the system doesn't return.
+Where it is less, the numbers may be those of documents, or of contexts that the system
+doesn't return.
 """
 
 
 def false_citations(run: RunScores) -> frozenset[str]:
-    """The samples that cite neither positions nor ids of their contexts, in a run that proves its numbering."""
+    """The samples that cite neither positions nor ids of their contexts, in a run that
+    proves its numbering."""
     if _is_numbered(run):
         return _unresolved(run)
     return frozenset()
 
 
 def citation_warnings(evidence: Evidence) -> Iterator[str]:
-    """A warning about citations that can't be resolved, and could be, or were not there, in the baseline."""
-    if evidence.compared is not None and not _has_unknown_numbers(evidence.compared.baseline):
+    """A warning about citations that can't be resolved, and could be, or were not
+    there, in the baseline."""
+    if evidence.compared is not None and not _has_unknown_numbers(
+        evidence.compared.baseline
+    ):
         yield from _sentences(evidence.current)
 
 
@@ -51,7 +58,9 @@ def _has_unknown_numbers(run: RunScores) -> bool:
 
 
 def _unresolved(run: RunScores) -> frozenset[str]:
-    return frozenset(name for name, is_resolved in run.system.citations.items() if not is_resolved)
+    return frozenset(
+        name for name, is_resolved in run.system.citations.items() if not is_resolved
+    )
 
 
 def _is_numbered(run: RunScores) -> bool:

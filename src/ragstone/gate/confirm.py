@@ -1,10 +1,13 @@
-"""How much of the policy's error rate each look at a drop has, and when to ask again before a run fails.
+"""How much of the policy's error rate each look at a drop has, and when to ask again
+before a run fails.
 
-Recorded answers, and those of a system that says the same twice, are looked at once. Elsewhere the first answers only
-raise a suspicion: then every question is asked again, and all answers together decide. A healthy run fails at the
-second look at most as often as a run that always had that many answers, whatever happens at the first. All questions
-are asked again, not only those that fell: a question that was chosen because its answer was bad gets a better one by
-regression to the mean, changed or not. Shares were chosen with `bench/losses.py`.
+Recorded answers, and those of a system that says the same twice, are looked at once.
+Elsewhere the first answers only raise a suspicion: then every question is asked again,
+and all answers together decide. A healthy run fails at the second look at most as often
+as a run that always had that many answers, whatever happens at the first. All questions
+are asked again, not only those that fell: a question that was chosen because its answer
+was bad gets a better one by regression to the mean, changed or not. Shares were chosen
+with `bench/losses.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from ragstone.gate.verdict import CHANGES, Check, GateVerdict, Status
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at all drops: up to which share of the policy's error rate their p-values fail, are suspected, and are
-    asked about again."""
+    """A look at all drops: up to which share of the policy's error rate their p-values
+    fail, are suspected, and are asked about again."""
 
     fail: float
     suspect: float
@@ -38,27 +41,38 @@ def look_at(confirmed: bool) -> Look:
     return ONCE
 
 
-def doubts(verdict: GateVerdict, alpha: float, *, confirmed: bool = False) -> tuple[Check, ...]:
-    """The blocking checks that more answers could decide: drops at the policy's error rate, and what is unsettled."""
+def doubts(
+    verdict: GateVerdict, alpha: float, *, confirmed: bool = False
+) -> tuple[Check, ...]:
+    """The blocking checks that more answers could decide: drops at the policy's error
+    rate, and what is unsettled."""
     look = look_at(confirmed)
     blocking = (check for check in verdict.checks if check.blocks)
-    return tuple(check for check in blocking if check.unsettled or is_doubt(check, alpha, look))
+    return tuple(
+        check for check in blocking if check.unsettled or is_doubt(check, alpha, look)
+    )
 
 
 def is_doubt(check: Check, alpha: float, look: Look) -> bool:
-    """Whether more answers could decide a drop, even where it passes if nothing is asked again."""
+    """Whether more answers could decide a drop, even where it passes if nothing is
+    asked again."""
     if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
         return False
     return AT_ONCE * alpha < check.p_value <= look.ask * alpha
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:
-    """Whether no more answers are needed: a drop is clear, or the run fails or is an error for another reason."""
+    """Whether no more answers are needed: a drop is clear, or the run fails or is an
+    error for another reason."""
     return any(_is_final(check, alpha) for check in verdict.checks if check.blocks)
 
 
 def _is_final(check: Check, alpha: float) -> bool:
     """Whether a blocking check ends the run whatever more answers say."""
     if check.kind in CHANGES:
-        return check.p_value is not None and check.p_value <= AT_ONCE * alpha and check.is_beyond
+        return (
+            check.p_value is not None
+            and check.p_value <= AT_ONCE * alpha
+            and check.is_beyond
+        )
     return check.status in (Status.FAIL, Status.ERROR) and not check.unsettled

@@ -36,7 +36,8 @@ from ragstone.gate.verdict import (
 )
 
 ChangesOf = Callable[[Sequence[str], Collection[str]], Mapping[str, SampleChange]]
-"""What became of the samples with the first ids; the second are those that are paired with the baseline's."""
+"""What became of the samples with the first ids; the second are those that are paired
+with the baseline's."""
 
 
 def decide_gate(
@@ -51,12 +52,15 @@ def decide_gate(
 ) -> GateVerdict:
     """Compare `current` with `policy`, and with `baseline` if there is one.
 
-    Blocking floors and drops are decided as one family, so that an unchanged run fails with at most the probability in
-    the policy; those that warn are a separate family. The order of samples never matters, and the same inputs and seed
-    give the same verdict. `drift` are the checks against the history, which have a separate error rate. Raises
-    ConfigError if the policy names an unknown metric.
+    Blocking floors and drops are decided as one family, so that an unchanged run fails
+    with at most the probability in the policy; those that warn are a separate family.
+    The order of samples never matters, and the same inputs and seed give the same
+    verdict. `drift` are the checks against the history, which have a separate error
+    rate. Raises ConfigError if the policy names an unknown metric.
     """
-    policy.require_known_metrics({*current.metrics, *(baseline.metrics if baseline else ())})
+    policy.require_known_metrics(
+        {*current.metrics, *(baseline.metrics if baseline else ())}
+    )
     gathered = Evidence.of(
         current,
         baseline,
@@ -68,9 +72,13 @@ def decide_gate(
     evidence, complete = run_checks(gathered)
     if not complete:
         checks = tuple(check.finding for check in evidence.decided)
-        return GateVerdict(*_combined(evidence.decided, policy), checks, _comparability(evidence))
+        return GateVerdict(
+            *_combined(evidence.decided, policy), checks, _comparability(evidence)
+        )
     explanation = explain(evidence, changes_of)
-    decided = tuple(_with_side(check, explanation.attribution) for check in evidence.decided)
+    decided = tuple(
+        _with_side(check, explanation.attribution) for check in evidence.decided
+    )
     evidence = replace(evidence, decided=decided, explanation=explanation)
     return GateVerdict(
         *_combined(decided, policy),
@@ -82,7 +90,8 @@ def decide_gate(
 
 
 def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
-    """Which samples got worse, and why, as far as `changes_of` knows. Pure but for reading what became of them."""
+    """Which samples got worse, and why, as far as `changes_of` knows. Pure but for
+    reading what became of them."""
     pairing = evidence.compared
     worse = worse_samples(evidence)
     fell: Sequence[str] = ()
@@ -98,7 +107,9 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         for sample_id, change in changes.items()
         if sample_id in worse or change.evidence_lost
     }
-    surely_broke = any(check.kind is CheckKind.QUESTIONS and check.failed for check in evidence.decided)
+    surely_broke = any(
+        check.kind is CheckKind.QUESTIONS and check.failed for check in evidence.decided
+    )
     diagnosis = diagnosis_of(
         causes,
         confidence=evidence.policy.gate.confidence,
@@ -112,12 +123,20 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         retrieval=None if pairing is None else retrieval_changes(changes, fell),
         regressions=regressions,
         regressed_left=regressed_left,
-        sample_changes={sample_id: change for sample_id, change in changes.items() if sample_id in regressed},
-        lower_is_better=frozenset(filter(evidence.policy.lower_is_better, evidence.current.metrics)),
+        sample_changes={
+            sample_id: change
+            for sample_id, change in changes.items()
+            if sample_id in regressed
+        },
+        lower_is_better=frozenset(
+            filter(evidence.policy.lower_is_better, evidence.current.metrics)
+        ),
     )
 
 
-def _comparability(evidence: Evidence, warnings: Sequence[str] = ()) -> Comparability | None:
+def _comparability(
+    evidence: Evidence, warnings: Sequence[str] = ()
+) -> Comparability | None:
     """How the runs can be compared; without the notes that are warnings already."""
     if evidence.pairing is None:
         return None
@@ -136,13 +155,19 @@ def _with_side(check: Check, attribution: Attribution | None) -> Check:
     return replace(check, reason=f"{check.reason} This points at {half}.")
 
 
-_HALVES = {Side.BOTH: "retrieval and generation", Side.UNCLEAR: "neither retrieval nor generation alone"}
+_HALVES = {
+    Side.BOTH: "retrieval and generation",
+    Side.UNCLEAR: "neither retrieval nor generation alone",
+}
 
 
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
-    """The status of the whole run, which follows from the blocking checks, and its reason."""
+    """The status of the whole run, which follows from the blocking checks, and its
+    reason."""
     status, reason = _of_blocking(checks, policy)
-    warnings = [check for check in checks if check.action is Action.WARN and not check.passed]
+    warnings = [
+        check for check in checks if check.action is Action.WARN and not check.passed
+    ]
     if warnings:
         reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
     return status, reason
@@ -156,7 +181,8 @@ def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     unanswered = [check for check in failed if check.kind in SYSTEM]
     is_starved = any(check.kind in COMPARING for check in errors)
     if unanswered and not is_starved:
-        # Such a system could not be scored because of its answers, not because of the judge.
+        # Such a system could not be scored because of its answers, not because of the
+        # judge.
         of_scores = [check for check in failed if check.kind not in SYSTEM]
         return Status.FAIL, _first_reason([*unanswered, *of_scores], "failed")
     if errors:
@@ -165,8 +191,15 @@ def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
         return Status.FAIL, _first_reason(failed, "failed")
     if undecided and policy.gate.inconclusive != "pass":
         total = counted(len(blocking), "blocking check")
-        return Status.INCONCLUSIVE, f"{len(undecided)} of {total} can't be decided: {undecided[0].reason}"
-    allowed = f" ({len(undecided)} undecided, which the policy lets pass)" if undecided else ""
+        return (
+            Status.INCONCLUSIVE,
+            f"{len(undecided)} of {total} can't be decided: {undecided[0].reason}",
+        )
+    allowed = (
+        f" ({len(undecided)} undecided, which the policy lets pass)"
+        if undecided
+        else ""
+    )
     return Status.PASS, f"{_all_passed(len(blocking), len(checks))}{allowed}."
 
 

@@ -1,9 +1,11 @@
-"""Why samples got worse: the causes of each from what became of it, with what to do about them, and the sum of all.
+"""Why samples got worse: the causes of each from what became of it, with what to do
+about them, and the sum of all.
 
-The cause of a sample is the first that shows from the question to the answer, since what was not retrieved can't be
-used: the system failed; it returns no contexts; the evidence is not among them, or ranks low; the answer is empty, cut
-off, or in another language; it contradicts or ignores the contexts, or adds to them; it evades, answers something else,
-or leaves something out.
+The cause of a sample is the first that shows from the question to the answer, since
+what was not retrieved can't be used: the system failed; it returns no contexts; the
+evidence is not among them, or ranks low; the answer is empty, cut off, or in another
+language; it contradicts or ignores the contexts, or adds to them; it evades, answers
+something else, or leaves something out.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ragstone.system.response import SystemFailureKind
 
 
 class Cause(StrEnum):
-    """In the order in which they are looked for; causes.toml has their titles and actions."""
+    """In the order in which they are looked for; causes.toml has their titles and
+    actions."""
 
     CRASHED = "crashed"
     NO_CONTEXTS = "no_contexts"
@@ -41,13 +44,18 @@ class Cause(StrEnum):
 
 
 def was_asked(record: SampleRecord) -> bool:
-    """Whether the system was asked: a recorded answer that is missing says nothing of the system. Pure."""
+    """Whether the system was asked: a recorded answer that is missing says nothing of
+    the system. Pure."""
     failures = (response.failure for response in record.responses)
-    return all(failure is None or failure.kind is not SystemFailureKind.MISSING for failure in failures)
+    return all(
+        failure is None or failure.kind is not SystemFailureKind.MISSING
+        for failure in failures
+    )
 
 
 def causes_of(change: SampleChange) -> tuple[Cause, ...]:
-    """Why an answer is bad, or worse than before: all that shows, the cause first. Empty if nothing does. Pure.
+    """Why an answer is bad, or worse than before: all that shows, the cause first.
+    Empty if nothing does. Pure.
 
     What was no better in the baseline is no cause of a change.
     """
@@ -75,7 +83,11 @@ def _of_unanswerable(change: SampleChange) -> tuple[Cause, ...]:
     """An answer to a question that has none is invented."""
     answer = change.answer
     baseline = change.baseline_answer
-    is_new = not change.compared or baseline.silent or answer.unsupported > baseline.unsupported
+    is_new = (
+        not change.compared
+        or baseline.silent
+        or answer.unsupported > baseline.unsupported
+    )
     if is_new and not answer.silent:
         return (Cause.INVENTED,)
     return ()
@@ -90,9 +102,12 @@ def _of_answer(change: SampleChange) -> list[Cause]:
         return [Cause.EMPTY if answer.empty else Cause.EVASIVE]
     shows = {
         Cause.CUT: change.answer_truncated,
-        Cause.LANGUAGE: answer.foreign_language is not None and baseline.foreign_language is None,
+        Cause.LANGUAGE: answer.foreign_language is not None
+        and baseline.foreign_language is None,
         Cause.CONTRADICTED: answer.contradicted > baseline.contradicted,
-        Cause.IGNORED: answer.baseless and not baseline.baseless and answer.ignored > baseline.ignored,
+        Cause.IGNORED: answer.baseless
+        and not baseline.baseless
+        and answer.ignored > baseline.ignored,
         Cause.INVENTED: answer.unsupported > baseline.unsupported,
     }
     causes = [cause for cause, is_shown in shows.items() if is_shown]
@@ -112,7 +127,8 @@ def _of_reference(answer: JudgedAnswer, baseline: JudgedAnswer) -> list[Cause]:
 
 
 def _states_less(answer: JudgedAnswer, baseline: JudgedAnswer) -> bool:
-    """Whether it states a smaller share of the reference than the baseline's answer, if that was judged."""
+    """Whether it states a smaller share of the reference than the baseline's answer, if
+    that was judged."""
     if baseline.reference_statements == 0:
         return True
     share = answer.stated / max(1, answer.reference_statements)
@@ -120,12 +136,16 @@ def _states_less(answer: JudgedAnswer, baseline: JudgedAnswer) -> bool:
 
 
 def diagnosis_of(
-    causes: Mapping[str, Sequence[Cause]], *, confidence: float, enough: int = MIN_SAMPLES
+    causes: Mapping[str, Sequence[Cause]],
+    *,
+    confidence: float,
+    enough: int = MIN_SAMPLES,
 ) -> Diagnosis | None:
     """The causes of samples, counted, the most frequent first; None without samples.
 
-    Each is a sample's cause, then what else shows. The interval of the share of retrieval is exact, and among the
-    samples with a cause in one of the two halves. `enough` of them are an argument.
+    Each is a sample's cause, then what else shows. The interval of the share of
+    retrieval is exact, and among the samples with a cause in one of the two halves.
+    `enough` of them are an argument.
     """
     if not causes:
         return None
@@ -136,12 +156,20 @@ def diagnosis_of(
         if causes_shown:
             samples.setdefault(causes_shown[0], []).append(sample_id)
     order = sorted(Cause, key=lambda cause: -len(samples.get(cause, ())))
-    counts = tuple(_count(cause, samples[cause], times_shown[cause]) for cause in order if cause in samples)
+    counts = tuple(
+        _count(cause, samples[cause], times_shown[cause])
+        for cause in order
+        if cause in samples
+    )
     retrieval = _samples_of(Side.RETRIEVAL, counts)
     generation = _samples_of(Side.GENERATION, counts)
     share = None
     if retrieval or generation:
-        share = Interval.of(proportion_interval(retrieval, retrieval + generation, confidence=confidence))
+        share = Interval.of(
+            proportion_interval(
+                retrieval, retrieval + generation, confidence=confidence
+            )
+        )
     return Diagnosis(counts, len(causes), retrieval, generation, share, enough)
 
 

@@ -1,4 +1,5 @@
-"""Metrics where less is better: decided as 1 − score, so that one set of rules fits all, and reported as they are."""
+"""Metrics where less is better: decided as 1 − score, so that one set of rules fits
+all, and reported as they are."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from dataclasses import dataclass, replace
 from ragstone.gate.verdict import Check, CheckKind
 
 _ROUND = 12
-"""Decimals of a level that was turned around twice: 1 − (1 − 0.15) is not 0.15 in binary."""
+"""Decimals of a level that was turned around twice: 1 − (1 − 0.15) is not 0.15 in
+binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,12 @@ class Direction:
         return change
 
 
-HIGHER = Direction(False, CheckKind.FLOOR, CheckKind.DROP, "min", "max_drop", "below", "dropped")
-LOWER = Direction(True, CheckKind.CEILING, CheckKind.RISE, "max", "max_rise", "above", "rose")
+HIGHER = Direction(
+    False, CheckKind.FLOOR, CheckKind.DROP, "min", "max_drop", "below", "dropped"
+)
+LOWER = Direction(
+    True, CheckKind.CEILING, CheckKind.RISE, "max", "max_rise", "above", "rose"
+)
 
 
 def as_reported(check: Check) -> Check:

@@ -7,18 +7,24 @@ from ragstone.gate.verdict import CHANGES, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
-    """Whether a finished run with this verdict can be a baseline, and why, without a full stop.
+    """Whether a finished run with this verdict can be a baseline, and why, without a
+    full stop.
 
-    A failed run can't, nor one that could not be decided for lack of scores, nor one with a loss that is suspected and
-    not settled: a loss would become the baseline. One that is otherwise inconclusive can: nothing is shown against it.
-    So can one that only lacked a baseline, or there would never be a first.
+    A failed run can't, nor one that could not be decided for lack of scores, nor one
+    with a loss that is suspected and not settled: a loss would become the baseline. One
+    that is otherwise inconclusive can: nothing is shown against it. So can one that
+    only lacked a baseline, or there would never be a first.
     """
     blocking = [check for check in verdict.checks if check.blocks]
     failed = [check.name for check in blocking if check.failed]
     if failed:
         return False, f"it failed ({some(failed)})"
     losses = CHANGES | {CheckKind.DRIFT}
-    unsettled = [check.name for check in blocking if check.kind in losses and check.status is Status.INCONCLUSIVE]
+    unsettled = [
+        check.name
+        for check in blocking
+        if check.kind in losses and check.status is Status.INCONCLUSIVE
+    ]
     if unsettled:
         return False, f"a loss is not settled ({some(unsettled)})"
     errors = [check for check in blocking if check.status is Status.ERROR]
@@ -29,4 +35,9 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
         return True, "it only lacked a baseline"
     if verdict.status in (Status.FAIL, Status.ERROR):
         return False, f"its verdict was {verdict.status}"
-    return True, "nothing is shown against it" if verdict.status is Status.INCONCLUSIVE else "it passed"
+    return (
+        True,
+        "nothing is shown against it"
+        if verdict.status is Status.INCONCLUSIVE
+        else "it passed",
+    )

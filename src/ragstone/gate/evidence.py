@@ -73,7 +73,9 @@ class Evidence:
         if pairing is not None and baseline is not None:
             pairing = replace(pairing, current=current, baseline=baseline, _pairs={})
         bound_checks = tuple(questions(current, pairing, self.rules))
-        return replace(self, current=current, pairing=pairing, bound_checks=bound_checks)
+        return replace(
+            self, current=current, pairing=pairing, bound_checks=bound_checks
+        )
 
     @property
     def baseline(self) -> RunScores | None:
@@ -96,7 +98,10 @@ class Evidence:
     @property
     def finished(self) -> bool:
         """Whether it is known that the run was finished."""
-        return self.current.manifest is not None and self.current.manifest.state == "finished"
+        return (
+            self.current.manifest is not None
+            and self.current.manifest.state == "finished"
+        )
 
     @property
     def confirmed(self) -> bool:

@@ -12,16 +12,20 @@ ACCEPT = "accept"
 CHANGED = "changed"
 """The kind of what is not as it was in the baseline; its data is a `Changed`."""
 GOLDEN_SET_CHANGE = "golden_set_change"
-"""The kind of what became of the baseline's questions; its data is a `GoldenSetChange`."""
+"""The kind of what became of the baseline's questions; its data is a
+`GoldenSetChange`."""
 USAGE = "usage_change"
-"""The kind of what an answer took or cost in the baseline, and does now; its data is a `UsageChange`."""
+"""The kind of what an answer took or cost in the baseline, and does now; its data is a
+`UsageChange`."""
 ORACLE = "oracle"
 """The kind of the shares of retrieval and generation; its data are `OracleShares`."""
 
 QUESTIONS = "question_changes"
-"""The kind of how many questions got worse and better; its data are `QuestionChanges`."""
+"""The kind of how many questions got worse and better; its data are
+`QuestionChanges`."""
 STEPS = "step_changes"
-"""The kind of which turn, hop or tool broke; `where` is what to look at, if it explains most of what got worse."""
+"""The kind of which turn, hop or tool broke; `where` is what to look at, if it explains
+most of what got worse."""
 
 
 class Level(StrEnum):
@@ -36,7 +40,8 @@ class Level(StrEnum):
     ALERT = "alert"
     """Stands beside line one of every report, whatever the verdict."""
     WARNING = "warning"
-    """Stands at the top of every report: something is not guarded, or needs a decision."""
+    """Stands at the top of every report: something is not guarded, or needs a
+    decision."""
     ASIDE = "aside"
     """A warning that changes nothing about this run."""
     NOTE = "note"
@@ -57,7 +62,8 @@ class Finding:
     text: str
     """One plain sentence."""
     where: str | None = None
-    """The metric, slice, sample, turn, hop or tool that it is about, if it is about one."""
+    """The metric, slice, sample, turn, hop or tool that it is about, if it is about
+    one."""
     data: Any = None
     """The numbers behind it."""
 

@@ -12,7 +12,12 @@ from ragstone.gate.checks.registry import unguarded
 from ragstone.gate.citations import citation_notes, citation_warnings
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
-from ragstone.gate.judge_drift import canary_notes, canary_warnings, fingerprint_notes, model_warnings
+from ragstone.gate.judge_drift import (
+    canary_notes,
+    canary_warnings,
+    fingerprint_notes,
+    model_warnings,
+)
 from ragstone.gate.preference import preference_notes, preference_warnings
 from ragstone.gate.question_changes import question_findings
 from ragstone.gate.quotes import quote_notes
@@ -75,9 +80,16 @@ FINDERS = (
     Finder("steps", Level.NOTE, step_notes),
     Finder("footnote", Level.NOTE, footnotes),
 )
-"""What yields sentences; a finding whose level depends on the run, or that has data, comes from a function below."""
+"""What yields sentences; a finding whose level depends on the run, or that has data,
+comes from a function below."""
 
-FUNCTIONS = (step_findings, question_findings, usage_findings, alignment_findings, sensitivity_findings)
+FUNCTIONS = (
+    step_findings,
+    question_findings,
+    usage_findings,
+    alignment_findings,
+    sensitivity_findings,
+)
 
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -1,4 +1,5 @@
-"""What became of the questions of the baseline in the golden set of a run: gone, reworded, relabelled and so on."""
+"""What became of the questions of the baseline in the golden set of a run: gone,
+reworded, relabelled and so on."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ class GoldenSetChange:
             "gone": self.gone,
             "reworded": self.reworded,
             "relabelled": self.relabelled,
-            "turned into drafts" if self.drafts > 1 else "turned into a draft": self.drafts,
+            "turned into drafts"
+            if self.drafts > 1
+            else "turned into a draft": self.drafts,
             "under the id of another": self.swapped,
             "new": self.new,
         }
@@ -49,22 +52,36 @@ class GoldenSetChange:
 
 
 def golden_set_change(
-    current: RunScores, baseline: RunScores, *, renamed: Mapping[str, str], drafts: RunScores | None = None
+    current: RunScores,
+    baseline: RunScores,
+    *,
+    renamed: Mapping[str, str],
+    drafts: RunScores | None = None,
 ) -> GoldenSetChange:
-    """Compare the golden sets of two runs. `baseline` has the ids that its samples have in `current`.
+    """Compare the golden sets of two runs. `baseline` has the ids that its samples have
+    in `current`.
 
-    `renamed` maps those ids to the baseline's own; `drafts` are the samples of the run that count in no check.
+    `renamed` maps those ids to the baseline's own; `drafts` are the samples of the run
+    that count in no check.
     """
-    common = [sample_id for sample_id in baseline.samples if sample_id in current.samples]
-    same = [sample_id for sample_id in common if same_question(current, baseline, sample_id)]
-    missing = [sample_id for sample_id in baseline.samples if sample_id not in current.samples]
+    common = [
+        sample_id for sample_id in baseline.samples if sample_id in current.samples
+    ]
+    same = [
+        sample_id for sample_id in common if same_question(current, baseline, sample_id)
+    ]
+    missing = [
+        sample_id for sample_id in baseline.samples if sample_id not in current.samples
+    ]
     drafted = _drafted(missing, baseline, drafts)
     undrafted = len(missing) - drafted
     return GoldenSetChange(
         gone=undrafted - left_out(current, undrafted, len(baseline.samples)),
         drafts=drafted,
         reworded=len(common) - len(same),
-        relabelled=sum(_is_relabelled(current, baseline, sample_id) for sample_id in same),
+        relabelled=sum(
+            _is_relabelled(current, baseline, sample_id) for sample_id in same
+        ),
         swapped=_swapped(same, current, baseline, renamed, drafts),
         new=len(current.samples) - len(common),
     )
@@ -77,17 +94,21 @@ def _swapped(
     renamed: Mapping[str, str],
     drafts: RunScores | None,
 ) -> int:
-    """How many of the questions that are the `same` stand under the id of another question."""
+    """How many of the questions that are the `same` stand under the id of another
+    question."""
     ids = set(current.samples)
     if drafts is not None:
         ids |= drafts.samples.keys()
     baseline_ids = {renamed.get(sample_id, sample_id) for sample_id in baseline.samples}
     moved = [sample_id for sample_id in same if sample_id in renamed]
-    return sum(sample_id in baseline_ids or renamed[sample_id] in ids for sample_id in moved)
+    return sum(
+        sample_id in baseline_ids or renamed[sample_id] in ids for sample_id in moved
+    )
 
 
 def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
-    """The change as a finding, beside line one if a question of the baseline is not as it was."""
+    """The change as a finding, beside line one if a question of the baseline is not as
+    it was."""
     if not change.counts:
         return ()
     level = Level.ALERT if replace(change, new=0).counts else Level.FACT
@@ -95,9 +116,11 @@ def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
 
 
 def left_out(current: RunScores, missing: int, total: int) -> int:
-    """How many of the `missing` samples, of `total` of the baseline, the gate itself did not evaluate.
+    """How many of the `missing` samples, of `total` of the baseline, the gate itself
+    did not evaluate.
 
-    A limit leaves out no more than it must: otherwise, samples that are put before the others would push those out.
+    A limit leaves out no more than it must: otherwise, samples that are put before the
+    others would push those out.
     """
     manifest = current.manifest
     if manifest is None:
@@ -109,15 +132,21 @@ def left_out(current: RunScores, missing: int, total: int) -> int:
     return unasked + min(missing - unasked, limited)
 
 
-def _drafted(missing: Collection[str], baseline: RunScores, drafts: RunScores | None) -> int:
+def _drafted(
+    missing: Collection[str], baseline: RunScores, drafts: RunScores | None
+) -> int:
     if drafts is None:
         return 0
     contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
-    return sum(name in drafts.samples or baseline.samples[name].content_hash in contents for name in missing)
+    return sum(
+        name in drafts.samples or baseline.samples[name].content_hash in contents
+        for name in missing
+    )
 
 
 def _is_relabelled(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
-    """Whether the labels of a question differ; not if only its group does, which no score depends on."""
+    """Whether the labels of a question differ; not if only its group does, which no
+    score depends on."""
     if same_content(current, baseline, sample_id):
         return False
     facts = current.samples[sample_id]

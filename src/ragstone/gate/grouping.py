@@ -1,4 +1,5 @@
-"""Groups of samples, as labels for the statistics, and the interval of a mean that allows for them."""
+"""Groups of samples, as labels for the statistics, and the interval of a mean that
+allows for them."""
 
 from __future__ import annotations
 
@@ -14,18 +15,22 @@ from ragstone.stats.intervals import mean_interval
 
 
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
-    """A label for every sample; a sample without a group is its own group. None: there are no groups."""
+    """A label for every sample; a sample without a group is its own group. None: there
+    are no groups."""
     groups = groups_of(run, ids)
     names = sorted({name for name in groups if name is not None})
     if not names:
         return None
     label_of = {name: len(ids) + index for index, name in enumerate(names)}
-    labels = [index if name is None else label_of[name] for index, name in enumerate(groups)]
+    labels = [
+        index if name is None else label_of[name] for index, name in enumerate(groups)
+    ]
     return np.array(labels, dtype=np.int64)
 
 
 def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
-    """The group of each sample. One without a group is in the group that has its id, as its perturbed rows are."""
+    """The group of each sample. One without a group is in the group that has its id, as
+    its perturbed rows are."""
     groups = {facts.group for facts in run.samples.values()}
     names: list[str | None] = []
     for sample_id in ids:
@@ -35,7 +40,8 @@ def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
 
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
-    """`current` with the groups that its samples have in `baseline`, so that no edit of groups hides a loss."""
+    """`current` with the groups that its samples have in `baseline`, so that no edit of
+    groups hides a loss."""
     samples = dict(current.samples)
     for sample_id, facts in current.samples.items():
         baseline_facts = baseline.samples.get(sample_id)
@@ -54,6 +60,9 @@ def mean_of(
     confidence: float,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
-    """The mean of `values` (n,) of the samples `ids` (n,) of `run`, with an interval that allows for their groups."""
+    """The mean of `values` (n,) of the samples `ids` (n,) of `run`, with an interval
+    that allows for their groups."""
     scores = np.asarray(values, dtype=np.float64)
-    return mean_interval(scores, confidence=confidence, bounds=bounds, groups=group_labels(run, ids))
+    return mean_interval(
+        scores, confidence=confidence, bounds=bounds, groups=group_labels(run, ids)
+    )

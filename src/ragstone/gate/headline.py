@@ -1,4 +1,5 @@
-"""Line one of every report: what happened, in how many answers, and whether it blocks."""
+"""Line one of every report: what happened, in how many answers, and whether it
+blocks."""
 
 from __future__ import annotations
 
@@ -23,10 +24,18 @@ from ragstone.gate.verdict import (
 from ragstone.metrics.registry import find_metric
 
 _FACTS = LEVELS | {CheckKind.QUESTIONS}
-"""What is known of these questions can be all that there is to know, even where it does not fail the run."""
+"""What is known of these questions can be all that there is to know, even where it does
+not fail the run."""
 _LOSSES = CHANGES | {CheckKind.DRIFT}
-_EXPLAINED = {*LEVELS, *CHANGES, CheckKind.ANSWERS, CheckKind.SHARE, CheckKind.QUESTIONS}
-"""What fails these is told by the cause of enough samples; a must-pass sample and a limit speak for themselves."""
+_EXPLAINED = {
+    *LEVELS,
+    *CHANGES,
+    CheckKind.ANSWERS,
+    CheckKind.SHARE,
+    CheckKind.QUESTIONS,
+}
+"""What fails these is told by the cause of enough samples; a must-pass sample and a
+limit speak for themselves."""
 
 _FALLS_SHORT = {
     Side.RETRIEVAL: "retrieval falls short",
@@ -55,34 +64,51 @@ class Headline:
         return f"{self.lead} {self.fact}"
 
 
-def headline_of(verdict: GateVerdict, *, samples: int, answers: int = 1, advisory: bool = False) -> Headline:
+def headline_of(
+    verdict: GateVerdict, *, samples: int, answers: int = 1, advisory: bool = False
+) -> Headline:
     """Line one of `verdict` on `samples` samples, each asked `answers` times. Pure.
 
-    `advisory`: the job goes on whatever the verdict, because of `fail_on`, which line one says.
+    `advisory`: the job goes on whatever the verdict, because of `fail_on`, which line
+    one says.
     """
     headline = _headline(verdict, samples, answers, advisory=advisory)
     if not advisory or verdict.status is Status.ERROR:
         return headline
     if headline.lead.endswith(":"):
-        return Headline(f"{headline.lead.removesuffix(':')} (fail_on is 'never'):", headline.fact)
-    return Headline(f"{headline.lead} No verdict blocks: fail_on is 'never'.", headline.fact)
+        return Headline(
+            f"{headline.lead.removesuffix(':')} (fail_on is 'never'):", headline.fact
+        )
+    return Headline(
+        f"{headline.lead} No verdict blocks: fail_on is 'never'.", headline.fact
+    )
 
 
-def _headline(verdict: GateVerdict, samples: int, answers: int, *, advisory: bool) -> Headline:
+def _headline(
+    verdict: GateVerdict, samples: int, answers: int, *, advisory: bool
+) -> Headline:
     blocked = "Failed, but not blocked:" if advisory else "Blocked:"
-    ending = [check for check in verdict.checks if check.blocks and check.status is verdict.status]
+    ending = [
+        check
+        for check in verdict.checks
+        if check.blocks and check.status is verdict.status
+    ]
     if verdict.status is Status.PASS:
         return _passed(verdict, samples)
     if verdict.status is Status.ERROR:
         reason = _titled_reason(ending[0]) if ending else _capital(verdict.reason)
         is_unanswered = any(check.kind is CheckKind.ANSWERS for check in ending)
-        return Headline(blocked if is_unanswered else f"{blocked} nothing is decided.", reason)
+        return Headline(
+            blocked if is_unanswered else f"{blocked} nothing is decided.", reason
+        )
     if verdict.status is Status.INCONCLUSIVE:
         return _inconclusive(verdict, ending, answers, advisory=advisory)
     return _failed(verdict, ending, samples, blocked)
 
 
-def _inconclusive(verdict: GateVerdict, ending: Sequence[Check], answers: int, *, advisory: bool) -> Headline:
+def _inconclusive(
+    verdict: GateVerdict, ending: Sequence[Check], answers: int, *, advisory: bool
+) -> Headline:
     lead = "Not blocked, but look:"
     if verdict.inconclusive_blocks and not advisory:
         lead = "Blocked: not settled."
@@ -95,9 +121,13 @@ def _inconclusive(verdict: GateVerdict, ending: Sequence[Check], answers: int, *
     return Headline(lead, f"{_sentence(first)} {end}")
 
 
-def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked: str) -> Headline:
+def _failed(
+    verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked: str
+) -> Headline:
     reasons = {check.name: _capital(check.reason) for check in failed}
-    if "system.answers" in reasons:  # none, or the same to all: the causes of the samples only follow from that
+    if (
+        "system.answers" in reasons
+    ):  # none, or the same to all: the causes of the samples only follow from that
         return Headline(blocked, reasons["system.answers"])
     attribution = None
     if any(check.kind in _EXPLAINED for check in failed):
@@ -111,9 +141,14 @@ def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked
     elif step := _broken_step(verdict):
         outcome = f"{step} broke"
     lead = f"{blocked} {outcome}."
-    if attribution.cause.cause in (Cause.EMPTY, Cause.EVASIVE) and "system.unanswered" in reasons:
+    if (
+        attribution.cause.cause in (Cause.EMPTY, Cause.EVASIVE)
+        and "system.unanswered" in reasons
+    ):
         return Headline(lead, reasons["system.unanswered"])
-    sentence = cause_sentence(attribution.cause, verdict.explanation.retrieval, samples, changed=changed)
+    sentence = cause_sentence(
+        attribution.cause, verdict.explanation.retrieval, samples, changed=changed
+    )
     if "questions.broken" in reasons:
         sentence = f"{sentence} {_changes(verdict)}."
     return Headline(lead, sentence)
@@ -121,16 +156,26 @@ def _failed(verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked
 
 def _broken_step(verdict: GateVerdict) -> str | None:
     """The turn, hop or tool that explains most of what got worse, if one does."""
-    places = [finding.where or "" for finding in verdict.findings if finding.kind == STEPS]
-    return next((place for place in places if place.startswith(("turn ", "hop ", "`"))), None)
+    places = [
+        finding.where or "" for finding in verdict.findings if finding.kind == STEPS
+    ]
+    return next(
+        (place for place in places if place.startswith(("turn ", "hop ", "`"))), None
+    )
 
 
-def _reason_without_cause(verdict: GateVerdict, failed: Sequence[Check], reasons: Mapping[str, str]) -> str:
-    must_pass = [check.sample or "" for check in failed if check.kind is CheckKind.MUST_PASS]
+def _reason_without_cause(
+    verdict: GateVerdict, failed: Sequence[Check], reasons: Mapping[str, str]
+) -> str:
+    must_pass = [
+        check.sample or "" for check in failed if check.kind is CheckKind.MUST_PASS
+    ]
     if "system.error_rate" in reasons:
         return reasons["system.error_rate"]
     if len(must_pass) > 1:
-        return f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
+        return (
+            f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
+        )
     if "questions.broken" in reasons:
         return reasons["questions.broken"]
     if not failed:
@@ -138,7 +183,13 @@ def _reason_without_cause(verdict: GateVerdict, failed: Sequence[Check], reasons
     return _sentence(failed[0])
 
 
-def cause_sentence(cause: CauseCount, retrieval: RetrievalChanges | None, samples: int, *, changed: bool) -> str:
+def cause_sentence(
+    cause: CauseCount,
+    retrieval: RetrievalChanges | None,
+    samples: int,
+    *,
+    changed: bool,
+) -> str:
     """``The evidence is no longer retrieved for 105 of 115 questions.``
 
     It counts all samples that show it, which other sentences may count too.
@@ -153,7 +204,9 @@ def cause_sentence(cause: CauseCount, retrieval: RetrievalChanges | None, sample
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
     if not verdict.is_compared:
-        return Headline(f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason))
+        return Headline(
+            f"{alerts}Passed, with nothing to compare with.", _capital(verdict.reason)
+        )
     lead = "Nothing is shown to be worse."
     if any(check.failed and check.kind in _LOSSES for check in verdict.checks):
         lead = "Nothing that blocks is shown to be worse."
@@ -163,12 +216,17 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
         lead = "Passed."
     if changes is not None and (changes.broken or changes.mended):
         counts = str(changes)
-    return Headline(f"{alerts}{lead}", f"{_capital(counts)}{_sensitivity(verdict, samples)}.{_warned(verdict)}")
+    return Headline(
+        f"{alerts}{lead}",
+        f"{_capital(counts)}{_sensitivity(verdict, samples)}.{_warned(verdict)}",
+    )
 
 
 def _warned(verdict: GateVerdict) -> str:
     """The checks that only warn and did not pass, as the end of a paragraph."""
-    warnings = [check for check in verdict.checks if not check.blocks and not check.passed]
+    warnings = [
+        check for check in verdict.checks if not check.blocks and not check.passed
+    ]
     by_words = [check for check in warnings if check.by_words]
     by_facts = len(warnings) - len(by_words)
     text = ""
@@ -194,17 +252,22 @@ def _sensitivity(verdict: GateVerdict, samples: int) -> str:
     if sensitivity.loss is None:
         return f"; {broken} that break would show"
     points = f"{100 * float(figure(sensitivity.loss)):.3g} points"
-    return f"; {broken} that break would show, and 4 of 5 losses of {points} in one metric"
+    return (
+        f"; {broken} that break would show, and 4 of 5 losses of {points} in one metric"
+    )
 
 
 def _by_words(checks: Sequence[Check]) -> str:
-    """`` By word comparison, faithfulness 1.00 → 0.92.``; nothing without such checks."""
+    """`` By word comparison, faithfulness 1.00 → 0.92.``; nothing without such
+    checks."""
     moves = {}
     for check in sorted(checks, key=lambda check: check.kind in CHANGES):
         name = (check.metric or "").replace("_", " ")
         moved = f"{score(check.baseline)} → {score(check.current)}"
         if check.baseline is None:
-            moved = f"{score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
+            moved = (
+                f"{score(check.current)} ({check.kind} {bound(check.threshold or 0.0)})"
+            )
         moves[check.metric] = f"{name} {moved}"
     if not moves:
         return ""
@@ -227,18 +290,25 @@ def _titled_reason(check: Check) -> str:
 
 
 def _sentence(check: Check) -> str:
-    """A check as one sentence, counts and scores first; the reason of one that is not about a metric."""
+    """A check as one sentence, counts and scores first; the reason of one that is not
+    about a metric."""
     if check.metric is None or check.threshold is None or check.estimate is None:
         return _capital(check.reason)
     name = _name(check.metric, check.slice)
     on = f"on {counted(check.n, 'question')}"
     if check.kind in LEVELS:
-        side = "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
+        side = (
+            "below its floor" if check.kind is CheckKind.FLOOR else "above its ceiling"
+        )
         return f"{name} is {figure(check.estimate, check.threshold)} {on}, {side} of {bound(check.threshold)}."
     if check.kind not in CHANGES or check.baseline is None or check.current is None:
         return _capital(check.reason)
     moved = "fell" if check.kind is CheckKind.DROP else "rose"
-    allowed = f"at most {bound(abs(check.threshold))} is allowed" if check.threshold else "no loss is allowed"
+    allowed = (
+        f"at most {bound(abs(check.threshold))} is allowed"
+        if check.threshold
+        else "no loss is allowed"
+    )
     return f"{name} {moved} from {score(check.baseline)} to {score(check.current)} {on}; {allowed}."
 
 

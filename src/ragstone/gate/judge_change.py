@@ -1,4 +1,5 @@
-"""A baseline by another judge: which drops it leaves unguarded, and how far the two judges agree."""
+"""A baseline by another judge: which drops it leaves unguarded, and how far the two
+judges agree."""
 
 from __future__ import annotations
 
@@ -20,19 +21,32 @@ from ragstone.stats.estimate import Estimate
 CONFIDENCE = 0.95
 
 
-def to_rejudge(current: RunScores, baseline: RunScores, rules: Sequence[Rule], policy: Policy) -> dict[str, str]:
-    """The metrics with an allowed drop for which the baseline is to be judged again, each with the reason."""
+def to_rejudge(
+    current: RunScores, baseline: RunScores, rules: Sequence[Rule], policy: Policy
+) -> dict[str, str]:
+    """The metrics with an allowed drop for which the baseline is to be judged again,
+    each with the reason."""
     if policy.gate.on_judge_change != "rejudge":
         return {}
-    # A model that was replaced behind its name has the same identity, so its judgements can't be told apart.
+    # A model that was replaced behind its name has the same identity, so its judgements
+    # can't be told apart.
     moved = observed_difference(current, baseline)
-    return {name: why for name, why in scored_otherwise(current, baseline, rules).items() if why != moved}
+    return {
+        name: why
+        for name, why in scored_otherwise(current, baseline, rules).items()
+        if why != moved
+    }
 
 
-def scored_otherwise(current: RunScores, baseline: RunScores, rules: Sequence[Rule]) -> dict[str, str]:
-    """The metrics with an allowed drop that `baseline` scored in another way, each with the reason as a clause."""
+def scored_otherwise(
+    current: RunScores, baseline: RunScores, rules: Sequence[Rule]
+) -> dict[str, str]:
+    """The metrics with an allowed drop that `baseline` scored in another way, each with
+    the reason as a clause."""
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
-    return {name: why for name, why in outdated(current, baseline).items() if name in drops}
+    return {
+        name: why for name, why in outdated(current, baseline).items() if name in drops
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,8 @@ class JudgesCompared:
 def compare_judges(
     then: RunScores, now: RunScores, metrics: Sequence[str], *, seed: int = 0
 ) -> tuple[JudgesCompared, ...]:
-    """Compare the scores of the same answers by two judges, on the samples that both scored."""
+    """Compare the scores of the same answers by two judges, on the samples that both
+    scored."""
     compared = []
     for metric in metrics:
         values_then = then.scores_of(metric).values
@@ -76,11 +91,25 @@ def compare_judges(
         ids = sorted(values_then.keys() & values_now.keys())
         if not ids:
             continue
-        scores_then = np.array([values_then[sample_id] for sample_id in ids], dtype=np.float64)
-        scores_now = np.array([values_now[sample_id] for sample_id in ids], dtype=np.float64)
+        scores_then = np.array(
+            [values_then[sample_id] for sample_id in ids], dtype=np.float64
+        )
+        scores_now = np.array(
+            [values_now[sample_id] for sample_id in ids], dtype=np.float64
+        )
         mean_then = float(scores_then.mean())
         mean_now = float(scores_now.mean())
-        difference = mean_of(now, ids, scores_now - scores_then, confidence=CONFIDENCE, bounds=(-1.0, 1.0))
-        agreement = krippendorff_alpha(scores_then, scores_now, confidence=CONFIDENCE, seed=seed)
-        compared.append(JudgesCompared(metric, len(ids), mean_then, mean_now, difference, agreement))
+        difference = mean_of(
+            now,
+            ids,
+            scores_now - scores_then,
+            confidence=CONFIDENCE,
+            bounds=(-1.0, 1.0),
+        )
+        agreement = krippendorff_alpha(
+            scores_then, scores_now, confidence=CONFIDENCE, seed=seed
+        )
+        compared.append(
+            JudgesCompared(metric, len(ids), mean_then, mean_now, difference, agreement)
+        )
     return tuple(compared)

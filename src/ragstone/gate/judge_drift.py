@@ -1,4 +1,5 @@
-"""Detects a change of the judge: by its reported model, the request mode, and repeated judgements."""
+"""Detects a change of the judge: by its reported model, the request mode, and repeated
+judgements."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
 def model_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that another model judged than the one that was asked for.
 
-    A server of the user's own (`openai-compatible`) may call its models as it likes: there, only what is new since the
-    baseline counts.
+    A server of the user's own (`openai-compatible`) may call its models as it likes:
+    there, only what is new since the baseline counts.
     """
     manifest = evidence.current.manifest
     if manifest is None:
@@ -57,7 +58,11 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     judge = manifest.judge
     baseline = evidence.baseline
     strangers = other_models(judge, _observed(evidence.current).models)
-    if judge.provider == "openai-compatible" and baseline is not None and baseline.manifest is not None:
+    if (
+        judge.provider == "openai-compatible"
+        and baseline is not None
+        and baseline.manifest is not None
+    ):
         strangers = new_names(strangers, _observed(baseline).models)
     if strangers:
         yield (
@@ -77,7 +82,8 @@ def canary_notes(evidence: Evidence) -> Iterator[str]:
 
 
 def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
-    """`attribution`, unless the judge changed: then neither half of the system is blamed."""
+    """`attribution`, unless the judge changed: then neither half of the system is
+    blamed."""
     if attribution is None or not moved(current.rounds.judge.canaries):
         return attribution
     why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
@@ -85,11 +91,14 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
 
 
 def fingerprint_notes(evidence: Evidence) -> Iterator[str]:
-    """A note that the provider's backend changed, which happens often and mostly without changing verdicts."""
+    """A note that the provider's backend changed, which happens often and mostly
+    without changing verdicts."""
     if evidence.baseline is None:
         return
     baseline_fingerprints = _observed(evidence.baseline).fingerprints
-    new_fingerprints = new_names(_observed(evidence.current).fingerprints, baseline_fingerprints)
+    new_fingerprints = new_names(
+        _observed(evidence.current).fingerprints, baseline_fingerprints
+    )
     if baseline_fingerprints and new_fingerprints:
         yield (
             "The judge's provider reports a different backend from the baseline's "

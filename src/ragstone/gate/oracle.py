@@ -1,7 +1,9 @@
-"""Divides what is missing from the best score into retrieval and generation, by an oracle half of the run.
+"""Divides what is missing from the best score into retrieval and generation, by an
+oracle half of the run.
 
-On the same samples, let m be the mean score of the answers and o that of the answers from the reference contexts. Then
-1 − m is missing, o − m of it is retrieval, since that much comes with the right contexts, and 1 − o is generation.
+On the same samples, let m be the mean score of the answers and o that of the answers
+from the reference contexts. Then 1 − m is missing, o − m of it is retrieval, since that
+much comes with the right contexts, and 1 − o is generation.
 """
 
 from __future__ import annotations
@@ -17,22 +19,35 @@ from ragstone.stats.intervals import mean_interval
 
 
 def oracle_shares(
-    normal: RunScores, oracle: RunScores | None, fact: OracleFacts, *, confidence: float = 0.95
+    normal: RunScores,
+    oracle: RunScores | None,
+    fact: OracleFacts,
+    *,
+    confidence: float = 0.95,
 ) -> OracleShares:
-    """The shares of each metric, over the samples with a score in both halves, with intervals at `confidence` each.
+    """The shares of each metric, over the samples with a score in both halves, with
+    intervals at `confidence` each.
 
-    `oracle` is None if no sample was asked again. Pure; neither half is changed by the other.
+    `oracle` is None if no sample was asked again. Pure; neither half is changed by the
+    other.
     """
     shares: list[MetricShares] = []
     answered = 0
     failed = 0
     same = 0
     if oracle is not None:
-        shares = [_shares(metric, normal, oracle, confidence) for metric in oracle.metrics if metric in normal.metrics]
+        shares = [
+            _shares(metric, normal, oracle, confidence)
+            for metric in oracle.metrics
+            if metric in normal.metrics
+        ]
         failed = len(oracle.system.failures)
         answered = len(oracle.samples) - failed
         answers = oracle.system.answers
-        same = sum(answers.get(sample_id) == answer for sample_id, answer in normal.system.answers.items())
+        same = sum(
+            answers.get(sample_id) == answer
+            for sample_id, answer in normal.system.answers.items()
+        )
     return OracleShares(
         tuple(shares),
         asked=fact.asked,
@@ -46,7 +61,9 @@ def oracle_shares(
     )
 
 
-def _shares(name: str, normal: RunScores, oracle: RunScores, confidence: float) -> MetricShares:
+def _shares(
+    name: str, normal: RunScores, oracle: RunScores, confidence: float
+) -> MetricShares:
     metric = find_metric(name)
     title = name if metric is None else metric.info.title
     values = normal.metrics[name].values
@@ -59,7 +76,9 @@ def _shares(name: str, normal: RunScores, oracle: RunScores, confidence: float) 
     m = np.array([values[sample_id] for sample_id in ids], dtype=np.float64)
     o = np.array([oracle_values[sample_id] for sample_id in ids], dtype=np.float64)
     missing = mean_interval(1.0 - m, confidence=confidence, groups=groups)
-    retrieval = mean_interval(o - m, confidence=confidence, bounds=(-1.0, 1.0), groups=groups)
+    retrieval = mean_interval(
+        o - m, confidence=confidence, bounds=(-1.0, 1.0), groups=groups
+    )
     generation = mean_interval(1.0 - o, confidence=confidence, groups=groups)
     return MetricShares(
         name,

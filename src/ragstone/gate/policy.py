@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.gate.accepted import ACCEPTED_FILE, AcceptedEntry, InForce, Target, read_accepted
+from ragstone.gate.accepted import (
+    ACCEPTED_FILE,
+    AcceptedEntry,
+    InForce,
+    Target,
+    read_accepted,
+)
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
 from ragstone.gate.policy_table import (
@@ -74,7 +80,8 @@ class Policy:
 
     @property
     def named(self) -> Mapping[str, MetricRule]:
-        """The rules for all samples that the policy itself has, by the name of their metric."""
+        """The rules for all samples that the policy itself has, by the name of their
+        metric."""
         return self.table.metrics or {}
 
     @property
@@ -88,17 +95,24 @@ class Policy:
         return 1.0 - self.gate.confidence
 
     def lower_is_better(self, metric: str) -> bool:
-        """Whether less of `metric` is better. Of a metric that is not built in, the policy's own rules decide."""
+        """Whether less of `metric` is better. Of a metric that is not built in, the
+        policy's own rules decide."""
         is_lower = lower_is_better(metric)
         if is_lower is not None:
             return is_lower
-        return any(name == metric and rule.less_is_better for _, name, rule in self.table.rules())
+        return any(
+            name == metric and rule.less_is_better
+            for _, name, rule in self.table.rules()
+        )
 
-    def action_for(self, metric: str, kind: CheckKind, *, offline_judge: bool) -> Action:
+    def action_for(
+        self, metric: str, kind: CheckKind, *, offline_judge: bool
+    ) -> Action:
         """What a check of `metric` over all samples does if it does not pass.
 
-        An explicit action wins, and an explicit rule blocks unless it says otherwise. Under the default rules, an
-        offline judge blocks only on drops of `OFFLINE_BLOCKS`.
+        An explicit action wins, and an explicit rule blocks unless it says otherwise.
+        Under the default rules, an offline judge blocks only on drops of
+        `OFFLINE_BLOCKS`.
         """
         rule = self.named.get(metric)
         if rule is not None:
@@ -112,7 +126,9 @@ class Policy:
     def _named(self) -> list[tuple[KeyPath, str]]:
         """The metrics that the policy names, each with the key where it does."""
         paths = [(path, name) for path, name, _ in self.table.rules()]
-        paths += [(("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()]
+        paths += [
+            (("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()
+        ]
         return paths
 
     @property
@@ -121,7 +137,8 @@ class Policy:
         return tuple(dict.fromkeys(name for _, name in self._named()))
 
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
-        """Raise ConfigError if the policy names a metric that is neither built in nor in `scored`."""
+        """Raise ConfigError if the policy names a metric that is neither built in nor
+        in `scored`."""
         for path, name in self._named():
             if name not in scored and not _in_registry(name):
                 raise ConfigError(
@@ -140,7 +157,8 @@ class Policy:
         return self.source.line_of(path)
 
     def where(self, *path: str) -> str | None:
-        """``thresholds.toml:12`` for a key; None for a policy that was not read from a file."""
+        """``thresholds.toml:12`` for a key; None for a policy that was not read from a
+        file."""
         return self.source.where(path)
 
     def with_accepted(self, accepted: InForce) -> Policy:
@@ -153,25 +171,36 @@ class Policy:
         return tuple(entry for entry in self.widened.values() if entry.is_edit)
 
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
-        """This policy for some of the samples: without must-pass samples and slices that are not among them."""
+        """This policy for some of the samples: without must-pass samples and slices
+        that are not among them."""
         must_pass = self.must_pass
         samples = tuple(name for name in must_pass.samples if name in ids)
-        questions = {name: question for name, question in must_pass.questions.items() if name in ids}
+        questions = {
+            name: question
+            for name, question in must_pass.questions.items()
+            if name in ids
+        }
         update = {
-            "must_pass": must_pass.model_copy(update={"samples": samples, "questions": questions}),
+            "must_pass": must_pass.model_copy(
+                update={"samples": samples, "questions": questions}
+            ),
             "slices": {tag: rules for tag, rules in self.slices.items() if tag in tags},
         }
         return replace(self, table=self.table.model_copy(update=update))
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
-        """This policy with another action for inconclusive checks (the ``fail-on`` setting)."""
+        """This policy with another action for inconclusive checks (the ``fail-on``
+        setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
         return replace(self, table=self.table.model_copy(update={"gate": gate}))
 
 
 def default_policy(folder: Path | None = None, *, within: Path | None = None) -> Policy:
-    """The policy of a project without thresholds.toml, with the accepted.toml in `folder`."""
-    accepted = () if folder is None else read_accepted(folder / ACCEPTED_FILE, within=within)
+    """The policy of a project without thresholds.toml, with the accepted.toml in
+    `folder`."""
+    accepted = (
+        () if folder is None else read_accepted(folder / ACCEPTED_FILE, within=within)
+    )
     return Policy(PolicyTable(), accepted=accepted)
 
 
@@ -182,10 +211,12 @@ def load_policy(
     calibration: bool = True,
     within: Path | None = None,
 ) -> Policy:
-    """The policy in `path`, with its calibration (unless `calibration` is False), both inside `within`.
+    """The policy in `path`, with its calibration (unless `calibration` is False), both
+    inside `within`.
 
-    A metric must be built in or in `known_metrics`; None postpones that check until the scores are known (to
-    `decide_gate`). Raises ConfigError with file, line, key, what was found and what is expected.
+    A metric must be built in or in `known_metrics`; None postpones that check until the
+    scores are known (to `decide_gate`). Raises ConfigError with file, line, key, what
+    was found and what is expected.
     """
     table, source = read_policy_file(Path(path), within=within)
     accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
@@ -197,11 +228,14 @@ def load_policy(
     return policy
 
 
-def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True) -> Policy:
+def policy_from_mapping(
+    mapping: Mapping[str, Any], *, calibration: bool = True
+) -> Policy:
     """The policy in `mapping`, which is structured like thresholds.toml.
 
-    Its calibration is read (unless `calibration` is False), relative to the current directory. `decide_gate` checks
-    metric names once the scores are known. Raises ConfigError.
+    Its calibration is read (unless `calibration` is False), relative to the current
+    directory. `decide_gate` checks metric names once the scores are known. Raises
+    ConfigError.
     """
     policy = Policy(read_policy_mapping(mapping))
     if calibration:
@@ -209,11 +243,18 @@ def policy_from_mapping(mapping: Mapping[str, Any], *, calibration: bool = True)
     return policy
 
 
-def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) -> Policy:
+def _with_calibration(
+    policy: Policy, folder: Path, within: Path | None = None
+) -> Policy:
     labels = policy.labels
     if labels.file is not None:
         where = policy.where("labels", "file")
-        return replace(policy, calibration=read_calibration(folder / labels.file, where=where, within=within))
+        return replace(
+            policy,
+            calibration=read_calibration(
+                folder / labels.file, where=where, within=within
+            ),
+        )
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
             "[labels] needs a calibration file.",
@@ -224,9 +265,12 @@ def _with_calibration(policy: Policy, folder: Path, within: Path | None = None) 
 
 
 def policy_hash(policy: Policy) -> str:
-    """SHA-256 (hex) of the gate's rules, the default ones if the policy names none, whatever the layout of its file."""
+    """SHA-256 (hex) of the gate's rules, the default ones if the policy names none,
+    whatever the layout of its file."""
     metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
-    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(mode="json", exclude={"monitor"})
+    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(
+        mode="json", exclude={"monitor"}
+    )
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
 

@@ -1,4 +1,5 @@
-"""Differences between two policies, so that a pull request never changes the policy silently."""
+"""Differences between two policies, so that a pull request never changes the policy
+silently."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ _CLIP = 120
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
-    """The changes from `base` to `head`: verb phrases such as "lowers metrics.faithfulness.min from 0.85 to 0.8".
+    """The changes from `base` to `head`: verb phrases such as "lowers
+    metrics.faithfulness.min from 0.85 to 0.8".
 
-    Accepted drops come first, then changes that weaken the gate, then the rest. Defaults count as if they were written,
-    so that removing a policy file shows which rules no longer apply.
+    Accepted drops come first, then changes that weaken the gate, then the rest.
+    Defaults count as if they were written, so that removing a policy file shows which
+    rules no longer apply.
     """
     base_keys = _keys(base)
     head_keys = _keys(head)
@@ -41,7 +44,9 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     return (*_accepted(base, head), *weaker, *neutral)
 
 
-def _removals(base: Policy, head: Policy, removed: Collection[KeyPath]) -> Iterator[str]:
+def _removals(
+    base: Policy, head: Policy, removed: Collection[KeyPath]
+) -> Iterator[str]:
     """Phrases on the rules that `head` no longer has."""
     if removed and base.table.metrics is None and head.table.metrics is not None:
         names = some([_name(rule).removeprefix("metrics.") for rule in sorted(removed)])
@@ -54,35 +59,51 @@ def _removals(base: Policy, head: Policy, removed: Collection[KeyPath]) -> Itera
 def sample_changes(
     base: Mapping[str, str], head: Mapping[str, str], *, drafts: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The samples of the golden set `base` that `head` removes, changes or turns into `drafts` (ids in `head`).
+    """The samples of the golden set `base` that `head` removes, changes or turns into
+    `drafts` (ids in `head`).
 
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
     new = set(renamed.values())
     unrenamed = [sample_id for sample_id in base if sample_id not in renamed]
-    common = [sample_id for sample_id in unrenamed if sample_id in head and sample_id not in new]
+    common = [
+        sample_id
+        for sample_id in unrenamed
+        if sample_id in head and sample_id not in new
+    ]
     changes = {
         "turns {} into drafts, which count in no check": [
-            sample_id for sample_id in base if renamed.get(sample_id, sample_id) in drafts
+            sample_id
+            for sample_id in base
+            if renamed.get(sample_id, sample_id) in drafts
         ],
-        "removes {} from the golden set": [sample_id for sample_id in unrenamed if sample_id not in common],
-        "changes {} in the golden set": [sample_id for sample_id in common if base[sample_id] != head[sample_id]],
+        "removes {} from the golden set": [
+            sample_id for sample_id in unrenamed if sample_id not in common
+        ],
+        "changes {} in the golden set": [
+            sample_id for sample_id in common if base[sample_id] != head[sample_id]
+        ],
         "gives new ids to {} of the golden set": list(renamed),
     }
     phrases = []
     for phrase, samples in changes.items():
         if samples:
-            phrases.append(f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})")
+            phrases.append(
+                f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
+            )
     return tuple(phrases)
 
 
 def loosened_bounds(
-    base: Mapping[str, Iterable[Bound]], head: Mapping[str, Iterable[Bound]], renamed: Mapping[str, str]
+    base: Mapping[str, Iterable[Bound]],
+    head: Mapping[str, Iterable[Bound]],
+    renamed: Mapping[str, str],
 ) -> tuple[str, ...]:
     """The floors and ceilings of samples in `base` that `head` loosens or removes.
 
-    Both are by id; `renamed` has the ids in `head` of samples that have another one there.
+    Both are by id; `renamed` has the ids in `head` of samples that have another one
+    there.
     """
     base_bounds: dict[KeyPath, float] = {}
     head_bounds: dict[KeyPath, float] = {}
@@ -106,9 +127,11 @@ def _bounds_by_path(sample_id: str, bounds: Iterable[Bound]) -> dict[KeyPath, fl
     return {(sample_id, metric, key): value for key, metric, value in bounds}
 
 
-def moved_must_pass(policy: Policy, base: Iterable[Sample], head: Iterable[Sample]) -> list[str]:
-    """The ids of must-pass samples that ask another question in `head` than in `base`, and whose text `policy` does not
-    have."""
+def moved_must_pass(
+    policy: Policy, base: Iterable[Sample], head: Iterable[Sample]
+) -> list[str]:
+    """The ids of must-pass samples that ask another question in `head` than in `base`,
+    and whose text `policy` does not have."""
     questions = {sample.id: sample.question.split() for sample in head}
     must_pass = policy.must_pass
     moved = []
@@ -121,12 +144,15 @@ def moved_must_pass(policy: Policy, base: Iterable[Sample], head: Iterable[Sampl
 
 
 def metric_changes(
-    base: Mapping[str, CustomMetric], head: Mapping[str, CustomMetric], changed_files: Mapping[str, str]
+    base: Mapping[str, CustomMetric],
+    head: Mapping[str, CustomMetric],
+    changed_files: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """The changes from `base` to `head` of the metrics that a project defines, as `policy_changes` words them.
+    """The changes from `base` to `head` of the metrics that a project defines, as
+    `policy_changes` words them.
 
-    `changed_files` are the metrics whose function is in a file that differs, with the file. Any change of a rubric or
-    a function may weaken it, so all are listed.
+    `changed_files` are the metrics whose function is in a file that differs, with the
+    file. Any change of a rubric or a function may weaken it, so all are listed.
     """
     changes: list[str] = []
     for name in sorted(base):
@@ -140,7 +166,9 @@ def metric_changes(
                 values = f"from {_quoted(base_value)} to {_quoted(head_value)}"
                 changes.append(f"changes metrics.{name}.{key} {values}")
         if name in changed_files:
-            changes.append(f"changes {changed_files[name]}, the code of the metric {name}")
+            changes.append(
+                f"changes {changed_files[name]}, the code of the metric {name}"
+            )
     return tuple(changes)
 
 
@@ -160,10 +188,16 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
-    """Every key with its value, from the file or by default. Rules for metrics always have an action."""
-    rules: dict[KeyPath, MetricRule] = {("metrics", name): rule for name, rule in policy.metrics.items()}
+    """Every key with its value, from the file or by default. Rules for metrics always
+    have an action."""
+    rules: dict[KeyPath, MetricRule] = {
+        ("metrics", name): rule for name, rule in policy.metrics.items()
+    }
     for tag, part in policy.slices.items():
-        rules |= {("slices", tag, "metrics", name): rule for name, rule in part.metrics.items()}
+        rules |= {
+            ("slices", tag, "metrics", name): rule
+            for name, rule in part.metrics.items()
+        }
     keys: dict[KeyPath, object] = {}
     for path, rule in rules.items():
         action = rule.action or Action.BLOCK
@@ -176,11 +210,15 @@ def _keys(policy: Policy) -> dict[KeyPath, object]:
 
 
 def _phrase(path: KeyPath, base: object, head: object) -> tuple[str, bool]:
-    """The change of a key from `base` to `head` as a phrase, and whether it weakens the gate."""
+    """The change of a key from `base` to `head` as a phrase, and whether it weakens the
+    gate."""
     name = _name(path)
     key = path[-1]
     if key == "action":
-        return f"changes {_name(path[:-1])} from {base or 'nothing'} to {head or 'nothing'}", head == "warn"
+        return (
+            f"changes {_name(path[:-1])} from {base or 'nothing'} to {head or 'nothing'}",
+            head == "warn",
+        )
     if isinstance(base, list) or isinstance(head, list):
         return _phrase_of_lists(name, _texts(base), _texts(head))
     if base is None:
@@ -202,7 +240,9 @@ def _phrase(path: KeyPath, base: object, head: object) -> tuple[str, bool]:
     return f"{verb} {name} from {_shown(base)} to {_shown(head)}", is_weaker
 
 
-def _phrase_of_lists(name: str, base: Sequence[str], head: Sequence[str]) -> tuple[str, bool]:
+def _phrase_of_lists(
+    name: str, base: Sequence[str], head: Sequence[str]
+) -> tuple[str, bool]:
     removed = [value for value in base if value not in head]
     if removed:
         return f"removes {some(removed)} from {name}", True

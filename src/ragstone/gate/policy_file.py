@@ -10,7 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragstone.errors import ConfigError
-from ragstone.gate.policy_table import DEFAULT_METRICS, SHORT_FORMS, MetricRule, PolicyTable
+from ragstone.gate.policy_table import (
+    DEFAULT_METRICS,
+    SHORT_FORMS,
+    MetricRule,
+    PolicyTable,
+)
 from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source
 from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.printable import shown_name
@@ -18,10 +23,16 @@ from ragstone.settings.load import parse_toml, read_text
 from ragstone.settings.toml_lines import key_lines
 
 
-def read_policy_file(path: Path, *, within: Path | None = None) -> tuple[PolicyTable, Source]:
-    """The content of the policy file `path`, and the line of every key. Raises ConfigError."""
+def read_policy_file(
+    path: Path, *, within: Path | None = None
+) -> tuple[PolicyTable, Source]:
+    """The content of the policy file `path`, and the line of every key. Raises
+    ConfigError."""
     if not os.path.lexists(path):
-        raise ConfigError(f"policy file not found: {shown_name(str(path))}", hint="Run `ragstone init` to write one.")
+        raise ConfigError(
+            f"policy file not found: {shown_name(str(path))}",
+            hint="Run `ragstone init` to write one.",
+        )
     text = read_text(path, within=within, limit=MAX_RULES_BYTES)
     document = parse_toml(text, path)
     source = Source(str(path), key_lines(text))
@@ -42,7 +53,11 @@ def policy_schema() -> dict[str, Any]:
         "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": list(SHORT_FORMS)}],
         **must_pass,
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "Ragstone thresholds.toml",
+    }
 
 
 def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
@@ -58,24 +73,40 @@ def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
     return table
 
 
-def _check_comparison(path: KeyPath, name: str, rule: MetricRule, source: Source) -> None:
-    """Raise ConfigError for a rule that checks nothing, or that needs a comparison that there is not."""
+def _check_comparison(
+    path: KeyPath, name: str, rule: MetricRule, source: Source
+) -> None:
+    """Raise ConfigError for a rule that checks nothing, or that needs a comparison that
+    there is not."""
     table = ".".join(path)
     if path[0] == "slices" and rule.max_drift is not None:
-        message = f"'{table}.max_drift': drift is measured over all samples, not by slice."
-        raise source.error((*path, "max_drift"), message, f"Put it under [metrics.{name}].")
+        message = (
+            f"'{table}.max_drift': drift is measured over all samples, not by slice."
+        )
+        raise source.error(
+            (*path, "max_drift"), message, f"Put it under [metrics.{name}]."
+        )
     for key in ("max_drop", "max_drift"):
         if getattr(rule, key) is not None and is_relative(name):
             message = f"'{table}.{key}': {name} compares a run with its baseline, so it has no drop."
-            raise source.error((*path, key), message, "Set min instead, for example 0.45.")
-    if rule.checks_nothing and not (path == ("metrics", name) and name in DEFAULT_METRICS):
-        keys = "'max', 'max_rise'" if rule.lower_is_better or lower_is_better(name) else "'min', 'max_drop'"
+            raise source.error(
+                (*path, key), message, "Set min instead, for example 0.45."
+            )
+    if rule.checks_nothing and not (
+        path == ("metrics", name) and name in DEFAULT_METRICS
+    ):
+        keys = (
+            "'max', 'max_rise'"
+            if rule.lower_is_better or lower_is_better(name)
+            else "'min', 'max_drop'"
+        )
         message = f"[{table}] has none of {keys}, 'max_drift' and 'target', so it checks nothing."
         raise source.error(path, message, "Set one of them, or remove the table.")
 
 
 def _check_must_pass(table: PolicyTable, source: Source) -> None:
-    """Raise ConfigError for a metric that must-pass samples have nothing to reach in."""
+    """Raise ConfigError for a metric that must-pass samples have nothing to reach
+    in."""
     in_force = table.in_force
     for name in table.must_pass.metrics or ():
         rule = in_force.get(name, MetricRule())
@@ -92,19 +123,32 @@ def _check_must_pass(table: PolicyTable, source: Source) -> None:
 
 
 _LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
-_OTHER_WAY = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
+_OTHER_WAY = {
+    "min": "max",
+    "max": "min",
+    "max_drop": "max_rise",
+    "max_rise": "max_drop",
+}
 
 
 def _check_directions(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a key that doesn't fit the direction of its metric.
 
-    Of a metric that Ragstone doesn't know, the keys say which way is better, so they must agree, in all tables.
+    Of a metric that Ragstone doesn't know, the keys say which way is better, so they
+    must agree, in all tables.
     """
     directions: dict[str, bool] = {}
     for path, name, rule in table.rules():
-        directions_by_key = {key: lower for key, lower in _LOWER_IS_BETTER.items() if getattr(rule, key) is not None}
+        directions_by_key = {
+            key: lower
+            for key, lower in _LOWER_IS_BETTER.items()
+            if getattr(rule, key) is not None
+        }
         if rule.lower_is_better is not None:
-            directions_by_key = {"lower_is_better": rule.lower_is_better, **directions_by_key}
+            directions_by_key = {
+                "lower_is_better": rule.lower_is_better,
+                **directions_by_key,
+            }
         built_in = lower_is_better(name)
         for key, is_lower in directions_by_key.items():
             expected = built_in
@@ -121,7 +165,8 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
 
 
 def _check_target(path: KeyPath, rule: MetricRule, source: Source) -> None:
-    """Raise ConfigError for a target that asks for no more than the floor or ceiling."""
+    """Raise ConfigError for a target that asks for no more than the floor or
+    ceiling."""
     if rule.target is None:
         return
     if rule.min is not None and rule.target <= rule.min:

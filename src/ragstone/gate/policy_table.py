@@ -1,4 +1,5 @@
-"""The keys of thresholds.toml, with type, range and default; what they mean is in policy_keys.toml."""
+"""The keys of thresholds.toml, with type, range and default; what they mean is in
+policy_keys.toml."""
 
 from __future__ import annotations
 
@@ -23,14 +24,18 @@ POLICY_FILE = "thresholds.toml"
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Add what each key means to the JSON Schema of its table."""
-    document = tomllib.loads(files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8"))
+    document = tomllib.loads(
+        files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8")
+    )
     texts = document[model.__name__]
     for key, described in schema["properties"].items():
         described["description"] = texts[key]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", json_schema_extra=_describe)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="forbid", json_schema_extra=_describe
+    )
 
 
 class GateRules(_Table):
@@ -54,12 +59,14 @@ class GateRules(_Table):
 
     @property
     def asks_to_confirm(self) -> bool:
-        """Whether the policy itself says so: then a run that can't be confirmed is an error."""
+        """Whether the policy itself says so: then a run that can't be confirmed is an
+        error."""
         return self.confirm and "confirm" in self.model_fields_set
 
 
 class MetricRule(_Table):
-    """[metrics.NAME]: the floor and the allowed drop of one metric, or its ceiling and the allowed rise."""
+    """[metrics.NAME]: the floor and the allowed drop of one metric, or its ceiling and
+    the allowed rise."""
 
     min: Share | None = None
     max: Share | None = None
@@ -72,7 +79,14 @@ class MetricRule(_Table):
 
     @property
     def checks_nothing(self) -> bool:
-        return {self.min, self.max, self.max_drop, self.max_rise, self.max_drift, self.target} == {None}
+        return {
+            self.min,
+            self.max,
+            self.max_drop,
+            self.max_rise,
+            self.max_drift,
+            self.target,
+        } == {None}
 
     @property
     def less_is_better(self) -> bool:
@@ -96,10 +110,12 @@ class DriftRules(_Table):
 
 
 LIMITS = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
-"""The keys of [system] that limit an answer: those that are decided with an interval."""
+"""The keys of [system] that limit an answer: those that are decided with an
+interval."""
 
 RISES = ("max_latency_rise", "max_token_rise", "max_cost_rise")
-"""The keys of [system] that limit by how much an answer takes or costs more than in the baseline."""
+"""The keys of [system] that limit by how much an answer takes or costs more than in the
+baseline."""
 
 
 GUARDS: Mapping[str, str] = MappingProxyType(
@@ -111,7 +127,8 @@ GUARDS: Mapping[str, str] = MappingProxyType(
         "system.misranked": "max_misranked",
     }
 )
-"""The guards of any run's answers, and the key of [system] that says how large a share of them may be."""
+"""The guards of any run's answers, and the key of [system] that says how large a share
+of them may be."""
 
 COMPARED_GUARD = "system.misranked"
 """The guard that counts nothing without a baseline: its key limits the rise."""
@@ -148,11 +165,14 @@ class SystemRules(_Table):
         return self._set_of(RISES)
 
     def _set_of(self, keys: tuple[str, ...]) -> dict[str, float]:
-        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
+        return {
+            key: getattr(self, key) for key in keys if getattr(self, key) is not None
+        }
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that must always pass. A list of ids, "all" or "baseline" is the short form."""
+    """[must_pass]: samples that must always pass. A list of ids, "all" or "baseline" is
+    the short form."""
 
     samples: tuple[Name, ...] = ()
     questions: dict[Name, Name] = Field(default_factory=dict)
@@ -199,10 +219,13 @@ LogField = Literal[
 
 
 class MonitorRules(_Table):
-    """[monitor]: how `ragstone monitor` reads logs of an application in production, and when it alerts."""
+    """[monitor]: how `ragstone monitor` reads logs of an application in production, and
+    when it alerts."""
 
     columns: dict[LogField, Name] = Field(default_factory=dict)
-    good_feedback: Annotated[float, Field(allow_inf_nan=False, strict=True)] | None = None
+    good_feedback: Annotated[float, Field(allow_inf_nan=False, strict=True)] | None = (
+        None
+    )
     sample: Annotated[int, Field(ge=0, le=100_000, strict=True)] = 200
     slow_s: Limit = 5.0
     max_slow: Share = 0.05
@@ -224,15 +247,17 @@ DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
 )
 """The rules for the metrics that a policy does not name, unless it says `only_named`.
 
-Those of recall and precision are between the means of good and of bad systems that `bench/default_floors.py` measures;
-that of faithfulness is a share of statements, which the offline judge grades lower. Answer relevancy has none: it is a
-cosine, whose size depends on the embedding model, or on words where there is none.
+Those of recall and precision are between the means of good and of bad systems that
+`bench/default_floors.py` measures; that of faithfulness is a share of statements, which
+the offline judge grades lower. Answer relevancy has none: it is a cosine, whose size
+depends on the embedding model, or on words where there is none.
 """
 
 OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
 """Metrics whose drops the offline judge measures well enough to block on by default.
 
-Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and `bench/broken_systems.py` finds no more.
+Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and
+`bench/broken_systems.py` finds no more.
 """
 
 
@@ -259,8 +284,11 @@ class PolicyTable(_Table):
 
     @property
     def in_force(self) -> dict[str, MetricRule]:
-        """Metric name to rule, defaults included. A headline metric named without a number gets its defaults."""
-        named = {name: _filled(name, rule) for name, rule in (self.metrics or {}).items()}
+        """Metric name to rule, defaults included. A headline metric named without a
+        number gets its defaults."""
+        named = {
+            name: _filled(name, rule) for name, rule in (self.metrics or {}).items()
+        }
         if self.gate.only_named:
             return named
         return {**DEFAULT_METRICS, **named}
@@ -271,7 +299,10 @@ class PolicyTable(_Table):
         for name, rule in (self.metrics or {}).items():
             rules.append((("metrics", name), name, rule))
         for tag, part in self.slices.items():
-            rules += [(("slices", tag, "metrics", name), name, rule) for name, rule in part.metrics.items()]
+            rules += [
+                (("slices", tag, "metrics", name), name, rule)
+                for name, rule in part.metrics.items()
+            ]
         return rules
 
 

@@ -16,15 +16,23 @@ NAME = PairwisePreference.info.name
 def preference_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a floor on the preference was not checked."""
     scores = evidence.current.metrics.get(NAME)
-    if scores is None or scores.values or scores.failed or not any(rule.metric == NAME for rule in evidence.rules):
+    if (
+        scores is None
+        or scores.values
+        or scores.failed
+        or not any(rule.metric == NAME for rule in evidence.rules)
+    ):
         return
-    reasons = [why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)]
+    reasons = [
+        why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)
+    ]
     if reasons:
         yield f"{NAME} was not checked: {most_common(reasons)}."
 
 
 def preference_notes(evidence: Evidence) -> Iterator[str]:
-    """Wins, ties and losses, with an exact sign test and how often the choice depended on the order."""
+    """Wins, ties and losses, with an exact sign test and how often the choice depended
+    on the order."""
     scores = evidence.current.metrics.get(NAME)
     if scores is None:
         return

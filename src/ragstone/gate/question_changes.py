@@ -1,4 +1,5 @@
-"""Which questions broke since the baseline, and which were mended: facts, where the system always says the same."""
+"""Which questions broke since the baseline, and which were mended: facts, where the
+system always says the same."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ MIN_BROKEN = 3
 FEW = 10
 """Of fewer questions, line one says what they can't show."""
 SHOWN = 0.005
-"""As many broken questions are shown if chance alone breaks as many with at most this probability."""
+"""As many broken questions are shown if chance alone breaks as many with at most this
+probability."""
 ASKED = 0.25
-"""The probability up to which chance is doubted enough to ask again: two questions that broke, and none mended, have
-1/4."""
+"""The probability up to which chance is doubted enough to ask again: two questions that
+broke, and none mended, have 1/4."""
 SUSPECTED = 0.05
 """The probability up to which chance is doubted enough to say so."""
 SUSPECTED_ALONE = 0.13
@@ -35,7 +37,8 @@ STILL_SUSPECTED = 0.02
 RECORDED = "file:"
 """How an entrypoint of recorded answers begins."""
 SAME_ANSWERS = 0.9
-"""The share of the other questions that have the same answer and contexts as before if the system does not vary."""
+"""The share of the other questions that have the same answer and contexts as before if
+the system does not vary."""
 MIN_SAME = 5
 """Fewer questions with the same answer don't show that a system does not vary."""
 
@@ -51,11 +54,14 @@ class QuestionChanges:
     mended: tuple[str, ...]
     """Their ids, sorted."""
     steady: bool
-    """The system gives the same answer whenever it is asked, so that each of them is a fact."""
+    """The system gives the same answer whenever it is asked, so that each of them is a
+    fact."""
     seems_steady: bool
-    """It is not known, but nearly all other questions have the answers that they had."""
+    """It is not known, but nearly all other questions have the answers that they
+    had."""
     p_value: float
-    """The probability of as many broken questions by chance, if the system is not steady."""
+    """The probability of as many broken questions by chance, if the system is not
+    steady."""
     asked_again: bool = False
 
     def __str__(self) -> str:
@@ -70,7 +76,8 @@ class QuestionChanges:
 
     @property
     def unsettled(self) -> bool:
-        """Whether asking again could say more: that the system doesn't vary, or that chance does not explain this."""
+        """Whether asking again could say more: that the system doesn't vary, or that
+        chance does not explain this."""
         if self.steady:
             return False
         if self.asked_again:
@@ -87,17 +94,22 @@ class QuestionChanges:
 
 
 def question_changes(evidence: Evidence) -> QuestionChanges | None:
-    """The questions that broke or were mended, by the metrics with a blocking drop; None without a comparable baseline.
+    """The questions that broke or were mended, by the metrics with a blocking drop;
+    None without a comparable baseline.
 
-    A question also broke if the system fails on it now and did not before. A loss that only the words of the offline
-    judge show breaks none.
+    A question also broke if the system fails on it now and did not before. A loss that
+    only the words of the offline judge show breaks none.
     """
     pairing = evidence.compared
     if pairing is None:
         return None
-    drops = without_word_losses([check for check in evidence.bound_checks if _counts(check)], evidence)
+    drops = without_word_losses(
+        [check for check in evidence.bound_checks if _counts(check)], evidence
+    )
     ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
-    flips = flips_of([check.change for check in drops if check.change is not None], len(ids))
+    flips = flips_of(
+        [check.change for check in drops if check.change is not None], len(ids)
+    )
     paired = set(pairing.samples)
     failed = _newly_failed(evidence, pairing) & paired
     broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
@@ -118,7 +130,9 @@ def _newly_failed(evidence: Evidence, pairing: Pairing) -> Set[str]:
     """The samples that the system failed on each time, and did not in the baseline."""
     times_asked = answers_per_sample(evidence.current)
     failures = evidence.current.system.failed_answers
-    failed = {sample_id for sample_id, times in failures.items() if times >= times_asked}
+    failed = {
+        sample_id for sample_id, times in failures.items() if times >= times_asked
+    }
     return failed - pairing.baseline.system.failures.keys()
 
 
@@ -130,7 +144,8 @@ def question_findings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def allowed_share(evidence: Evidence) -> float:
-    """The share of the questions that may break: what the policy says, or else at least the largest drop it allows."""
+    """The share of the questions that may break: what the policy says, or else at least
+    the largest drop it allows."""
     gate = evidence.policy.gate
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
@@ -139,7 +154,8 @@ def allowed_share(evidence: Evidence) -> float:
 
 
 def least_that_fails(evidence: Evidence) -> int | None:
-    """The fewest broken questions, none of them mended, that fail this run by their number; None: not even all do."""
+    """The fewest broken questions, none of them mended, that fail this run by their
+    number; None: not even all do."""
     changes = question_changes(evidence)
     if changes is None:
         return None
@@ -153,45 +169,59 @@ def least_that_fails(evidence: Evidence) -> int | None:
 
 
 def needed_questions(samples: int) -> str:
-    """What so few samples can't show, and how many are needed; empty for FEW or more."""
+    """What so few samples can't show, and how many are needed; empty for FEW or
+    more."""
     if samples >= FEW:
         return ""
     needed = f"{10 * MIN_BROKEN} are needed to show that one in ten broke."
     if samples < MIN_BROKEN:
         return f"So few questions can't show any loss; {needed}"
-    return f"Of so few questions, fewer than {MIN_BROKEN} that break don't show; {needed}"
+    return (
+        f"Of so few questions, fewer than {MIN_BROKEN} that break don't show; {needed}"
+    )
 
 
 def chance_of_one(evidence: Evidence) -> float:
-    """The probability that one question, right or wrong by chance, looks broken when all answers are there.
+    """The probability that one question, right or wrong by chance, looks broken when
+    all answers are there.
 
-    Each question has one answer of the baseline; recorded answers can't be asked for again.
+    Each question has one answer of the baseline; recorded answers can't be asked for
+    again.
     """
     gate = evidence.policy.gate
     repeats = 0
-    if gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current):
+    if (
+        gate.confirm
+        and gate.decision == "evidence"
+        and not is_recorded(evidence.current)
+    ):
         repeats = gate.confirm_repeats
     return 1.0 / (2.0 + repeats)
 
 
 def is_recorded(run: RunScores) -> bool:
-    """Whether the answers of a run were recorded, or are not known: they can't be asked for again."""
+    """Whether the answers of a run were recorded, or are not known: they can't be asked
+    for again."""
     return run.manifest is None or run.manifest.system.entrypoint.startswith(RECORDED)
 
 
 def _counts(check: BoundCheck) -> bool:
-    """Whether a question can break by this check: a blocking drop over all samples that is not accepted."""
+    """Whether a question can break by this check: a blocking drop over all samples that
+    is not accepted."""
     rule = check.rule
     whole = rule.slice is None and rule.accepted is None
     return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
 
 
-def is_steady(pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collection[str]) -> bool:
+def is_steady(
+    pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collection[str]
+) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
-    It was asked again and said the same. Of recorded answers, which can't be asked for again: nearly all questions that
-    are `unchanged`, neither broken nor mended, have the answers that they had in the baseline. In any case, scores must
-    be the same in all known runs.
+    It was asked again and said the same. Of recorded answers, which can't be asked for
+    again: nearly all questions that are `unchanged`, neither broken nor mended, have
+    the answers that they had in the baseline. In any case, scores must be the same in
+    all known runs.
     """
     run = pairing.current
     if any(_varies(check.change.then) for check in drops if check.change is not None):
@@ -202,13 +232,15 @@ def is_steady(pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collec
 
 
 def have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
-    """Whether nearly all of these questions have the answers and contexts that they had in the baseline."""
+    """Whether nearly all of these questions have the answers and contexts that they had
+    in the baseline."""
     same = sum(_is_unchanged(pairing, sample_id) for sample_id in samples)
     return same >= MIN_SAME and same >= SAME_ANSWERS * len(samples)
 
 
 def _repeats_itself(run: RunScores) -> bool:
-    """Whether each question was asked several times, and got the same answer each time."""
+    """Whether each question was asked several times, and got the same answer each
+    time."""
     manifest = run.manifest
     if manifest is None or manifest.answers == 1 or manifest.system.part == RETRIEVAL:
         return False
@@ -218,7 +250,8 @@ def _repeats_itself(run: RunScores) -> bool:
 
 
 def _varies(scores: Floats) -> bool:
-    """Whether the scores (n, runs) of more than a few questions differ between runs of the baseline."""
+    """Whether the scores (n, runs) of more than a few questions differ between runs of
+    the baseline."""
     if scores.shape[1] == 1:
         return False
     differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
@@ -226,18 +259,24 @@ def _varies(scores: Floats) -> bool:
 
 
 def _is_unchanged(pairing: Pairing, sample_id: str) -> bool:
-    """Whether a question has the answer and the contexts that it had in the baseline."""
+    """Whether a question has the answer and the contexts that it had in the
+    baseline."""
     system = pairing.current.system
     baseline_system = pairing.baseline.system
     if sample_id not in system.answers or sample_id not in system.contexts:
         return False
-    if set(system.answers[sample_id]) != set(baseline_system.answers.get(sample_id, ())):
+    if set(system.answers[sample_id]) != set(
+        baseline_system.answers.get(sample_id, ())
+    ):
         return False
     return system.contexts[sample_id] == baseline_system.contexts.get(sample_id)
 
 
-def _p_value(evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Collection[str]) -> float:
-    """The probability of as many broken questions by chance; related questions count once.
+def _p_value(
+    evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Collection[str]
+) -> float:
+    """The probability of as many broken questions by chance; related questions count
+    once.
 
     A failure of the system is as unlikely as a lost score.
     """

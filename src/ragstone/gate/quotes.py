@@ -1,4 +1,5 @@
-"""What supported statements rest on: words that are not in the contexts, and contexts that others contradict."""
+"""What supported statements rest on: words that are not in the contexts, and contexts
+that others contradict."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def unquoted_sentence(counts: VerdictCounts) -> str:
 
 
 def quote_notes(evidence: Evidence) -> Iterator[str]:
-    """A note on supported statements without a quote, and one on answers with contexts that contradict each other."""
+    """A note on supported statements without a quote, and one on answers with contexts
+    that contradict each other."""
     run = evidence.current
     counts = verdict_counts(run)
     if counts.unquoted:

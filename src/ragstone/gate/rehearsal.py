@@ -1,4 +1,5 @@
-"""The gate on a run that went as well as it can: what is still wrong is wrong with the setup."""
+"""The gate on a run that went as well as it can: what is still wrong is wrong with the
+setup."""
 
 from __future__ import annotations
 
@@ -11,20 +12,31 @@ from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.system.response import Response
 
 
-def perfect_run(golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest, response: Response) -> RunScores:
-    """The scores of a finished run in which every metric has its best score wherever it applies to a sample.
+def perfect_run(
+    golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest, response: Response
+) -> RunScores:
+    """The scores of a finished run in which every metric has its best score wherever it
+    applies to a sample.
 
-    Its answers report the latency and the tokens that `response` does: no time, and the tokens of that answer.
+    Its answers report the latency and the tokens that `response` does: no time, and the
+    tokens of that answer.
     """
     samples = {sample.id: SampleFacts.of(sample) for sample in golden.counting()}
     return RunScores(
         label="this run",
-        metrics={metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics},
+        metrics={
+            metric.info.name: _best(metric, golden, manifest.answers)
+            for metric in metrics
+        },
         samples=samples,
         manifest=manifest.model_copy(update={"state": "finished"}),
         system=SystemFacts(
-            latencies_s={} if response.latency_s is None else dict.fromkeys(samples, 0.0),
-            usage={} if response.usage is None else dict.fromkeys(samples, response.usage),
+            latencies_s={}
+            if response.latency_s is None
+            else dict.fromkeys(samples, 0.0),
+            usage={}
+            if response.usage is None
+            else dict.fromkeys(samples, response.usage),
         ),
     )
 

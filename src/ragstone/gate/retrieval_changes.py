@@ -13,7 +13,8 @@ from ragstone.metrics.registry import find_metric
 from ragstone.metrics.retrieval_change import EvidenceChange
 
 MIN_LOSS = 0.05
-"""A sample's retrieval fell if one of its retrieval scores fell by more; a grade may move a little by itself."""
+"""A sample's retrieval fell if one of its retrieval scores fell by more; a grade may
+move a little by itself."""
 
 
 def retrieval_fell(pairing: Pairing) -> tuple[str, ...]:
@@ -21,16 +22,25 @@ def retrieval_fell(pairing: Pairing) -> tuple[str, ...]:
     fell: set[str] = set()
     for name in pairing.metrics:
         metric = find_metric(name)
-        if metric is None or metric.info.blames != "retrieval" or metric.info.lower_is_better:
+        if (
+            metric is None
+            or metric.info.blames != "retrieval"
+            or metric.info.lower_is_better
+        ):
             continue
-        for sample_id, change in zip(pairing.pairs(name), pairing.changes(name), strict=True):
+        for sample_id, change in zip(
+            pairing.pairs(name), pairing.changes(name), strict=True
+        ):
             if -change > MIN_LOSS:
                 fell.add(sample_id)
     return tuple(sorted(fell))
 
 
-def retrieval_changes(changes: Mapping[str, SampleChange], fell: Collection[str]) -> RetrievalChanges | None:
-    """What became of the evidence of samples whose retrieval `fell`, and of those that lost it; None without any.
+def retrieval_changes(
+    changes: Mapping[str, SampleChange], fell: Collection[str]
+) -> RetrievalChanges | None:
+    """What became of the evidence of samples whose retrieval `fell`, and of those that
+    lost it; None without any.
 
     Of some samples, the change may be missing.
     """
@@ -54,7 +64,9 @@ def retrieval_changes(changes: Mapping[str, SampleChange], fell: Collection[str]
         lower=tuple(lower),
         rechunked=tuple(rechunked),
         other=tuple(elsewhere),
-        old_ids=tuple(sample_id for sample_id in rechunked if changes[sample_id].relevant_ids_lost),
+        old_ids=tuple(
+            sample_id for sample_id in rechunked if changes[sample_id].relevant_ids_lost
+        ),
     )
     if retrieval.fell:
         return retrieval
@@ -62,14 +74,21 @@ def retrieval_changes(changes: Mapping[str, SampleChange], fell: Collection[str]
 
 
 def retrieval_notes(evidence: Evidence) -> Iterator[str]:
-    """A note on the samples whose retrieval fell, if they are enough and it is known of one why."""
+    """A note on the samples whose retrieval fell, if they are enough and it is known of
+    one why."""
     changes = evidence.explanation.retrieval
-    if changes is None or len(changes.other) == changes.fell or changes.fell < MIN_SAMPLES:
+    if (
+        changes is None
+        or len(changes.other) == changes.fell
+        or changes.fell < MIN_SAMPLES
+    ):
         return
     samples_by_fate = {
         "is gone from what the system returns": list(changes.gone),
         "ranks lower": list(changes.lower),
-        "is still returned, in other chunks or under other ids": list(changes.rechunked),
+        "is still returned, in other chunks or under other ids": list(
+            changes.rechunked
+        ),
         "is where it was, in other words, or not known": list(changes.other),
     }
     parts = [

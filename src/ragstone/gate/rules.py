@@ -1,4 +1,5 @@
-"""Which rules of the policy apply to a run: resolves names, expands families, fills in defaults."""
+"""Which rules of the policy apply to a run: resolves names, expands families, fills in
+defaults."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ class Rule:
             return base
         return f"{self.slice}/{base}"
 
-    def check(self, kind: CheckKind, status: Status, action: Action, reason: str) -> Check:
+    def check(
+        self, kind: CheckKind, status: Status, action: Action, reason: str
+    ) -> Check:
         """A check of this rule; `reason` does not name the metric."""
         return Check(
             name=self.name_of(kind),
@@ -92,7 +95,8 @@ class Resolved:
 
 
 def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
-    """All rules of `policy` for `run`, those over all samples first, sorted by metric name."""
+    """All rules of `policy` for `run`, those over all samples first, sorted by metric
+    name."""
     samples_by_tag: dict[str, set[str]] = {}
     for sample_id, facts in run.samples.items():
         for tag in facts.tags:
@@ -109,16 +113,26 @@ def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
     return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown_tags)
 
 
-def _of_slice(tag: str, part: SliceRules, samples: frozenset[str], policy: Policy, run: RunScores) -> Iterator[Rule]:
+def _of_slice(
+    tag: str, part: SliceRules, samples: frozenset[str], policy: Policy, run: RunScores
+) -> Iterator[Rule]:
     """The rules for the samples with a tag."""
     for name, written in part.metrics.items():
         action = written.action or Action.BLOCK
-        rule = replace(_rule(name, written, policy, action, action), slice=tag, samples=samples)
+        rule = replace(
+            _rule(name, written, policy, action, action), slice=tag, samples=samples
+        )
         for metric in metrics_of(name, run, part.metrics):
             yield replace(rule, metric=metric)
 
 
-def _rule(name: str, written: MetricRule, policy: Policy, floor_action: Action, drop_action: Action) -> Rule:
+def _rule(
+    name: str,
+    written: MetricRule,
+    policy: Policy,
+    floor_action: Action,
+    drop_action: Action,
+) -> Rule:
     """The rule that the policy has under `name`."""
     floor = written.min
     max_drop = written.max_drop
@@ -148,9 +162,14 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
 
 def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
     for name, written in policy.metrics.items():
-        floor_action = policy.action_for(name, CheckKind.FLOOR, offline_judge=run.offline)
+        floor_action = policy.action_for(
+            name, CheckKind.FLOOR, offline_judge=run.offline
+        )
         drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
-        rule = replace(_rule(name, written, policy, floor_action, drop_action), written=name in policy.named)
+        rule = replace(
+            _rule(name, written, policy, floor_action, drop_action),
+            written=name in policy.named,
+        )
         for metric in metrics_of(name, run, policy.metrics):
             yield replace(rule, metric=metric)
     if not policy.gate.only_named:
@@ -158,8 +177,9 @@ def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
 
 
 def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
-    # By default, all other measured metrics get the default drop. It blocks if no judge is involved: for retrieval
-    # metrics, functions of the project, and the scores of another evaluator.
+    # By default, all other measured metrics get the default drop. It blocks if no judge
+    # is involved: for retrieval metrics, functions of the project, and the scores of
+    # another evaluator.
     covered: set[str] = set()
     for name in rules:
         covered.update(metrics_of(name, run, rules))
@@ -191,11 +211,16 @@ def _unnamed_action(name: str, version: str | None) -> Action:
 
 
 def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
-    """The metrics of `run` that the rule `name` covers: itself, and its family members without their own rule.
+    """The metrics of `run` that the rule `name` covers: itself, and its family members
+    without their own rule.
 
     A member that applies to no sample gives way to one that has scores.
     """
-    family = [metric for metric in run.metrics if metric == name or (metric not in named and _family(metric) == name)]
+    family = [
+        metric
+        for metric in run.metrics
+        if metric == name or (metric not in named and _family(metric) == name)
+    ]
     scored = [metric for metric in family if run.metrics[metric].applies_to]
     return sorted(scored or family) or [name]
 

@@ -1,4 +1,5 @@
-"""What became of one sample between the baseline and this run: all that the diagnosis is made from."""
+"""What became of one sample between the baseline and this run: all that the diagnosis
+is made from."""
 
 from __future__ import annotations
 
@@ -24,14 +25,20 @@ from ragstone.judge.judgements import (
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.normal import normalise
 from ragstone.metrics.evidence import distinct, locate
-from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
+from ragstone.metrics.retrieval_change import (
+    EvidenceChange,
+    RetrievalChange,
+    evidence_of,
+    retrieval_change,
+)
 from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or stated."""
 
 _LOW_RANK = 2
-"""Without a baseline, evidence ranks low if more contexts than this come before all of it."""
+"""Without a baseline, evidence ranks low if more contexts than this come before all of
+it."""
 
 _MIN_WORDS = 5
 """The language of a shorter answer is not guessed."""
@@ -86,7 +93,8 @@ class JudgedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SampleChange:
-    """What became of one sample between the baseline and this run; without a baseline, what is wrong with it."""
+    """What became of one sample between the baseline and this run; without a baseline,
+    what is wrong with it."""
 
     compared: bool = False
     """The baseline has an answer to it."""
@@ -98,10 +106,11 @@ class SampleChange:
     evidence_source: EvidenceSource = "judge"
     """What tells which contexts are evidence."""
     evidence_lost: bool = False
-    """The contexts lack the evidence that the baseline's had; or its text is gone, and the answer is worse for it,
-    though a judge finds something like it."""
+    """The contexts lack the evidence that the baseline's had; or its text is gone, and
+    the answer is worse for it, though a judge finds something like it."""
     evidence_ranks_lower: bool = False
-    """The evidence ranks lower than in the baseline; without a baseline, it ranks low."""
+    """The evidence ranks lower than in the baseline; without a baseline, it ranks
+    low."""
     low_evidence_unused: bool = False
     """The evidence ranks lower, and no statement of the answer draws on it there."""
     evidence_change: EvidenceChange | None = None
@@ -119,11 +128,15 @@ class SampleChange:
     baseline_answer: JudgedAnswer = field(default_factory=JudgedAnswer)
 
 
-def sample_change(current: SampleRecord, baseline: SampleRecord | None = None) -> SampleChange:
+def sample_change(
+    current: SampleRecord, baseline: SampleRecord | None = None
+) -> SampleChange:
     """Compare the first answers to a sample in this run and in the baseline. Pure."""
     answerable = current.sample.answerable
     if any(response.failure is not None for response in current.responses):
-        return SampleChange(compared=baseline is not None, answerable=answerable, failed=True)
+        return SampleChange(
+            compared=baseline is not None, answerable=answerable, failed=True
+        )
     if baseline is None or baseline.response.failure is not None:
         return _uncompared(current)
     answer = _judged_answer(current)
@@ -131,7 +144,9 @@ def sample_change(current: SampleRecord, baseline: SampleRecord | None = None) -
     unchanged = baseline.response.answer == current.response.answer
     is_worse = not unchanged and answer.is_worse_than(baseline_answer)
     retrieved = _evidence_retrieved(current)
-    evidence = _evidence_now(current, baseline, retrieved=retrieved, answer_is_worse=is_worse)
+    evidence = _evidence_now(
+        current, baseline, retrieved=retrieved, answer_is_worse=is_worse
+    )
     lost = evidence.lost and answerable
     text_change = evidence.text_change
     return SampleChange(
@@ -144,10 +159,14 @@ def sample_change(current: SampleRecord, baseline: SampleRecord | None = None) -
         low_evidence_unused=evidence.is_unused_in(current),
         evidence_change=None if text_change is None else text_change.change,
         evidence_share=1.0 if text_change is None else text_change.share_returned,
-        relevant_ids_lost=_relevant_ids_returned(current) < _relevant_ids_returned(baseline),
+        relevant_ids_lost=_relevant_ids_returned(current)
+        < _relevant_ids_returned(baseline),
         answer_unchanged=unchanged,
-        answer_truncated=_is_truncated(current.response.answer, baseline.response.answer),
-        without_contexts=not current.response.contexts and not baseline.response.contexts,
+        answer_truncated=_is_truncated(
+            current.response.answer, baseline.response.answer
+        ),
+        without_contexts=not current.response.contexts
+        and not baseline.response.contexts,
         answer=answer,
         baseline_answer=baseline_answer,
     )
@@ -181,36 +200,47 @@ class _Evidence:
 
     lost: bool
     low_rank: int | None = None
-    """The rank, from 0, of the first context with the evidence, if it is lower than it was."""
+    """The rank, from 0, of the first context with the evidence, if it is lower than it
+    was."""
     text_change: RetrievalChange | None = None
 
     def is_unused_in(self, record: SampleRecord) -> bool:
-        """Whether it ranks lower, and no statement of the answer is supported by the context there."""
+        """Whether it ranks lower, and no statement of the answer is supported by the
+        context there."""
         if self.low_rank is None:
             return False
         support = _first_judgements(record).support
         if not isinstance(support, SupportTable):
             return True
         low_context = context_id(self.low_rank)
-        return not any(low_context in statement.supported_by for statement in support.supports)
+        return not any(
+            low_context in statement.supported_by for statement in support.supports
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _EvidenceRanks:
-    """The ranks, from 0, of the baseline's contexts that are a text of the evidence, and of the same texts now."""
+    """The ranks, from 0, of the baseline's contexts that are a text of the evidence,
+    and of the same texts now."""
 
     baseline: Sequence[int]
     current: Sequence[int]
 
 
 def _evidence_now(
-    current: SampleRecord, baseline: SampleRecord, *, retrieved: bool | None, answer_is_worse: bool
+    current: SampleRecord,
+    baseline: SampleRecord,
+    *,
+    retrieved: bool | None,
+    answer_is_worse: bool,
 ) -> _Evidence:
     """What became of the evidence that the baseline's contexts had."""
     contexts = current.response.contexts
     baseline_contexts = baseline.response.contexts
     if current.response.without_texts or baseline.response.without_texts:
-        return _Evidence(lost=retrieved is False and _relevant_ids_returned(baseline) > 0)
+        return _Evidence(
+            lost=retrieved is False and _relevant_ids_returned(baseline) > 0
+        )
     judgements = _first_judgements(current)
     baseline_judgements = _first_judgements(baseline)
     texts = evidence_of(baseline.sample, baseline_contexts, baseline_judgements)
@@ -223,18 +253,35 @@ def _evidence_now(
     return _Evidence(lost, _lower_rank(judgements, change, ranks), change)
 
 
-def _is_lost(judgements: Judgements, baseline_judgements: Judgements, ranks: _EvidenceRanks, *, is_gone: bool) -> bool:
-    """Whether the contexts lack the evidence that those of the baseline had; `is_gone`: its text is not returned."""
+def _is_lost(
+    judgements: Judgements,
+    baseline_judgements: Judgements,
+    ranks: _EvidenceRanks,
+    *,
+    is_gone: bool,
+) -> bool:
+    """Whether the contexts lack the evidence that those of the baseline had; `is_gone`:
+    its text is not returned."""
     supported = _reference_supported(judgements)
     if is_gone:
         return supported is not True  # other contexts may say the same
-    # In a corpus of similar texts, others can have all the words of the evidence: then the judge decides.
-    return supported is False and _reference_supported(baseline_judgements) is not False and not ranks.current
+    # In a corpus of similar texts, others can have all the words of the evidence: then
+    # the judge decides.
+    return (
+        supported is False
+        and _reference_supported(baseline_judgements) is not False
+        and not ranks.current
+    )
 
 
-def _lower_rank(judgements: Judgements, change: RetrievalChange | None, ranks: _EvidenceRanks) -> int | None:
-    """The rank, from 0, of the first context with the evidence, if it is lower than in the baseline."""
-    if ranks.baseline and ranks.current:  # the same passage: the judge of texts may take others like it for it
+def _lower_rank(
+    judgements: Judgements, change: RetrievalChange | None, ranks: _EvidenceRanks
+) -> int | None:
+    """The rank, from 0, of the first context with the evidence, if it is lower than in
+    the baseline."""
+    if (
+        ranks.baseline and ranks.current
+    ):  # the same passage: the judge of texts may take others like it for it
         first = ranks.current[0]
         if first > ranks.baseline[0]:
             return first
@@ -245,9 +292,15 @@ def _lower_rank(judgements: Judgements, change: RetrievalChange | None, ranks: _
 
 
 def _evidence_ranks(
-    evidence: Collection[str], baseline_contexts: Sequence[Context], contexts: Sequence[Context]
+    evidence: Collection[str],
+    baseline_contexts: Sequence[Context],
+    contexts: Sequence[Context],
 ) -> _EvidenceRanks:
-    baseline_ranks = [rank for rank, context in enumerate(baseline_contexts) if context.text in evidence]
+    baseline_ranks = [
+        rank
+        for rank, context in enumerate(baseline_contexts)
+        if context.text in evidence
+    ]
     texts = {baseline_contexts[rank].text for rank in baseline_ranks}
     ranks = [rank for rank, context in enumerate(contexts) if context.text in texts]
     return _EvidenceRanks(baseline_ranks, ranks)
@@ -262,7 +315,8 @@ def _evidence_source(sample: Sample) -> EvidenceSource:
 
 
 def _evidence_retrieved(record: SampleRecord) -> bool | None:
-    """Whether the contexts have the evidence: by its text or ids, or else by the judge; None if nothing tells."""
+    """Whether the contexts have the evidence: by its text or ids, or else by the judge;
+    None if nothing tells."""
     contexts = record.response.contexts
     supported = _reference_supported(_first_judgements(record))
     has_relevant_ids = any(record.sample.relevant_ids.values())
@@ -286,7 +340,11 @@ def _evidence_retrieved(record: SampleRecord) -> bool | None:
 
 def _relevant_ids_returned(record: SampleRecord) -> int:
     """How many of the sample's relevant ids are among its contexts."""
-    relevant = {relevant_id for relevant_id, grade in record.sample.relevant_ids.items() if grade > 0}
+    relevant = {
+        relevant_id
+        for relevant_id, grade in record.sample.relevant_ids.items()
+        if grade > 0
+    }
     return len(relevant & {context.id for context in record.response.contexts})
 
 
@@ -304,18 +362,25 @@ def _context_use(judgements: Judgements) -> ContextUse:
 
 
 def _reference_supported(judgements: Judgements) -> bool | None:
-    """Whether the contexts support the reference, by the judge; None if that was not judged."""
+    """Whether the contexts support the reference, by the judge; None if that was not
+    judged."""
     use = _context_use(judgements)
     if not use.against_reference or not use.attributions:
         return None
-    supported = sum(support.verdict is Verdict.SUPPORTED for support in use.attributions)
+    supported = sum(
+        support.verdict is Verdict.SUPPORTED for support in use.attributions
+    )
     return supported >= SUPPORTED_FROM * len(use.attributions)
 
 
 def _statements_in_contexts(judgements: Judgements) -> Set[str]:
     """The ids of the reference's statements that the contexts support, by the judge."""
     attributions = _context_use(judgements).attributions
-    return {support.statement_id for support in attributions if support.verdict is Verdict.SUPPORTED}
+    return {
+        support.statement_id
+        for support in attributions
+        if support.verdict is Verdict.SUPPORTED
+    }
 
 
 def _first_useful(judgements: Judgements) -> int | None:
@@ -344,20 +409,25 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
         match = _NO_MATCH
     wanted = len(match.reference_supports)
     missing = missing_statements(record.answers[0], record.sample)
-    matches_reference = any(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
+    matches_reference = any(
+        support.verdict is Verdict.SUPPORTED for support in match.answer_supports
+    )
     language = _language(answer)
     if language == _language(record.sample.question):
         language = None
     return JudgedAnswer(
         empty=not any(character.isalnum() for character in answer),
-        abstains=isinstance(judgements.statements, StatementList) and judgements.statements.abstains,
+        abstains=isinstance(judgements.statements, StatementList)
+        and judgements.statements.abstains,
         statements=_statement_count(record),
         unsupported=len(verdicts),
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
         ignored=len(missing & _statements_in_contexts(judgements)),
-        unlike_reference=wanted > 0 and len(missing) == wanted and not matches_reference,
+        unlike_reference=wanted > 0
+        and len(missing) == wanted
+        and not matches_reference,
         on_another_question=_is_on_another_question(judgements),
         ignores_useful_contexts=_ignores_useful_contexts(judgements),
         foreign_language=language,
@@ -365,11 +435,15 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
 
 
 def _statement_count(record: SampleRecord) -> int:
-    """How many statements of the answer were judged; all of an answer without contexts count."""
+    """How many statements of the answer were judged; all of an answer without contexts
+    count."""
     judgements = _first_judgements(record)
     if isinstance(judgements.support, SupportTable) and judgements.support.supports:
         return len(judgements.support.supports)
-    if isinstance(judgements.statements, StatementList) and not record.response.contexts:
+    if (
+        isinstance(judgements.statements, StatementList)
+        and not record.response.contexts
+    ):
         return len(judgements.statements.statements)
     return 0
 
@@ -399,7 +473,14 @@ def _is_on_another_question(judgements: Judgements) -> bool:
 
 
 def _ignores_useful_contexts(judgements: Judgements) -> bool:
-    useful = {context.context_id for context in _context_use(judgements).contexts if context.useful}
+    useful = {
+        context.context_id
+        for context in _context_use(judgements).contexts
+        if context.useful
+    }
     if not useful or not isinstance(judgements.support, SupportTable):
         return False
-    return all(useful.isdisjoint(statement.supported_by) for statement in judgements.support.supports)
+    return all(
+        useful.isdisjoint(statement.supported_by)
+        for statement in judgements.support.supports
+    )

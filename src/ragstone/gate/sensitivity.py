@@ -1,4 +1,5 @@
-"""Which loss a golden set shows in 4 of 5 runs, found by simulating the test for drops on its questions."""
+"""Which loss a golden set shows in 4 of 5 runs, found by simulating the test for drops
+on its questions."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from ragstone.gate.question_changes import is_recorded, least_that_fails
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
 from ragstone.golden.sample import GoldenSize
-from ragstone.stats.losses import MEAN_WEIGHT, PARTS_SHARE, Floats, Ints, row_means, scores_by_row
+from ragstone.stats.losses import (
+    MEAN_WEIGHT,
+    PARTS_SHARE,
+    Floats,
+    Ints,
+    row_means,
+    scores_by_row,
+)
 from ragstone.stats.score_model import ScoreModel, learn
 from ragstone.stats.sensitivity import (
     POWER,
@@ -39,7 +47,8 @@ from ragstone.stats.sensitivity import (
 
 @dataclass(frozen=True, slots=True)
 class KnownScores:
-    """The model of the scores of one metric. Related questions count as one of the model's."""
+    """The model of the scores of one metric. Related questions count as one of the
+    model's."""
 
     metric: str
     model: ScoreModel
@@ -48,8 +57,11 @@ class KnownScores:
     n: int
     """The number of questions."""
 
-    def samples_needed(self, rule: LossRule, loss: float, *, power: float = POWER) -> int | None:
-        """How many questions like these find `loss` with `power`; None: no number does."""
+    def samples_needed(
+        self, rule: LossRule, loss: float, *, power: float = POWER
+    ) -> int | None:
+        """How many questions like these find `loss` with `power`; None: no number
+        does."""
         rows = len(self.model.weights)
         needed = rows_needed(self.model, rule, loss, power=power)
         if needed is None:
@@ -76,13 +88,19 @@ def sights(
     checks: Sequence[Check] = (),
     size: GoldenSize | None = None,
 ) -> list[Sight]:
-    """What the blocking drop rules over all samples can detect; if none blocks, those that warn.
+    """What the blocking drop rules over all samples can detect; if none blocks, those
+    that warn.
 
-    For a checked drop (`checks`), it is known from its pairs. Without a baseline, it is learnt from the scores of
-    `run`; without a run, typical scores of a golden set of this `size` are assumed.
+    For a checked drop (`checks`), it is known from its pairs. Without a baseline, it is
+    learnt from the scores of `run`; without a run, typical scores of a golden set of
+    this `size` are assumed.
     """
     drops = watched_drops(rules)
-    checked = {check.metric: check for check in checks if check.kind in CHANGES and check.slice is None}
+    checked = {
+        check.metric: check
+        for check in checks
+        if check.kind in CHANGES and check.slice is None
+    }
     watched = []
     for rule in drops:
         if rule.metric in checked:
@@ -91,19 +109,23 @@ def sights(
             continue
         scores = known_scores(rule, run, None, size=size)
         if scores is not None:
-            loss = visible_loss(scores.model, loss_rule(rule, policy, run, metrics=len(drops)))
+            loss = visible_loss(
+                scores.model, loss_rule(rule, policy, run, metrics=len(drops))
+            )
             watched.append(Sight(rule.metric, loss, scores.n))
     return watched
 
 
 def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
-    """The drops over all samples that share an error rate: those that block; if none does, those that warn."""
+    """The drops over all samples that share an error rate: those that block; if none
+    does, those that warn."""
     drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
     return [rule for rule in drops if rule.drop_action is Action.BLOCK] or drops
 
 
 def number_of_tests(metrics: int, *, parts: bool) -> float:
-    """Who shares the error rate with the drop of one of so many metrics: their mean, and the parts."""
+    """Who shares the error rate with the drop of one of so many metrics: their mean,
+    and the parts."""
     tests = float(metrics)
     if metrics > 1:
         tests += MEAN_WEIGHT
@@ -112,27 +134,56 @@ def number_of_tests(metrics: int, *, parts: bool) -> float:
     return tests
 
 
-def loss_rule(rule: Rule, policy: Policy, run: RunScores | None, *, metrics: int) -> LossRule:
-    """When a loss beyond `rule`, which is one of so many `metrics`, fails a run with as many answers as `run`."""
+def loss_rule(
+    rule: Rule, policy: Policy, run: RunScores | None, *, metrics: int
+) -> LossRule:
+    """When a loss beyond `rule`, which is one of so many `metrics`, fails a run with as
+    many answers as `run`."""
     answers = 1 if run is None else answers_per_sample(run)
     tests = number_of_tests(metrics, parts=True)
     is_asked_again = policy.gate.confirm and (run is None or not is_recorded(run))
-    return _look_rule(policy, tests, rule.max_drop or 0.0, runs=1, first=answers, is_asked_again=is_asked_again)
+    return _look_rule(
+        policy,
+        tests,
+        rule.max_drop or 0.0,
+        runs=1,
+        first=answers,
+        is_asked_again=is_asked_again,
+    )
 
 
 def _look_rule(
-    policy: Policy, tests: float, allowed: float, *, runs: int, first: int, is_asked_again: bool
+    policy: Policy,
+    tests: float,
+    allowed: float,
+    *,
+    runs: int,
+    first: int,
+    is_asked_again: bool,
 ) -> LossRule:
     alpha = policy.alpha / tests
     if not is_asked_again:
-        return LossRule(ONCE.fail * alpha, ONCE.fail * alpha, first, allowed, runs, first)
-    return LossRule(LAST.fail * alpha, ONCE.ask * alpha, first + policy.gate.confirm_repeats, allowed, runs, first)
+        return LossRule(
+            ONCE.fail * alpha, ONCE.fail * alpha, first, allowed, runs, first
+        )
+    return LossRule(
+        LAST.fail * alpha,
+        ONCE.ask * alpha,
+        first + policy.gate.confirm_repeats,
+        allowed,
+        runs,
+        first,
+    )
 
 
-def simulated_loss(drop: BoundCheck, evidence: Evidence, labels: Ints | None, tests: float) -> float | None:
-    """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the test; None: none at all.
+def simulated_loss(
+    drop: BoundCheck, evidence: Evidence, labels: Ints | None, tests: float
+) -> float | None:
+    """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the
+    test; None: none at all.
 
-    It is one of so many `tests` that share the error rate; `labels` are the groups of all samples.
+    It is one of so many `tests` that share the error rate; `labels` are the groups of
+    all samples.
     """
     if drop.change is None:
         return None
@@ -148,7 +199,9 @@ def simulated_loss(drop: BoundCheck, evidence: Evidence, labels: Ints | None, te
         0.0 - drop.bound,
         runs=then.shape[1],
         first=max(1, answers),
-        is_asked_again=gate.confirm and gate.decision == "evidence" and not is_recorded(evidence.current),
+        is_asked_again=gate.confirm
+        and gate.decision == "evidence"
+        and not is_recorded(evidence.current),
     )
     return visible_loss(_model_of_pairs(then, now), rule)
 
@@ -157,13 +210,19 @@ def resolution(watched: Sequence[Sight]) -> str | None:
     """One sentence on what the golden set detects; None if no drop is limited."""
     if not watched:
         return None
-    blind = [f"{sight.metric} ({counted(sight.n, 'sample')})" for sight in watched if sight.loss is None]
+    blind = [
+        f"{sight.metric} ({counted(sight.n, 'sample')})"
+        for sight in watched
+        if sight.loss is None
+    ]
     if blind:
         return (
             f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; "
             "ragstone plan says how many samples are needed."
         )
-    losses = ", ".join(f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched)
+    losses = ", ".join(
+        f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched
+    )
     worst = figure(visible(watched) or 0.0)
     return f"A drop of {worst} in a mean would be caught 4 times in 5 ({losses})."
 
@@ -172,7 +231,9 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
     """What this golden set could have shown, where drops need evidence."""
     if evidence.policy.gate.decision != "evidence":
         return
-    watched = sights(evidence.rules, evidence.policy, evidence.current, checks=evidence.decided)
+    watched = sights(
+        evidence.rules, evidence.policy, evidence.current, checks=evidence.decided
+    )
     text = resolution(watched)
     if text is None:
         return
@@ -184,7 +245,8 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def visible(watched: Sequence[Sight]) -> float | None:
-    """The loss that 4 of 5 runs find in each metric; None if in some none is found, or none is watched."""
+    """The loss that 4 of 5 runs find in each metric; None if in some none is found, or
+    none is watched."""
     losses = [sight.loss for sight in watched if sight.loss is not None]
     if losses and len(losses) == len(watched):
         return max(losses)
@@ -194,23 +256,35 @@ def visible(watched: Sequence[Sight]) -> float | None:
 def imagined_run(policy: Policy) -> RunScores:
     """A run that measured the metrics in the policy, for resolving its rules."""
     metrics = dict.fromkeys(policy.metrics, MetricScores({"sample": 1.0}))
-    return RunScores("plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))})
+    return RunScores(
+        "plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))}
+    )
 
 
-def as_judged(rules: Sequence[Rule], policy: Policy, *, offline: bool) -> tuple[Rule, ...]:
-    """`rules` for a run that is yet to be judged: what blocks can depend on whether the judge is the offline one."""
+def as_judged(
+    rules: Sequence[Rule], policy: Policy, *, offline: bool
+) -> tuple[Rule, ...]:
+    """`rules` for a run that is yet to be judged: what blocks can depend on whether the
+    judge is the offline one."""
     judged = []
     for rule in rules:
         if rule.slice is None and rule.key in policy.metrics:
-            floor_action = policy.action_for(rule.key, CheckKind.FLOOR, offline_judge=offline)
-            drop_action = policy.action_for(rule.key, CheckKind.DROP, offline_judge=offline)
+            floor_action = policy.action_for(
+                rule.key, CheckKind.FLOOR, offline_judge=offline
+            )
+            drop_action = policy.action_for(
+                rule.key, CheckKind.DROP, offline_judge=offline
+            )
             rule = replace(rule, floor_action=floor_action, drop_action=drop_action)
         judged.append(rule)
     return tuple(judged)
 
 
-def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> tuple[Rule, ...]:
-    """The rules of `policy` for the metrics of `run`; without one, for a run that is yet to be judged."""
+def expected_rules(
+    policy: Policy, run: RunScores | None, *, offline: bool
+) -> tuple[Rule, ...]:
+    """The rules of `policy` for the metrics of `run`; without one, for a run that is
+    yet to be judged."""
     measured = imagined_run(policy) if run is None else run
     rules = resolve_rules(policy, measured).rules
     if run is None:
@@ -219,17 +293,24 @@ def expected_rules(policy: Policy, run: RunScores | None, *, offline: bool) -> t
 
 
 def known_scores(
-    rule: Rule, run: RunScores | None, pairing: Pairing | None, *, size: GoldenSize | None = None
+    rule: Rule,
+    run: RunScores | None,
+    pairing: Pairing | None,
+    *,
+    size: GoldenSize | None = None,
 ) -> KnownScores | None:
     """What is known of the scores of a metric; None if `run` has too few.
 
-    It is learnt from the differences between two runs, from several answers to each question, or from one answer each,
-    of which a share TYPICAL_CHANGED is presumed to change. Without a run, questions with typical scores are assumed,
-    as many as a golden set of this `size` has; those of one group count as one.
+    It is learnt from the differences between two runs, from several answers to each
+    question, or from one answer each, of which a share TYPICAL_CHANGED is presumed to
+    change. Without a run, questions with typical scores are assumed, as many as a
+    golden set of this `size` has; those of one group count as one.
     """
     if run is None:
         size = size or GoldenSize(0, 0)
-        return KnownScores(rule.metric, _typical(size.groups), "typical scores assumed", size.samples)
+        return KnownScores(
+            rule.metric, _typical(size.groups), "typical scores assumed", size.samples
+        )
     if pairing is not None:
         paired = _from_pairs(rule, run, pairing)
         if paired is not None:
@@ -251,8 +332,16 @@ def known_scores(
 
 
 def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | None:
-    """From the differences between two runs; None if there are none: identical runs tell nothing."""
-    drop = next((check for check in questions(run, pairing, [rule]) if check.kind is CheckKind.DROP), None)
+    """From the differences between two runs; None if there are none: identical runs
+    tell nothing."""
+    drop = next(
+        (
+            check
+            for check in questions(run, pairing, [rule])
+            if check.kind is CheckKind.DROP
+        ),
+        None,
+    )
     if drop is None or drop.change is None or not drop.values.any():
         return None
     labels = group_labels(run, drop.ids)
@@ -260,11 +349,14 @@ def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | N
     now = scores_by_row(drop.change.now, drop.change.units, labels)
     questions_compared = len(drop.units)
     source = counted(questions_compared, "paired sample")
-    return KnownScores(rule.metric, _model_of_pairs(then, now), source, questions_compared)
+    return KnownScores(
+        rule.metric, _model_of_pairs(then, now), source, questions_compared
+    )
 
 
 def _typical(count: int) -> ScoreModel:
-    """The model of typical scores of `count` questions; if that is 0, of as many as it was learnt from."""
+    """The model of typical scores of `count` questions; if that is 0, of as many as it
+    was learnt from."""
     model = _model(np.tile(TYPICAL_SCORES, 5)[:, None])
     if not count:
         return model
@@ -272,7 +364,8 @@ def _typical(count: int) -> ScoreModel:
 
 
 def _model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
-    """The model of questions with scores of some runs `then` (n, k), or of one and of `now`."""
+    """The model of questions with scores of some runs `then` (n, k), or of one and of
+    `now`."""
     if then.shape[1] > 1:
         return _model(then)
     return _learnt(then.tobytes(), row_means(now).tobytes(), then.shape)

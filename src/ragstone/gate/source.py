@@ -38,24 +38,41 @@ class Source:
             return self.file
         return f"{self.file}:{line}"
 
-    def error(self, path: KeyPath, message: str, hint: str | None = None) -> ConfigError:
+    def error(
+        self, path: KeyPath, message: str, hint: str | None = None
+    ) -> ConfigError:
         """The error that something is wrong with a key."""
         return ConfigError(message, where=self.where(path), hint=hint)
 
-    def invalid(self, error: ValidationError, model: type[BaseModel], document: Mapping[str, Any]) -> ConfigError:
+    def invalid(
+        self,
+        error: ValidationError,
+        model: type[BaseModel],
+        document: Mapping[str, Any],
+    ) -> ConfigError:
         """The first error that pydantic found in `document`, in our words."""
         details = first_error(error)
         path = _key_path(details["loc"], document)
         key = ".".join(path)
         if details["type"] == "extra_forbidden":
-            return self.error(path, f"unknown key '{key}'.", _hint_for_unknown(path, fields_at(model, path[:-1])))
+            return self.error(
+                path,
+                f"unknown key '{key}'.",
+                _hint_for_unknown(path, fields_at(model, path[:-1])),
+            )
         if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
         value = details["input"]
         hint = None
-        if details["type"] == "less_than_equal" and isinstance(value, int | float) and 1 < value <= 100:
+        if (
+            details["type"] == "less_than_equal"
+            and isinstance(value, int | float)
+            and 1 < value <= 100
+        ):
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-        return self.error(path, f"'{key}' {expected(details)}, found {shown(value)}.", hint)
+        return self.error(
+            path, f"'{key}' {expected(details)}, found {shown(value)}.", hint
+        )
 
 
 def _hint_for_unknown(path: KeyPath, keys: Collection[str]) -> str:
@@ -66,7 +83,8 @@ def _hint_for_unknown(path: KeyPath, keys: Collection[str]) -> str:
 
 
 def first_error(error: ValidationError) -> Any:
-    """The error to report: an unknown key is usually a misspelt one, and often explains other errors."""
+    """The error to report: an unknown key is usually a misspelt one, and often explains
+    other errors."""
     errors = error.errors()
     for details in errors:
         if details["type"] == "extra_forbidden":
@@ -99,7 +117,9 @@ def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
 
 def _inner(annotation: Any) -> Any:
     if get_origin(annotation) in {Union, types.UnionType}:
-        return next(option for option in get_args(annotation) if option is not type(None))
+        return next(
+            option for option in get_args(annotation) if option is not type(None)
+        )
     return annotation
 
 

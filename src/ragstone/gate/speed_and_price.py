@@ -1,4 +1,5 @@
-"""Latency, tokens and cost of an answer before and now, on the questions that both runs measured."""
+"""Latency, tokens and cost of an answer before and now, on the questions that both runs
+measured."""
 
 from __future__ import annotations
 
@@ -28,13 +29,15 @@ USAGE_ROSE = "usage_rose"
 """The kind of the warning that answers are slower or dearer."""
 
 WARNED_RISE = 0.5 - 1e-9
-"""A rise of more is warned of where the policy limits none: from half as much again on."""
+"""A rise of more is warned of where the policy limits none: from half as much again
+on."""
 
 MIN_LATENCY_S = 0.01
 """Where no answer takes longer, latency says nothing of the system."""
 
 START_UP_ANSWERS = 4
-"""How many of the first answers of a run are left out of its latencies: they wait for imports, models and connections.
+"""How many of the first answers of a run are left out of its latencies: they wait for
+imports, models and connections.
 
 As many as the default concurrency, since each worker has a first answer."""
 START_UP_SHARE = 0.2
@@ -52,7 +55,8 @@ def paired_usage(pairing: Pairing | None) -> tuple[PairedUsage, ...]:
 def usage_line(changes: Sequence[UsageChange]) -> str:
     """All figures in one line; empty if there are none.
 
-    ``Per answer: 412 ms → 3.42 s (p95 602 ms → 3.61 s), 812 → 16,240 tokens, $0.0021 → $0.042.``
+    ``Per answer: 412 ms → 3.42 s (p95 602 ms → 3.61 s), 812 → 16,240 tokens, $0.0021 →
+    $0.042.``
     """
     moved = {change.name: change.moved for change in changes}
     parts = []
@@ -68,14 +72,17 @@ def usage_line(changes: Sequence[UsageChange]) -> str:
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:
-    """Each figure before and now, and a warning if one rose by more than the policy allows, or by half."""
+    """Each figure before and now, and a warning if one rose by more than the policy
+    allows, or by half."""
     figures = paired_usage(evidence.pairing)
     max_rises = evidence.policy.system.rises
     slower: list[UsageChange] = []
     dearer: list[UsageChange] = []
     for usage in figures:
         change = usage.change
-        yield Finding(USAGE, Level.FACT, f"{usage.figure.title}: {change.moved}", data=change)
+        yield Finding(
+            USAGE, Level.FACT, f"{usage.figure.title}: {change.moved}", data=change
+        )
         if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE)):
             is_latency = usage.figure.limit == MEDIAN_LATENCY.limit
             (slower if is_latency else dearer).append(change)
@@ -85,19 +92,28 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     if dearer:
         words.append("dearer")
     if words:
-        shown = [f"{change.title.lower()} {change.moved}{change.times}" for change in (*slower[:1], *dearer)]
-        text = f"Answers are {' and '.join(words)} than in the baseline: {listed(shown)}."
+        shown = [
+            f"{change.title.lower()} {change.moved}{change.times}"
+            for change in (*slower[:1], *dearer)
+        ]
+        text = (
+            f"Answers are {' and '.join(words)} than in the baseline: {listed(shown)}."
+        )
         yield Finding(USAGE_ROSE, Level.WARNING, text)
 
 
 def _paired(pairing: Pairing, figure: Figure) -> PairedUsage:
     """The figure of the questions that both runs answered."""
-    failed = pairing.current.system.failures.keys() | pairing.baseline.system.failures.keys()
+    failed = (
+        pairing.current.system.failures.keys() | pairing.baseline.system.failures.keys()
+    )
     price = pairing.current.price
     values = _values(pairing.current, figure, price)
     baseline_values: Mapping[str, float] = {}
     if values:
-        baseline_values = _values(pairing.baseline, figure, pairing.baseline.price or price)
+        baseline_values = _values(
+            pairing.baseline, figure, pairing.baseline.price or price
+        )
     measured = (values.keys() & baseline_values.keys()) - failed
     ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
     before = np.array([baseline_values[sample_id] for sample_id in ids])
@@ -105,8 +121,11 @@ def _paired(pairing: Pairing, figure: Figure) -> PairedUsage:
     return PairedUsage(figure, before, now)
 
 
-def _values(run: RunScores, figure: Figure, price: SystemPrice | None) -> Mapping[str, float]:
-    """The values by question: of latencies, without the first answers, and none of a system that takes no time."""
+def _values(
+    run: RunScores, figure: Figure, price: SystemPrice | None
+) -> Mapping[str, float]:
+    """The values by question: of latencies, without the first answers, and none of a
+    system that takes no time."""
     values = measured_values(run, figure.name, price)
     if figure.limit != MEDIAN_LATENCY.limit:
         return values

@@ -1,4 +1,5 @@
-"""How far the answers of the system to one question agree, and what makes scores vary."""
+"""How far the answers of the system to one question agree, and what makes scores
+vary."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _MAX_NAMED = 3
 
 
 def variance_of(scores: MetricScores) -> VarianceComponents | None:
-    """The variance of one score of a metric: units are samples, draws answers, readings judging rounds.
+    """The variance of one score of a metric: units are samples, draws answers, readings
+    judging rounds.
 
     None if no answer was repeated or judged again, or for fewer than two samples.
     """
@@ -41,7 +43,8 @@ def variance_of(scores: MetricScores) -> VarianceComponents | None:
 
 
 def variance_words(parts: VarianceComponents) -> str:
-    """The shares of the variance of one score, such as ``samples 61 %, system 30 %, judge 9 %``; empty if unknown.
+    """The shares of the variance of one score, such as ``samples 61 %, system 30 %,
+    judge 9 %``; empty if unknown.
 
     A source that was not repeated is named with the one that it can't be told from.
     """
@@ -51,11 +54,16 @@ def variance_words(parts: VarianceComponents) -> str:
         system: parts.share(parts.draws),
         "judge": parts.share(parts.readings),
     }
-    return ", ".join(f"{source} {percent(share)}" for source, share in shares.items() if share is not None)
+    return ", ".join(
+        f"{source} {percent(share)}"
+        for source, share in shares.items()
+        if share is not None
+    )
 
 
 def stability_notes(evidence: Evidence) -> Iterator[str]:
-    """Notes on a run that asked the system several times: where the variance is, and which samples are unsteady."""
+    """Notes on a run that asked the system several times: where the variance is, and
+    which samples are unsteady."""
     run = evidence.current
     if answers_per_sample(run) == 1:
         return
@@ -77,10 +85,16 @@ def _unsteady(scores: MetricScores, rule: Rule, floor: float) -> Iterator[str]:
     shares: dict[str, float] = {}
     words: dict[str, str] = {}
     for sample_id, answers in sorted(scores.answers.items()):
-        passed = [rule.direction.shown(value) >= floor for value in answers if value is not None]
+        passed = [
+            rule.direction.shown(value) >= floor
+            for value in answers
+            if value is not None
+        ]
         if len(set(passed)) == 2:
             shares[sample_id] = sum(passed) / len(passed)
-            words[sample_id] = f"{sample_id}: {sum(passed)} of {len(passed)} answers pass"
+            words[sample_id] = (
+                f"{sample_id}: {sum(passed)} of {len(passed)} answers pass"
+            )
     if not shares:
         return
     worst_first = sorted(shares, key=lambda sample_id: shares[sample_id])

@@ -1,7 +1,9 @@
-"""Which turn, hop or tool broke: what answers did step by step, compared with the baseline, or else with the labels.
+"""Which turn, hop or tool broke: what answers did step by step, compared with the
+baseline, or else with the labels.
 
-The cause of a sample is the first problem that shows from the question to the answer: what was forgotten can't be
-looked up, and what was not found can't be used. Each sentence counts facts.
+The cause of a sample is the first problem that shows from the question to the answer:
+what was forgotten can't be looked up, and what was not found can't be used. Each
+sentence counts facts.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ from ragstone.metrics.tool_calls import MistakeKind
 MAX_ALERTS = 2
 """So many sentences stand at the top of a report; the rest are notes."""
 MIN_SHARE = 0.5
-"""A problem explains what fails the run if at least this share of the samples that it is the cause of got worse; and it
-is where to look if these are at least this share of all that did."""
+"""A problem explains what fails the run if at least this share of the samples that it
+is the cause of got worse; and it is where to look if these are at least this share of
+all that did."""
 CLEAR_SHARE = 0.8
-"""The share of the conversations with a worse turn whose first is the same, from which on that stands at the top."""
+"""The share of the conversations with a worse turn whose first is the same, from which
+on that stands at the top."""
 MAX_SENTENCES = 10
 """Problems that a report names, the most frequent causes first."""
 MORE_STEPS = 1.5
@@ -52,7 +56,8 @@ class ProblemKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A problem of a turn, a hop or a tool. `detail` names an argument, or the source of what a hop should find."""
+    """A problem of a turn, a hop or a tool. `detail` names an argument, or the source
+    of what a hop should find."""
 
     kind: ProblemKind
     place: str = ""
@@ -69,13 +74,15 @@ class Problem:
 
     @property
     def scope(self) -> Problem:
-        """The problem without its detail, unless that is a source: so is it counted how many could have it."""
+        """The problem without its detail, unless that is a source: so is it counted how
+        many could have it."""
         return self if self.is_hop else replace(self, detail="")
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemCounts:
-    """Who could have a problem and who has it: conversations, if something was forgotten, else samples."""
+    """Who could have a problem and who has it: conversations, if something was
+    forgotten, else samples."""
 
     possible: set[str] = field(default_factory=set)
     present: set[str] = field(default_factory=set)
@@ -102,18 +109,23 @@ Outcomes = Iterator[tuple[Problem, bool]]
 
 
 def step_findings(evidence: Evidence) -> Iterator[Finding]:
-    """The problems of turns, hops and tools: alerts if they explain why the run does not pass, else notes."""
+    """The problems of turns, hops and tools: alerts if they explain why the run does
+    not pass, else notes."""
     run = evidence.current
     baseline = None if evidence.compared is None else evidence.compared.baseline
     if not run.system.steps:
         return
     problems = step_problems(run, baseline)
-    ranked = sorted(problems, key=lambda problem: (-len(problems[problem].caused), problem))[:MAX_SENTENCES]
+    ranked = sorted(
+        problems, key=lambda problem: (-len(problems[problem].caused), problem)
+    )[:MAX_SENTENCES]
     worse = _worse(evidence)
     causes = _causes(ranked, problems, worse)
     turn = _first_turn(run, worse)
     explained = len(worse & problems[causes[0]].caused) / len(worse) if causes else 0.0
-    if turn.is_clear and all(cause.kind is not ProblemKind.FORGOTTEN for cause in causes):
+    if turn.is_clear and all(
+        cause.kind is not ProblemKind.FORGOTTEN for cause in causes
+    ):
         causes = causes[: MAX_ALERTS - 1]
         where = f"turn {turn.number}" if turn.share > explained else None
         yield Finding(STEPS, Level.ALERT, str(turn), where)
@@ -123,7 +135,11 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         counts = problems[problem]
         sentence = _sentence(problem, counts, compared=baseline is not None)
         if problem in causes:
-            where = problem.where if problem is causes[0] and explained >= MIN_SHARE else None
+            where = (
+                problem.where
+                if problem is causes[0] and explained >= MIN_SHARE
+                else None
+            )
             yield Finding(STEPS, Level.ALERT, sentence, where)
         elif len(counts.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, sentence)
@@ -131,8 +147,13 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(STEPS, Level.NOTE, sentence)
 
 
-def _causes(ranked: Sequence[Problem], problems: Mapping[Problem, ProblemCounts], worse: Set[str]) -> Sequence[Problem]:
-    """The problems that explain what fails the run, at most MAX_ALERTS and one of a kind."""
+def _causes(
+    ranked: Sequence[Problem],
+    problems: Mapping[Problem, ProblemCounts],
+    worse: Set[str],
+) -> Sequence[Problem]:
+    """The problems that explain what fails the run, at most MAX_ALERTS and one of a
+    kind."""
     causes: dict[ProblemKind, Problem] = {}
     for problem in ranked:
         caused = problems[problem].caused
@@ -144,25 +165,44 @@ def _causes(ranked: Sequence[Problem], problems: Mapping[Problem, ProblemCounts]
 
 def _worse(evidence: Evidence) -> Set[str]:
     """The samples with a clear loss in any metric, if the run does not pass."""
-    if not any(check.blocks and check.status in (Status.FAIL, Status.INCONCLUSIVE) for check in evidence.decided):
+    if not any(
+        check.blocks and check.status in (Status.FAIL, Status.INCONCLUSIVE)
+        for check in evidence.decided
+    ):
         return set()
     worse = set(worse_samples(evidence))
     for regression in evidence.explanation.regressions:
-        if regression.baseline is None or abs(regression.current - regression.baseline) > CLEAR_LOSS:
+        if (
+            regression.baseline is None
+            or abs(regression.current - regression.baseline) > CLEAR_LOSS
+        ):
             worse.add(regression.sample_id)
     return worse
 
 
-def step_problems(run: RunScores, baseline: RunScores | None) -> Mapping[Problem, ProblemCounts]:
-    """The problems that answers have now and did not have in the baseline; without one, all that labels show."""
+def step_problems(
+    run: RunScores, baseline: RunScores | None
+) -> Mapping[Problem, ProblemCounts]:
+    """The problems that answers have now and did not have in the baseline; without one,
+    all that labels show."""
     problems: dict[Problem, ProblemCounts] = {}
     forgotten: dict[str, Problem] = {}
     names = _argument_names(run, baseline)
     for answer in _answers(run, baseline):
-        outcomes = [*_earlier_answer(answer, run, baseline), *_forgotten(answer, names, forgotten), *_outcomes(answer)]
-        cause = min((problem for problem, is_present in outcomes if is_present), default=None)
+        outcomes = [
+            *_earlier_answer(answer, run, baseline),
+            *_forgotten(answer, names, forgotten),
+            *_outcomes(answer),
+        ]
+        cause = min(
+            (problem for problem, is_present in outcomes if is_present), default=None
+        )
         for problem, is_present in outcomes:
-            unit = answer.conversation if problem.kind is ProblemKind.FORGOTTEN else answer.sample_id
+            unit = (
+                answer.conversation
+                if problem.kind is ProblemKind.FORGOTTEN
+                else answer.sample_id
+            )
             problems.setdefault(problem.scope, ProblemCounts()).possible.add(unit)
             if is_present:
                 problems.setdefault(problem, ProblemCounts()).present.add(unit)
@@ -170,15 +210,30 @@ def step_problems(run: RunScores, baseline: RunScores | None) -> Mapping[Problem
             problems[cause].caused.add(answer.sample_id)
     for problem in problems:
         problems[problem].possible.update(problems[problem.scope].possible)
-    return {problem: counts for problem, counts in _of_one_source(problems).items() if counts.present}
+    return {
+        problem: counts
+        for problem, counts in _of_one_source(problems).items()
+        if counts.present
+    }
 
 
-def _of_one_source(problems: Mapping[Problem, ProblemCounts]) -> Mapping[Problem, ProblemCounts]:
-    """`problems` with one for each hop: that of its one source, or of all if evidence from several is lost."""
-    sources = Counter(problem.place for problem, counts in problems.items() if counts.present and problem.is_hop)
+def _of_one_source(
+    problems: Mapping[Problem, ProblemCounts],
+) -> Mapping[Problem, ProblemCounts]:
+    """`problems` with one for each hop: that of its one source, or of all if evidence
+    from several is lost."""
+    sources = Counter(
+        problem.place
+        for problem, counts in problems.items()
+        if counts.present and problem.is_hop
+    )
     merged: dict[Problem, ProblemCounts] = {}
     for problem, counts in problems.items():
-        key = replace(problem, detail="") if problem.is_hop and sources[problem.place] > 1 else problem
+        key = (
+            replace(problem, detail="")
+            if problem.is_hop and sources[problem.place] > 1
+            else problem
+        )
         total = merged.setdefault(key, ProblemCounts())
         total.possible.update(counts.possible)
         total.present.update(counts.present)
@@ -187,19 +242,31 @@ def _of_one_source(problems: Mapping[Problem, ProblemCounts]) -> Mapping[Problem
 
 
 def _answers(run: RunScores, baseline: RunScores | None) -> Iterator[_Answer]:
-    """The answers whose steps are known, and known in the baseline too; the turns of a conversation in their order."""
+    """The answers whose steps are known, and known in the baseline too; the turns of a
+    conversation in their order."""
     answers = []
     for sample_id, facts in run.system.steps.items():
-        baseline_facts = None if baseline is None else baseline.system.steps.get(sample_id)
-        if baseline_facts is not None and baseline_facts.steps and not facts.are_steps_known:
+        baseline_facts = (
+            None if baseline is None else baseline.system.steps.get(sample_id)
+        )
+        if (
+            baseline_facts is not None
+            and baseline_facts.steps
+            and not facts.are_steps_known
+        ):
             continue
         if baseline is None or baseline_facts is not None:
-            answers.append(_Answer(sample_id, run.samples[sample_id].turn, facts, baseline_facts))
-    yield from sorted(answers, key=lambda answer: 0 if answer.turn is None else answer.turn.number)
+            answers.append(
+                _Answer(sample_id, run.samples[sample_id].turn, facts, baseline_facts)
+            )
+    yield from sorted(
+        answers, key=lambda answer: 0 if answer.turn is None else answer.turn.number
+    )
 
 
 def _argument_names(*runs: RunScores | None) -> Mapping[str, str]:
-    """What the kinds of values are called that were an argument of a tool in one of the runs."""
+    """What the kinds of values are called that were an argument of a tool in one of the
+    runs."""
     names: dict[str, str] = {}
     for run in runs:
         if run is not None:
@@ -208,22 +275,39 @@ def _argument_names(*runs: RunScores | None) -> Mapping[str, str]:
     return names
 
 
-def _earlier_answer(answer: _Answer, run: RunScores, baseline: RunScores | None) -> Outcomes:
-    """Whether a turn has the answer that the turn before it had in the baseline, and should have another."""
+def _earlier_answer(
+    answer: _Answer, run: RunScores, baseline: RunScores | None
+) -> Outcomes:
+    """Whether a turn has the answer that the turn before it had in the baseline, and
+    should have another."""
     if answer.turn is None or baseline is None:
         return
-    earlier = baseline.system.answers.get(turn_id(answer.turn.id, answer.turn.number - 1))
+    earlier = baseline.system.answers.get(
+        turn_id(answer.turn.id, answer.turn.number - 1)
+    )
     own = baseline.system.answers.get(answer.sample_id)
     if earlier is not None and own is not None and earlier != own:
-        yield Problem(ProblemKind.EARLIER_ANSWER), run.system.answers.get(answer.sample_id) == earlier
+        yield (
+            Problem(ProblemKind.EARLIER_ANSWER),
+            run.system.answers.get(answer.sample_id) == earlier,
+        )
 
 
-def _forgotten(answer: _Answer, names: Mapping[str, str], forgotten: dict[str, Problem]) -> Outcomes:
-    """Whether a turn lacks what was given in an earlier one; the first such turn counts for its conversation."""
-    wanted = answer.facts.needed if answer.baseline is None else answer.baseline.recalled
+def _forgotten(
+    answer: _Answer, names: Mapping[str, str], forgotten: dict[str, Problem]
+) -> Outcomes:
+    """Whether a turn lacks what was given in an earlier one; the first such turn counts
+    for its conversation."""
+    wanted = (
+        answer.facts.needed if answer.baseline is None else answer.baseline.recalled
+    )
     if answer.turn is None or not wanted:
         return
-    lost = [value for value in sorted(wanted) if value_key(value) not in answer.facts.value_keys]
+    lost = [
+        value
+        for value in sorted(wanted)
+        if value_key(value) not in answer.facts.value_keys
+    ]
     first = forgotten.get(answer.conversation)
     if first is not None:
         if lost:
@@ -232,8 +316,12 @@ def _forgotten(answer: _Answer, names: Mapping[str, str], forgotten: dict[str, P
     problem = Problem(ProblemKind.FORGOTTEN, str(answer.turn.number))
     yield problem, False
     if lost:
-        known_names = [names[value_kind(value)] for value in lost if value_kind(value) in names]
-        forgotten[answer.conversation] = replace(problem, detail=min(known_names, default=""))
+        known_names = [
+            names[value_kind(value)] for value in lost if value_kind(value) in names
+        ]
+        forgotten[answer.conversation] = replace(
+            problem, detail=min(known_names, default="")
+        )
         yield forgotten[answer.conversation], True
 
 
@@ -248,8 +336,11 @@ def _outcomes(answer: _Answer) -> Outcomes:
 
 
 def _hop_outcomes(facts: StepFacts, baseline: StepFacts | None) -> Outcomes:
-    """Whether each hop finds its evidence, up to the first that doesn't, of those that did in the baseline."""
-    baseline_hops = {} if baseline is None else {hop.hop: hop for hop in baseline.hops if hop.found}
+    """Whether each hop finds its evidence, up to the first that doesn't, of those that
+    did in the baseline."""
+    baseline_hops = (
+        {} if baseline is None else {hop.hop: hop for hop in baseline.hops if hop.found}
+    )
     for hop in facts.hops:
         if baseline is None or hop.hop in baseline_hops:
             source = "" if baseline is None else baseline_hops[hop.hop].source
@@ -259,34 +350,53 @@ def _hop_outcomes(facts: StepFacts, baseline: StepFacts | None) -> Outcomes:
 
 
 def _call_outcomes(facts: StepFacts, baseline: StepFacts) -> Outcomes:
-    """Whether calls are repeated, give other results than in the baseline, or are no longer made."""
+    """Whether calls are repeated, give other results than in the baseline, or are no
+    longer made."""
     times = Counter((call.tool, call.arguments) for call in facts.calls)
     baseline_times = Counter((call.tool, call.arguments) for call in baseline.calls)
     tools = {tool for tool, _ in times}
     results = {(call.tool, call.arguments): call.result for call in facts.calls}
-    baseline_results = {(call.tool, call.arguments): call.result for call in baseline.calls}
+    baseline_results = {
+        (call.tool, call.arguments): call.result for call in baseline.calls
+    }
     for tool in tools:
         calls = [call for call in times if call[0] == tool]
         is_repeated = any(times[call] > max(1, baseline_times[call]) for call in calls)
         yield Problem(ProblemKind.REPEATED, tool), is_repeated
-        pairs = [(results[call], baseline_results[call]) for call in calls if call in baseline_results]
+        pairs = [
+            (results[call], baseline_results[call])
+            for call in calls
+            if call in baseline_results
+        ]
         if pairs:
-            yield Problem(ProblemKind.OTHER_RESULT, tool), any(now != before for now, before in pairs if now and before)
+            yield (
+                Problem(ProblemKind.OTHER_RESULT, tool),
+                any(now != before for now, before in pairs if now and before),
+            )
     for tool in {tool for tool, _ in baseline_times}:
         yield Problem(ProblemKind.NOT_CALLED, tool), tool not in tools
 
 
 def _mistake_outcomes(facts: StepFacts, baseline: StepFacts | None) -> Outcomes:
     """Whether the calls have mistakes that they did not have in the baseline."""
-    mistakes = facts.mistakes if baseline is None else facts.mistakes - baseline.mistakes
+    mistakes = (
+        facts.mistakes if baseline is None else facts.mistakes - baseline.mistakes
+    )
     for tool in facts.expected | {call.tool for call in facts.calls}:
-        for kind in (ProblemKind.WRONG_ARGUMENT, ProblemKind.TOOL_FAILS, ProblemKind.UNEXPECTED):
+        for kind in (
+            ProblemKind.WRONG_ARGUMENT,
+            ProblemKind.TOOL_FAILS,
+            ProblemKind.UNEXPECTED,
+        ):
             yield Problem(kind, tool), False
     for tool in facts.expected:
         yield Problem(ProblemKind.NOT_CALLED, tool), False
     for mistake in mistakes:
         if mistake.kind in _OF_MISTAKE:
-            yield Problem(_OF_MISTAKE[mistake.kind], mistake.tool, mistake.argument), True
+            yield (
+                Problem(_OF_MISTAKE[mistake.kind], mistake.tool, mistake.argument),
+                True,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +415,9 @@ class _FirstTurn:
     @property
     def is_clear(self) -> bool:
         """Whether most conversations broke at this turn, which is not their first."""
-        return self.number > 1 and self.count >= MIN_BROKEN and self.share >= CLEAR_SHARE
+        return (
+            self.number > 1 and self.count >= MIN_BROKEN and self.share >= CLEAR_SHARE
+        )
 
     def __str__(self) -> str:
         conversations = counted(self.conversations, "conversation")
@@ -326,15 +438,27 @@ def _first_turn(run: RunScores, worse: Collection[str]) -> _FirstTurn:
 
 def _more_steps(run: RunScores, baseline: RunScores | None) -> Iterator[str]:
     """How many steps an answer takes, if these are many more than in the baseline."""
-    steps = {} if baseline is None else {name: facts.steps for name, facts in baseline.system.steps.items()}
-    pairs = [(facts.steps, steps[name]) for name, facts in run.system.steps.items() if name in steps]
+    steps = (
+        {}
+        if baseline is None
+        else {name: facts.steps for name, facts in baseline.system.steps.items()}
+    )
+    pairs = [
+        (facts.steps, steps[name])
+        for name, facts in run.system.steps.items()
+        if name in steps
+    ]
     now, before = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
     if before and now >= MORE_STEPS * before:
         yield f"An answer takes {now / len(pairs):.1f} steps, and {before / len(pairs):.1f} in the baseline."
 
 
 def _sentence(problem: Problem, counts: ProblemCounts, *, compared: bool) -> str:
-    text = _NEW[problem.kind] if compared else _PRESENT.get(problem.kind, _NEW[problem.kind])
+    text = (
+        _NEW[problem.kind]
+        if compared
+        else _PRESENT.get(problem.kind, _NEW[problem.kind])
+    )
     detail = problem.detail
     if problem.is_hop:
         detail = f"the evidence from `{detail}`" if detail else "its evidence"

@@ -1,4 +1,5 @@
-"""Tools that the golden set expects and that were never called: perhaps their names are misspelt."""
+"""Tools that the golden set expects and that were never called: perhaps their names are
+misspelt."""
 
 from __future__ import annotations
 
@@ -20,16 +21,25 @@ def tool_warnings(evidence: Evidence) -> Iterator[str]:
 def step_notes(evidence: Evidence) -> Iterator[str]:
     """A note that contexts are those of several searches and of tools too."""
     steps = evidence.current.system.steps.values()
-    retrievals, results = sum(facts.retrievals for facts in steps), sum(facts.results for facts in steps)
+    retrievals, results = (
+        sum(facts.retrievals for facts in steps),
+        sum(facts.results for facts in steps),
+    )
     if retrievals or results:
-        counts = f"{counted(retrievals, 'retrieval')} and {counted(results, 'tool result')}"
+        counts = (
+            f"{counted(retrievals, 'retrieval')} and {counted(results, 'tool result')}"
+        )
         yield f"Contexts include what the steps of answers found: {counts}."
 
 
-def uncalled_tools(expected: Iterable[str], called: Set[str], *, is_whole_run: bool) -> Iterator[str]:
-    """A sentence that names the tools of `expected` (``a or b``) that were not `called`, and what was called instead.
+def uncalled_tools(
+    expected: Iterable[str], called: Set[str], *, is_whole_run: bool
+) -> Iterator[str]:
+    """A sentence that names the tools of `expected` (``a or b``) that were not
+    `called`, and what was called instead.
 
-    Of less than a whole run, only those with such a tool are named: others may be called by other answers.
+    Of less than a whole run, only those with such a tool are named: others may be
+    called by other answers.
     """
     calls = {tools: tools.split(" or ") for tools in expected}
     names = {name for tools in calls.values() for name in tools}

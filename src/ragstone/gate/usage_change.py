@@ -1,4 +1,5 @@
-"""A figure of an answer before and now: latency, tokens or cost, and by how much it rose."""
+"""A figure of an answer before and now: latency, tokens or cost, and by how much it
+rose."""
 
 from __future__ import annotations
 
@@ -16,13 +17,16 @@ from ragstone.settings.settings import SystemPrice
 from ragstone.stats.intervals import p_proportion_at_most
 
 LATENCY_TOLERANCE_S = 0.2
-"""An answer that is later by less is not slower: a shared runner does that by itself."""
+"""An answer that is later by less is not slower: a shared runner does that by
+itself."""
 
 SUSPECTED = 0.05
-"""The probability of as many more dearer questions than cheaper ones by chance at which a rise is warned of."""
+"""The probability of as many more dearer questions than cheaper ones by chance at which
+a rise is warned of."""
 
 MIN_FOR_P95 = 20
-"""Of fewer answers, the 95th percentile is the slowest one alone, and a rise of it says nothing."""
+"""Of fewer answers, the 95th percentile is the slowest one alone, and a rise of it says
+nothing."""
 
 Values = NDArray[np.float64]
 
@@ -57,28 +61,53 @@ def _mean(values: Values) -> float:
     return float(values.mean())
 
 
-MEDIAN_LATENCY = Figure("latency_p50_s", "Median latency", "max_latency_rise", _median, seconds, LATENCY_TOLERANCE_S)
+MEDIAN_LATENCY = Figure(
+    "latency_p50_s",
+    "Median latency",
+    "max_latency_rise",
+    _median,
+    seconds,
+    LATENCY_TOLERANCE_S,
+)
 P95_LATENCY = Figure(
-    "latency_p95_s", "p95 of latency", "max_latency_rise", _p95, seconds, LATENCY_TOLERANCE_S, MIN_FOR_P95
+    "latency_p95_s",
+    "p95 of latency",
+    "max_latency_rise",
+    _p95,
+    seconds,
+    LATENCY_TOLERANCE_S,
+    MIN_FOR_P95,
 )
 TOKENS = Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, whole)
 COST = Figure("cost_mean_usd", "Cost per answer", "max_cost_rise", _mean, answer_cost)
-FIGURES = {figure.name: figure for figure in (MEDIAN_LATENCY, P95_LATENCY, TOKENS, COST)}
+FIGURES = {
+    figure.name: figure for figure in (MEDIAN_LATENCY, P95_LATENCY, TOKENS, COST)
+}
 
 
-def measured_values(run: RunScores, key: str, price: SystemPrice | None = None) -> Mapping[str, float]:
-    """The latency, the tokens or the cost of the first answer to each question, as the name `key` says.
+def measured_values(
+    run: RunScores, key: str, price: SystemPrice | None = None
+) -> Mapping[str, float]:
+    """The latency, the tokens or the cost of the first answer to each question, as the
+    name `key` says.
 
-    The cost is at `price`, or else at that of the run. Empty if the run doesn't have them.
+    The cost is at `price`, or else at that of the run. Empty if the run doesn't have
+    them.
     """
     if "latency" in key:
         return run.system.latencies_s
     if "cost" not in key:
-        return {sample_id: float(tokens(usage)) for sample_id, usage in run.system.usage.items()}
+        return {
+            sample_id: float(tokens(usage))
+            for sample_id, usage in run.system.usage.items()
+        }
     run_price = price or run.price
     if run_price is None:
         return {}
-    return {sample_id: cost_usd(usage, run_price) for sample_id, usage in run.system.usage.items()}
+    return {
+        sample_id: cost_usd(usage, run_price)
+        for sample_id, usage in run.system.usage.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +128,8 @@ class UsageChange:
 
     @property
     def share(self) -> float:
-        """The rise as a share of `before`: 0.5 is half as much again; infinite if that was nothing."""
+        """The rise as a share of `before`: 0.5 is half as much again; infinite if that
+        was nothing."""
         if self.before > 0.0:
             return self.now / self.before - 1.0
         if self.now > 0.0:
@@ -114,7 +144,8 @@ class UsageChange:
 
     @property
     def times(self) -> str:
-        """`` (× 8.3)``: how many times as much as before; empty where that was nothing."""
+        """`` (× 8.3)``: how many times as much as before; empty where that was
+        nothing."""
         if math.isfinite(self.share):
             return f" ({factor(1.0 + self.share)})"
         return ""
@@ -132,7 +163,12 @@ class PairedUsage:
 
     @property
     def change(self) -> UsageChange:
-        return UsageChange(self.figure.name, self.figure.of(self.before), self.figure.of(self.now), len(self.now))
+        return UsageChange(
+            self.figure.name,
+            self.figure.of(self.before),
+            self.figure.of(self.now),
+            len(self.now),
+        )
 
     @property
     def is_telling(self) -> bool:
@@ -140,12 +176,14 @@ class PairedUsage:
         return len(self.now) >= self.figure.min_samples
 
     def is_beyond(self, max_rise: float) -> bool:
-        """Whether the figure rose by more than `max_rise`, and by more than a shared runner explains."""
+        """Whether the figure rose by more than `max_rise`, and by more than a shared
+        runner explains."""
         change = self.change
         return self.is_telling and self._count(change.before, change.now, max_rise) == 1
 
     def p_by_chance(self, max_rise: float) -> float:
-        """The probability that so many more questions rose by more than `max_rise` than fell by as much, by chance."""
+        """The probability that so many more questions rose by more than `max_rise` than
+        fell by as much, by chance."""
         rose = self._count(self.before, self.now, max_rise)
         fell = self._count(self.now, self.before, max_rise)
         if not rose:
@@ -153,20 +191,25 @@ class PairedUsage:
         return p_proportion_at_most(rose, rose + fell, 0.5)
 
     def p_within(self, max_rise: float) -> float:
-        """The probability that so few questions rose by more than `max_rise`, if half of all such questions did."""
+        """The probability that so few questions rose by more than `max_rise`, if half
+        of all such questions did."""
         n = len(self.now)
         rose = self._count(self.before, self.now, max_rise)
         return p_proportion_at_most(n - rose, n, 0.5)
 
     def is_suspected(self, max_rise: float) -> bool:
-        """Whether the figure is beyond `max_rise`, and its questions show it; of a few, all of them."""
+        """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
+        all of them."""
         if not self.is_beyond(max_rise):
             return False
         all_rose = self._count(self.before, self.now, max_rise) == len(self.now)
         return all_rose or self.p_by_chance(max_rise) <= SUSPECTED
 
-    def _count(self, before: Values | float, now: Values | float, max_rise: float) -> int:
-        """How many of the values rose by more than `max_rise`, and by the tolerance at least."""
+    def _count(
+        self, before: Values | float, now: Values | float, max_rise: float
+    ) -> int:
+        """How many of the values rose by more than `max_rise`, and by the tolerance at
+        least."""
         rises = np.subtract(now, before)
         is_beyond = rises > np.multiply(max_rise, before)
         is_large = rises >= self.figure.tolerance

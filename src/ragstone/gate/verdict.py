@@ -65,7 +65,8 @@ LEVELS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
 """Checks of a mean. A ceiling is the floor of a metric where less is better."""
 
 CHANGES = frozenset({CheckKind.DROP, CheckKind.RISE})
-"""Checks of a change from the baseline. A rise is the drop of a metric where less is better."""
+"""Checks of a change from the baseline. A rise is the drop of a metric where less is
+better."""
 
 
 class Action(StrEnum):
@@ -105,15 +106,17 @@ class Check:
     metric: str | None = None
     slice: str | None = None
     estimate: float | None = None
-    """In the metric's unit: the mean for a floor or ceiling, current minus baseline for a drop or rise, a share for
-    coverage, error rate and paired samples, seconds for latency. In drift checks a loss is negative, whichever way is
-    better."""
+    """In the metric's unit: the mean for a floor or ceiling, current minus baseline for
+    a drop or rise, a share for coverage, error rate and paired samples, seconds for
+    latency. In drift checks a loss is negative, whichever way is better."""
     interval: Interval | None = None
-    """For other questions of this kind: it decides only with ``decision = "assured"``."""
+    """For other questions of this kind: it decides only with ``decision =
+    "assured"``."""
     threshold: float | None = None
     """The bound that `estimate` is compared with; for a drop: minus `max_drop`."""
     current: float | None = None
-    """Of paired samples: the share that is left if every edit of the golden set is accepted."""
+    """Of paired samples: the share that is left if every edit of the golden set is
+    accepted."""
     baseline: float | None = None
     n: int = 0
     """The number of samples, or pairs, behind the estimate."""
@@ -123,14 +126,16 @@ class Check:
     sample: str | None = None
     """The id of the one sample that it is about, if any."""
     short_reason: str | None = None
-    """The reason without the name of the metric or sample, for readers who see that already."""
+    """The reason without the name of the metric or sample, for readers who see that
+    already."""
     p_value: float | None = None
-    """That of "no loss on these questions", for a drop or rise, and of "no more broke than by chance", for broken
-    questions."""
+    """That of "no loss on these questions", for a drop or rise, and of "no more broke
+    than by chance", for broken questions."""
     unsettled: bool = False
     """It would be decided otherwise, or more surely, if the system were asked again."""
     by_words: bool = False
-    """Only the words of the offline judge show it, and the facts are still there; then it warns."""
+    """Only the words of the offline judge show it, and the facts are still there; then
+    it warns."""
     edit: str | None = None
     """The fingerprint of the golden set's edit that it is about, if it is about one."""
 
@@ -164,16 +169,25 @@ class Check:
     def measured(self, mean: Estimate) -> Check:
         """This check with what was measured."""
         interval = Interval.of(mean)
-        return replace(self, estimate=mean.estimate, interval=interval, current=mean.estimate, n=mean.n)
+        return replace(
+            self,
+            estimate=mean.estimate,
+            interval=interval,
+            current=mean.estimate,
+            n=mean.n,
+        )
 
     @property
     def finding(self) -> Finding:
         """This check as a finding."""
-        return Finding(self.kind, self.level, self.reason, self.metric or self.sample, self)
+        return Finding(
+            self.kind, self.level, self.reason, self.metric or self.sample, self
+        )
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the estimate is worse than the bound of a floor, ceiling, drop or rise allows, shown or not."""
+        """Whether the estimate is worse than the bound of a floor, ceiling, drop or
+        rise allows, shown or not."""
         if self.estimate is None or self.threshold is None:
             return False
         less = self.kind in (CheckKind.CEILING, CheckKind.RISE)
@@ -182,7 +196,11 @@ class Check:
         return self.estimate < self.threshold
 
 
-_LEVELS = {Status.FAIL: Level.FAILURE, Status.INCONCLUSIVE: Level.DOUBT, Status.ERROR: Level.ERROR}
+_LEVELS = {
+    Status.FAIL: Level.FAILURE,
+    Status.INCONCLUSIVE: Level.DOUBT,
+    Status.ERROR: Level.ERROR,
+}
 
 
 class Side(StrEnum):
@@ -195,7 +213,8 @@ class Side(StrEnum):
 
 
 MIN_SAMPLES = 5
-"""A change of fewer samples is no argument for anything, must-pass samples and a total collapse apart."""
+"""A change of fewer samples is no argument for anything, must-pass samples and a total
+collapse apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +254,8 @@ class Diagnosis:
 
     @property
     def side(self) -> Side | None:
-        """The half with at least twice as many causes as the other, or shown to have more; None of too few samples."""
+        """The half with at least twice as many causes as the other, or shown to have
+        more; None of too few samples."""
         if self.share is None or self.retrieval + self.generation < self.enough:
             return None
         if self.share.low > 0.5 or self.retrieval >= 2 * self.generation:
@@ -245,7 +265,8 @@ class Diagnosis:
         return Side.BOTH
 
     def cause(self, side: Side) -> CauseCount | None:
-        """The most frequent cause in this half (for none alone: of all); None if too few samples have one."""
+        """The most frequent cause in this half (for none alone: of all); None if too
+        few samples have one."""
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
         for cause in self.counts:
             if cause.side is side or not is_half:
@@ -294,7 +315,8 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """One sample that got worse, or that is far below its floor: the change in one metric."""
+    """One sample that got worse, or that is far below its floor: the change in one
+    metric."""
 
     sample_id: str
     metric: str
@@ -322,10 +344,12 @@ class Comparability:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalChanges:
-    """The samples whose retrieval fell since the baseline, by what became of their evidence; ids sorted."""
+    """The samples whose retrieval fell since the baseline, by what became of their
+    evidence; ids sorted."""
 
     gone: Mapping[str, float]
-    """The share of the evidence's words that is still returned, by sample that lost it."""
+    """The share of the evidence's words that is still returned, by sample that lost
+    it."""
     lower: tuple[str, ...]
     """Those where it ranks lower."""
     rechunked: tuple[str, ...]
@@ -355,7 +379,8 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class MetricShares:
-    """What is missing from a metric's best score. Without samples, all shares are 0 and all intervals None."""
+    """What is missing from a metric's best score. Without samples, all shares are 0 and
+    all intervals None."""
 
     metric: str
     title: str
@@ -364,7 +389,8 @@ class MetricShares:
     missing: float = 0.0
     """`retrieval` + `generation`."""
     retrieval: float = 0.0
-    """What the answers gain if the system is given the reference contexts; negative if they lose."""
+    """What the answers gain if the system is given the reference contexts; negative if
+    they lose."""
     generation: float = 0.0
     missing_interval: Interval | None = None
     retrieval_interval: Interval | None = None
@@ -399,8 +425,8 @@ class Sensitivity:
     """What the golden set could have shown."""
 
     loss: float | None
-    """The smallest loss of a mean that is found in 4 of 5 runs, and never less than as many broken questions as fail a
-    run; None: none at all."""
+    """The smallest loss of a mean that is found in 4 of 5 runs, and never less than as
+    many broken questions as fail a run; None: none at all."""
     broken: int | None = None
     """The broken questions that fail a run; None: not even all of them do."""
 
@@ -443,16 +469,26 @@ class GateVerdict:
 
     @classmethod
     def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:
-        """The verdict if nothing could be checked. `blocks`: the policy blocks inconclusive runs."""
-        return cls(status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks)
+        """The verdict if nothing could be checked. `blocks`: the policy blocks
+        inconclusive runs."""
+        return cls(
+            status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks
+        )
 
     def unproven(self, why: str) -> GateVerdict:
-        """This verdict for a run that was not checked in full, for the reason `why` (a sentence): it can't pass."""
+        """This verdict for a run that was not checked in full, for the reason `why` (a
+        sentence): it can't pass."""
         if self.status is not Status.PASS:
             return self
-        return replace(self, status=Status.INCONCLUSIVE, reason=f"{why} For the rest, {self.reason}")
+        return replace(
+            self,
+            status=Status.INCONCLUSIVE,
+            reason=f"{why} For the rest, {self.reason}",
+        )
 
-    def with_findings(self, *before: Finding, after: Iterable[Finding] = ()) -> GateVerdict:
+    def with_findings(
+        self, *before: Finding, after: Iterable[Finding] = ()
+    ) -> GateVerdict:
         """This verdict with more findings, before and after those that it has."""
         return replace(self, findings=(*before, *self.findings, *after))
 
@@ -462,11 +498,14 @@ class GateVerdict:
     @property
     def checks(self) -> tuple[Check, ...]:
         """The checks, in the order in which they were made."""
-        return tuple(finding.data for finding in self.findings if isinstance(finding.data, Check))
+        return tuple(
+            finding.data for finding in self.findings if isinstance(finding.data, Check)
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences for the top of every report: on what is not guarded or needs a decision, then the asides."""
+        """Sentences for the top of every report: on what is not guarded or needs a
+        decision, then the asides."""
         return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))
 
     @property
@@ -477,7 +516,9 @@ class GateVerdict:
     def texts(self, level: Level) -> tuple[str, ...]:
         """The sentences of the findings of one level that are not checks."""
         findings = (finding for finding in self.findings if finding.level is level)
-        return tuple(finding.text for finding in findings if not isinstance(finding.data, Check))
+        return tuple(
+            finding.text for finding in findings if not isinstance(finding.data, Check)
+        )
 
     def of_kind(self, kind: str) -> tuple[Finding, ...]:
         """The findings of one kind."""
@@ -486,11 +527,23 @@ class GateVerdict:
     @property
     def sensitivity(self) -> Finding | None:
         """What the golden set could have shown; None if no drop is limited."""
-        return next((finding for finding in self.findings if isinstance(finding.data, Sensitivity)), None)
+        return next(
+            (
+                finding
+                for finding in self.findings
+                if isinstance(finding.data, Sensitivity)
+            ),
+            None,
+        )
 
     def without(self, kind: str) -> GateVerdict:
         """This verdict without the findings of one kind."""
-        return replace(self, findings=tuple(finding for finding in self.findings if finding.kind != kind))
+        return replace(
+            self,
+            findings=tuple(
+                finding for finding in self.findings if finding.kind != kind
+            ),
+        )
 
     @property
     def accept(self) -> tuple[str, ...]:
@@ -499,7 +552,8 @@ class GateVerdict:
 
     @property
     def oracle(self) -> OracleShares | None:
-        """Retrieval and generation by the oracle half of the run; None if it has none. It decides nothing."""
+        """Retrieval and generation by the oracle half of the run; None if it has none.
+        It decides nothing."""
         return next((finding.data for finding in self.of_kind(ORACLE)), None)
 
     @property
@@ -513,11 +567,14 @@ class GateVerdict:
 
     @property
     def exit_code(self) -> int:
-        """0 pass (or inconclusive, if allowed) · 1 fail · 4 no answers · 5 coverage · 6 baseline · 8 inconclusive."""
+        """0 pass (or inconclusive, if allowed) · 1 fail · 4 no answers · 5 coverage · 6
+        baseline · 8 inconclusive."""
         if self.status is Status.FAIL:
             return EXIT_GATE_FAILED
         if self.status is Status.ERROR:
-            errors = {check.kind for check in self.checks if check.status is Status.ERROR}
+            errors = {
+                check.kind for check in self.checks if check.status is Status.ERROR
+            }
             if CheckKind.ANSWERS in errors:
                 return SystemUnderTestError.exit_code
             if errors <= COMPARING:

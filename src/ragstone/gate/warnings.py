@@ -35,15 +35,23 @@ _LOST_SHARE = 0.05
 def permissive(evidence: Evidence) -> Iterator[str]:
     """A warning that rules apply because there is no policy."""
     policy = evidence.policy
-    floors_warn = any(rule.min is not None and rule.floor_action is Action.WARN for rule in evidence.rules)
+    floors_warn = any(
+        rule.min is not None and rule.floor_action is Action.WARN
+        for rule in evidence.rules
+    )
     floors = f", and {FLOORS_WARN}" if evidence.offline and floors_warn else ""
     if policy.file is None and not policy.named:
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
 
 def assumed_directions(evidence: Evidence) -> Iterator[str]:
-    """A warning that names metrics of another evaluator that sound as if less were better, and are taken otherwise."""
-    unwritten = {rule.metric for rule in evidence.rules if not rule.written and rule.slice is None}
+    """A warning that names metrics of another evaluator that sound as if less were
+    better, and are taken otherwise."""
+    unwritten = {
+        rule.metric
+        for rule in evidence.rules
+        if not rule.written and rule.slice is None
+    }
     named = sorted(filter(_sounds_lower, unwritten & evidence.current.metrics.keys()))
     if named:
         yield (
@@ -59,8 +67,29 @@ def _sounds_lower(metric: str) -> bool:
 
 
 _LOWER_WORDS = frozenset(
-    {"bias", "cer", "cost", "error", "errors", "failure", "failures", "hallucination", "hallucinations", "harm"}
-    | {"latency", "loss", "noise", "perplexity", "risk", "toxicity", "violation", "violations", "wer"}
+    {
+        "bias",
+        "cer",
+        "cost",
+        "error",
+        "errors",
+        "failure",
+        "failures",
+        "hallucination",
+        "hallucinations",
+        "harm",
+    }
+    | {
+        "latency",
+        "loss",
+        "noise",
+        "perplexity",
+        "risk",
+        "toxicity",
+        "violation",
+        "violations",
+        "wer",
+    }
 )
 
 
@@ -82,26 +111,41 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
     if manifest is None or not evidence.offline:
         return
     metrics = evidence.current.metrics.items()
-    names = sorted(name for name, scores in metrics if is_rubric(scores.version) and not scores.applies_to)
+    names = sorted(
+        name
+        for name, scores in metrics
+        if is_rubric(scores.version) and not scores.applies_to
+    )
     if names:
         judge = manifest.judge.label()
         yield f"Not scored: {some(names)}. A rubric needs a language model, and the {judge} uses none."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:
-    """A warning that contexts, or their texts, are missing: then scores say nothing of the retriever."""
+    """A warning that contexts, or their texts, are missing: then scores say nothing of
+    the retriever."""
     run = evidence.current
-    is_decided = any(check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.decided)
+    is_decided = any(
+        check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.decided
+    )
     if returns_no_contexts(run) and not is_decided:
         before = ""
-        if evidence.compared is not None and contexts_of(evidence.compared.baseline) - {NO_CONTEXTS}:
+        if evidence.compared is not None and contexts_of(evidence.compared.baseline) - {
+            NO_CONTEXTS
+        }:
             before = ", and did in the baseline"
         yield f"{NO_CONTEXTS_RETURNED}{before}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
-        reasons = {sample_id: failure.reason for sample_id, failure in scores.failed.items()}
+        reasons = {
+            sample_id: failure.reason for sample_id, failure in scores.failed.items()
+        }
         reasons |= scores.not_applicable
-        without_texts |= {sample_id for sample_id, reason in reasons.items() if reason.startswith(NO_TEXTS)}
+        without_texts |= {
+            sample_id
+            for sample_id, reason in reasons.items()
+            if reason.startswith(NO_TEXTS)
+        }
     if without_texts:
         yield (
             f"Of {counted(len(without_texts), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
@@ -110,8 +154,8 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
 
 
 def unmatched_ids(evidence: Evidence) -> Iterator[str]:
-    """A warning about relevant ids that no answer's contexts have, with an id of the contexts: both may be the same
-    document, written differently."""
+    """A warning about relevant ids that no answer's contexts have, with an id of the
+    contexts: both may be the same document, written differently."""
     returned: set[str] = set()
     missed: dict[str, None] = {}  # in the order in which they come
     irrelevant: dict[str, None] = {}
@@ -121,7 +165,9 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
         irrelevant |= dict.fromkeys(ranked.other_ids)
     never_returned = [label for label in missed if label not in returned]
     unlabelled = [context_id for context_id in irrelevant if context_id not in returned]
-    pairs = _alike(set(never_returned) - set(unlabelled), set(unlabelled) - set(never_returned))
+    pairs = _alike(
+        set(never_returned) - set(unlabelled), set(unlabelled) - set(never_returned)
+    )
     label, context_id = next(pairs, (None, None))
     if label is not None:
         yield (
@@ -136,7 +182,8 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 
 
 def _alike(labels: Set[str], returned: Set[str]) -> Iterator[tuple[str, str]]:
-    """Labels and returned ids that could name one document, but for case, folders, what follows a ``#``, or ``.0``."""
+    """Labels and returned ids that could name one document, but for case, folders, what
+    follows a ``#``, or ``.0``."""
     by_end: dict[str, str] = {}
     by_whole: dict[str, str] = {}
     for context_id in sorted(returned, reverse=True):
@@ -145,20 +192,30 @@ def _alike(labels: Set[str], returned: Set[str]) -> Iterator[tuple[str, str]]:
         by_whole[ends[0]] = context_id
     for label in sorted(labels):
         ends = _ends(label)
-        match = by_end.get(ends[0]) or next((by_whole[end] for end in ends if end in by_whole), None)
+        match = by_end.get(ends[0]) or next(
+            (by_whole[end] for end in ends if end in by_whole), None
+        )
         # Of two that both name a part of the document, the parts differ.
         if match is not None and not ("#" in label and "#" in match):
             yield label, match
 
 
 def _ends(name: str) -> list[str]:
-    """`name` without what may differ, and then without its first folder, its first two, and so on."""
-    parts = name.casefold().partition("#")[0].removesuffix(".0").removeprefix("./").split("/")
+    """`name` without what may differ, and then without its first folder, its first two,
+    and so on."""
+    parts = (
+        name.casefold()
+        .partition("#")[0]
+        .removesuffix(".0")
+        .removeprefix("./")
+        .split("/")
+    )
     return ["/".join(parts[first:]) for first in range(len(parts))]
 
 
 def footnotes(evidence: Evidence) -> Iterator[str]:
-    """Notes about generated questions, answers that say more than their contexts, and metrics that do not apply."""
+    """Notes about generated questions, answers that say more than their contexts, and
+    metrics that do not apply."""
     run = evidence.current
     yield from _generated_questions(run)
     hallucinations = run.scores_of("hallucination").values.values()
@@ -167,9 +224,15 @@ def footnotes(evidence: Evidence) -> Iterator[str]:
         yield f"Something that the contexts don't say is in {flagged:,} of {counted(len(hallucinations), 'answer')}."
     for rule in evidence.rules:
         scores = run.scores_of(rule.metric)
-        # Every sample belongs to one half of the family, so an empty other half is expected.
+        # Every sample belongs to one half of the family, so an empty other half is
+        # expected.
         is_other_half = run.scores_of(_OTHER_HALF.get(rule.metric, "")).values
-        if not rule.written and scores.not_applicable and not scores.applies_to and not is_other_half:
+        if (
+            not rule.written
+            and scores.not_applicable
+            and not scores.applies_to
+            and not is_other_half
+        ):
             reason = usual_reason(scores.not_applicable.values())
             yield f"{rule.metric} applies to no sample, most often because {reason}."
     if evidence.pairing is not None:
@@ -178,9 +241,14 @@ def footnotes(evidence: Evidence) -> Iterator[str]:
 
 
 def _generated_questions(run: RunScores) -> Iterator[str]:
-    """A note on a golden set of which most questions were generated and not reviewed."""
+    """A note on a golden set of which most questions were generated and not
+    reviewed."""
     golden = None if run.manifest is None else run.manifest.golden
-    judged = [name for name, scores in run.metrics.items() if scores.values and is_judged(name, scores.version)]
+    judged = [
+        name
+        for name, scores in run.metrics.items()
+        if scores.values and is_judged(name, scores.version)
+    ]
     if golden is not None and judged and 2 * golden.generated > golden.samples:
         yield (
             f"{golden.generated:,} of {counted(golden.samples, 'question')} were generated and not reviewed. Such "
@@ -190,10 +258,13 @@ def _generated_questions(run: RunScores) -> Iterator[str]:
 
 
 def _no_longer_applicable(metric: str, pairing: Pairing) -> Iterator[str]:
-    """A note on a metric that lost samples: an answer that makes no claims can't be unfaithful."""
+    """A note on a metric that lost samples: an answer that makes no claims can't be
+    unfaithful."""
     excused = pairing.current.metrics[metric].not_applicable
     before = pairing.baseline.metrics[metric].values
-    lost = [excused[name] for name in pairing.samples if name in excused and name in before]
+    lost = [
+        excused[name] for name in pairing.samples if name in excused and name in before
+    ]
     if len(lost) > _LOST_SHARE * len(pairing.samples):
         yield (
             f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} with a score in "

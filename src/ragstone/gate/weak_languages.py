@@ -26,13 +26,19 @@ _NAMES = {
 
 
 def language_warnings(evidence: Evidence) -> Iterator[str]:
-    """What to know of the offline judge in the languages of the first questions; none where it was measured well."""
+    """What to know of the offline judge in the languages of the first questions; none
+    where it was measured well."""
     run = evidence.current
     if run.manifest is None or run.manifest.judge.provider != "offline":
         return
-    if not any(scores.values and grade(metric) is not None for metric, scores in run.metrics.items()):
+    if not any(
+        scores.values and grade(metric) is not None
+        for metric, scores in run.metrics.items()
+    ):
         return
-    questions = islice((facts.question for facts in run.samples.values()), MAX_QUESTIONS)
+    questions = islice(
+        (facts.question for facts in run.samples.values()), MAX_QUESTIONS
+    )
     for code, accuracy in weak_languages(questions).items():
         measured = "was never measured"
         if accuracy is not None:

@@ -1,4 +1,5 @@
-"""Losses that only the words of the offline judge show: they warn, because the same facts may be worded otherwise."""
+"""Losses that only the words of the offline judge show: they warn, because the same
+facts may be worded otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _OF_REFERENCE = frozenset({"answer_relevancy", "answer_correctness", "completene
 
 
 def is_by_words(metric: str, words: Rewording | None, *, has_reference: bool) -> bool:
-    """Whether a loss of `metric` by the offline judge shows nothing, because the answer's `words` have the facts."""
+    """Whether a loss of `metric` by the offline judge shows nothing, because the
+    answer's `words` have the facts."""
     if words is None or not words.grounded:
         return False
     if metric in _OF_CONTEXTS:
@@ -35,15 +37,19 @@ def words_reason(metric: str | None) -> str:
     return "Only by word comparison: the answers still have the numbers, names and words of their references."
 
 
-def without_word_losses(drops: Sequence[BoundCheck], evidence: Evidence) -> list[BoundCheck]:
-    """The `drops`, each without the losses that only the words of the offline judge show."""
+def without_word_losses(
+    drops: Sequence[BoundCheck], evidence: Evidence
+) -> list[BoundCheck]:
+    """The `drops`, each without the losses that only the words of the offline judge
+    show."""
     if not evidence.offline or not evidence.current.system.reworded:
         return list(drops)
     return [_without_losses(drop, _only_by_words(drop, evidence)) for drop in drops]
 
 
 def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
-    """`floor` with the baseline's scores of the samples that lost by nothing but the words of the offline judge."""
+    """`floor` with the baseline's scores of the samples that lost by nothing but the
+    words of the offline judge."""
     metric = floor.rule.metric
     pairing = evidence.compared
     if not evidence.offline or pairing is None or metric not in pairing.metrics:
@@ -54,18 +60,23 @@ def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundChe
     for place in np.flatnonzero(_only_by_words(floor, evidence)):
         sample_id = floor.samples[place]
         if sample_id in paired:
-            values[place] = max(values[place], floor.rule.direction.shown(baseline_scores[sample_id]))
+            values[place] = max(
+                values[place], floor.rule.direction.shown(baseline_scores[sample_id])
+            )
     return replace(floor, values=values, current=float(values.mean()))
 
 
 def _only_by_words(check: BoundCheck, evidence: Evidence) -> NDArray[np.bool_]:
-    """A mask over the samples of `check`: those of which a loss shows nothing but other words."""
+    """A mask over the samples of `check`: those of which a loss shows nothing but other
+    words."""
     run = evidence.current
     only_words = []
     for sample_id in check.samples:
         rewording = run.system.reworded.get(sample_id)
         has_reference = run.samples[sample_id].reference is not None
-        only_words.append(is_by_words(check.rule.metric, rewording, has_reference=has_reference))
+        only_words.append(
+            is_by_words(check.rule.metric, rewording, has_reference=has_reference)
+        )
     return np.array(only_words, dtype=np.bool_)
 
 

@@ -1,4 +1,5 @@
-"""Annotations: failing checks and samples at their lines, and errors at their location."""
+"""Annotations: failing checks and samples at their lines, and errors at their
+location."""
 
 from __future__ import annotations
 
@@ -28,17 +29,20 @@ _LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the checkout."""
+    """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the
+    checkout."""
 
     root: Path
     workspace: Path
 
     def within(self, file: str) -> str | None:
-        """The path relative to the workspace with forward slashes, None if it is outside."""
+        """The path relative to the workspace with forward slashes, None if it is
+        outside."""
         return _within(self.root, file, self.workspace)
 
     def link(self, origin: Origin, blob: str) -> str | None:
-        """The address of `origin` under `blob` (``https://github.com/owner/name/blob/SHA``)."""
+        """The address of `origin` under `blob`
+        (``https://github.com/owner/name/blob/SHA``)."""
         path = self.within(origin.file)
         if path is None:
             return None
@@ -56,24 +60,38 @@ def _within(root: Path, file: str, workspace: Path) -> str | None:
         return None
 
 
-def annotations_on(document: Document, policy: Policy, places: Places) -> Iterator[Annotation]:
+def annotations_on(
+    document: Document, policy: Policy, places: Places
+) -> Iterator[Annotation]:
     """All annotations of a verdict, most severe first; the printer applies limits."""
-    for check in sorted(document.checks, key=lambda check: (check.status is not Status.FAIL, check.action)):
+    for check in sorted(
+        document.checks,
+        key=lambda check: (check.status is not Status.FAIL, check.action),
+    ):
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
     for sample in document.samples.worst[:_SAMPLES]:
         file, line = _at(sample.place, places)
-        yield Annotation(Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line)
+        yield Annotation(
+            Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line
+        )
     for group in document.samples.failures:
         for failed in group.samples:
             file, line = _at(failed.place, places)
             what = ", ".join(group.metrics) or "no response"
             message = f"{what}: {_short(group.reason)}"
-            yield Annotation(Level.WARNING, message, f"Sample {_short(failed.id)} failed ({group.by})", file, line)
+            yield Annotation(
+                Level.WARNING,
+                message,
+                f"Sample {_short(failed.id)} failed ({group.by})",
+                file,
+                line,
+            )
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
-    """The error that ended the run, at its location if that is a file in the checkout."""
+    """The error that ended the run, at its location if that is a file in the
+    checkout."""
     file, line = None, None
     place = _PLACE.fullmatch(error.where or "")
     if place is not None:
@@ -82,7 +100,13 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
         file = places.within(error.where)
     where = f"{error.where}: " if error.where and file is None else ""
     hint = f"\n{error.hint}" if error.hint else ""
-    return Annotation(Level.ERROR, f"{where}{error.message}{hint}", "Ragstone", file, line if file else None)
+    return Annotation(
+        Level.ERROR,
+        f"{where}{error.message}{hint}",
+        "Ragstone",
+        file,
+        line if file else None,
+    )
 
 
 def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
@@ -90,14 +114,22 @@ def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
     file = places.within(policy.file) if policy.file is not None else None
     line = policy.line_of(*key_of_check(check)) if file is not None else None
     title = f"{check.name}: {check.status}"
-    return Annotation(Level.ERROR if grave else Level.WARNING, check.reason, title, file, line)
+    return Annotation(
+        Level.ERROR if grave else Level.WARNING, check.reason, title, file, line
+    )
 
 
 def _of_sample(sample: SamplePart) -> str:
-    changes = "; ".join(moved(change) for change in sample.changes if change.current is not None)
+    changes = "; ".join(
+        moved(change) for change in sample.changes if change.current is not None
+    )
     parts = [changes or "worse", _short(sample.question)]
-    parts += [f"not in the contexts: {_short(bad.text)}" for bad in sample.unsupported[:2]]
-    parts += [f"missing from the contexts: {_short(text)}" for text in sample.missing[:2]]
+    parts += [
+        f"not in the contexts: {_short(bad.text)}" for bad in sample.unsupported[:2]
+    ]
+    parts += [
+        f"missing from the contexts: {_short(text)}" for text in sample.missing[:2]
+    ]
     return "\n".join(parts)
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 
 from ragstone.gate.policy import Policy
-from ragstone.github.api.client import GitHubApi, GitHubApiError, listed, reading_replies
+from ragstone.github.api.client import (
+    GitHubApi,
+    GitHubApiError,
+    listed,
+    reading_replies,
+)
 
 _MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 _TAG_PAGES = 5
 
 
 def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
-    """The newest tags by commit, if the policy measures drift from a release. Never raises GitHubApiError."""
+    """The newest tags by commit, if the policy measures drift from a release. Never
+    raises GitHubApiError."""
     if policy.drift.anchor != "release":
         return {}
     try:
@@ -24,6 +30,7 @@ def tagged_commits(api: GitHubApi, policy: Policy) -> dict[str, str]:
 
 
 def merged_pull_request(message: str | None) -> int | None:
-    """The pull request merged by a commit with this `message`, in GitHub's wording; None if there is none."""
+    """The pull request merged by a commit with this `message`, in GitHub's wording;
+    None if there is none."""
     merge = _MERGED.search((message or "").partition("\n")[0])
     return int(merge[1] or merge[2]) or None if merge else None

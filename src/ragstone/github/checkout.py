@@ -1,4 +1,5 @@
-"""What a job evaluates and decides by: read once, before any code of the checkout runs."""
+"""What a job evaluates and decides by: read once, before any code of the checkout
+runs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from ragstone.github.trusted_config import Trusted
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.pipeline.gate_request import gate_policy
-from ragstone.pipeline.no_key_fallback import NOT_JUDGED, NOT_REVIEWED, Narrowed, without_key
+from ragstone.pipeline.no_key_fallback import (
+    NOT_JUDGED,
+    NOT_REVIEWED,
+    Narrowed,
+    without_key,
+)
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.report.templates import Templates
 from ragstone.settings.settings import Settings
@@ -26,7 +32,8 @@ _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATC
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """What a job evaluates and decides by, read once before any code of the checkout runs.
+    """What a job evaluates and decides by, read once before any code of the checkout
+    runs.
 
     Later changes by user code have no effect.
     """
@@ -38,8 +45,11 @@ class Checkout:
     notes: tuple[str, ...] = ()
 
 
-def read_checkout(job: Job, allowed: Trusted[Settings], base_files: BaseFiles) -> Checkout:
-    """Everything in the checkout that affects the verdict. Raises ConfigError, and what reading raises."""
+def read_checkout(
+    job: Job, allowed: Trusted[Settings], base_files: BaseFiles
+) -> Checkout:
+    """Everything in the checkout that affects the verdict. Raises ConfigError, and what
+    reading raises."""
     settings = _blocking(job, allowed.value)
     policy = gate_policy(settings)
     reviewed = reviewed_templates(settings, base_files)
@@ -51,12 +61,18 @@ def read_checkout(job: Job, allowed: Trusted[Settings], base_files: BaseFiles) -
         )
     notes = reviewed.notes
     if settings.run.history is not None:
-        notes = (*notes, "`[run] history` is ignored: on GitHub the history comes with the baseline.")
-    return Checkout(Trusted(settings), policy, read_golden_set(settings), reviewed.templates, notes)
+        notes = (
+            *notes,
+            "`[run] history` is ignored: on GitHub the history comes with the baseline.",
+        )
+    return Checkout(
+        Trusted(settings), policy, read_golden_set(settings), reviewed.templates, notes
+    )
 
 
 def _blocking(job: Job, settings: Settings) -> Settings:
-    """`settings` with which a run whose base is not reviewed doesn't end the job with success.
+    """`settings` with which a run whose base is not reviewed doesn't end the job with
+    success.
 
     A commit's checks, that of the job among them, count for every change that it heads.
     """
@@ -66,7 +82,8 @@ def _blocking(job: Job, settings: Settings) -> Settings:
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
-    """How to judge with the keys that this job has, and what the run then leaves out. Raises ConfigError."""
+    """How to judge with the keys that this job has, and what the run then leaves out.
+    Raises ConfigError."""
     settings = checkout.settings.value
     lacks_key = job.plan.without_secrets and needs_key(settings.judge, job.environ)
     if job.base.unproven is not None:
@@ -86,7 +103,8 @@ def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
-    """Runs of the branch itself check whether the judge changed; a pull request uses their result."""
+    """Runs of the branch itself check whether the judge changed; a pull request uses
+    their result."""
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
     return settings.having("judge.canaries", CANARIES)

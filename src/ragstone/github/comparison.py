@@ -1,4 +1,5 @@
-"""What a run is compared with: the newest good run, the base commit, or the run that the workflow names."""
+"""What a run is compared with: the newest good run, the base commit, or the run that
+the workflow names."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
 from ragstone.history.file import History
 from ragstone.pipeline.baseline import open_baseline
-from ragstone.pipeline.baseline_search import TrustedBaseline, find_baseline, history_from
+from ragstone.pipeline.baseline_search import (
+    TrustedBaseline,
+    find_baseline,
+    history_from,
+)
 from ragstone.settings.settings import Settings
 
 _NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
@@ -29,9 +34,11 @@ _OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypo
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has it.
+    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has
+    it.
 
-    `history` is that of the branch. `unproven` says why the run can't pass without the baseline.
+    `history` is that of the branch. `unproven` says why the run can't pass without the
+    baseline.
     """
 
     run: RunDirectory | None = None
@@ -42,14 +49,21 @@ class Comparison:
 
 
 def refuse_own_baseline(job: Job) -> None:
-    """A pull request's own config file must not choose the baseline, nor an input one that nobody reviews.
+    """A pull request's own config file must not choose the baseline, nor an input one
+    that nobody reviews.
 
     Raises ConfigError.
     """
     chosen, named = job.inputs.baseline, job.settings.gate
     own_keys = [key for key in _OWN_SETTINGS if key in job.settings.from_file]
-    if own_keys and (own_keys != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT):
-        value = chosen if own_keys[0] == "gate.baseline" else getattr(named, own_keys[0].partition(".")[2])
+    if own_keys and (
+        own_keys != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT
+    ):
+        value = (
+            chosen
+            if own_keys[0] == "gate.baseline"
+            else getattr(named, own_keys[0].partition(".")[2])
+        )
         raise ConfigError(
             f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
             where=own_keys[0],
@@ -72,7 +86,8 @@ def refuse_own_baseline(job: Job) -> None:
 
 
 def check_baseline_inputs(job: Job) -> None:
-    """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed, or no workflow."""
+    """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed,
+    or no workflow."""
     branch, workflow = job.inputs.baseline_branch, job.inputs.baseline_workflow
     unreviewed = None if branch is None else why_unreviewed(job.api, job.event, branch)
     if unreviewed is not None:
@@ -95,47 +110,70 @@ def check_baseline_inputs(job: Job) -> None:
         # For other reasons, the search for the baseline says why there is none.
 
 
-def find_comparison(job: Job, settings: Settings, base_commit: str | None, write: Callable[[str], None]) -> Comparison:
-    """The baseline to compare with, or none and a note with the reason. Raises BaselineError.
+def find_comparison(
+    job: Job, settings: Settings, base_commit: str | None, write: Callable[[str], None]
+) -> Comparison:
+    """The baseline to compare with, or none and a note with the reason. Raises
+    BaselineError.
 
-    With a `base_commit`, the run is compared with that, and the baseline only gives judgements and lineage.
+    With a `base_commit`, the run is compared with that, and the baseline only gives
+    judgements and lineage.
     """
     if job.plan.baseline is BaselineSource.PATH:
         return Comparison(_baseline_at(settings, job.temporary / "baseline"))
     if job.plan.baseline is BaselineSource.NONE:
         return Comparison()
     if job.api is None:
-        return Comparison(notes=("No baseline: there is no GitHub token to find earlier runs.",))
+        return Comparison(
+            notes=("No baseline: there is no GitHub token to find earlier runs.",)
+        )
     notes: tuple[str, ...] = ()
     if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
         notes = (_NO_BASE_COMMIT,)
     baseline = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
     history, damage = history_from(baseline.history)
-    without_run = Comparison(history=history, notes=notes if damage is None else (*notes, damage))
+    without_run = Comparison(
+        history=history, notes=notes if damage is None else (*notes, damage)
+    )
     if not isinstance(baseline, TrustedBaseline):
         if base_commit is not None:
             return without_run
-        return replace(without_run, unproven=baseline.unproven, notes=(baseline.reason, *without_run.notes))
+        return replace(
+            without_run,
+            unproven=baseline.unproven,
+            notes=(baseline.reason, *without_run.notes),
+        )
     try:
         run = baseline.materialise(job.temporary / "baseline")
     except RagstoneError as error:
         reason = f"The baseline of run {baseline.run_id} can't be used: {error.message}"
         unproven = f"Not proven. {reason}" if base_commit is None else None
-        return replace(without_run, unproven=unproven, notes=(reason, *without_run.notes))
-    carried = f", carried by run {baseline.carried_by}" if baseline.carried_by is not None else ""
+        return replace(
+            without_run, unproven=unproven, notes=(reason, *without_run.notes)
+        )
+    carried = (
+        f", carried by run {baseline.carried_by}"
+        if baseline.carried_by is not None
+        else ""
+    )
     commit = f"commit {baseline.sha[:12]}, {baseline.created_at}"
-    write(f"Baseline: run {baseline.run_id} of '{baseline.branch}'{carried}, {commit}.\n")
+    write(
+        f"Baseline: run {baseline.run_id} of '{baseline.branch}'{carried}, {commit}.\n"
+    )
     return replace(without_run, run=run, trusted=baseline)
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
-    """The baseline in the folder named by the workflow, copied out of reach of user code, with recomputed scores."""
+    """The baseline in the folder named by the workflow, copied out of reach of user
+    code, with recomputed scores."""
     named = str(settings.gate.baseline)
     source = settings.path(named)
     try:
         write_members(read_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
-            write_members(read_members(source / CARRIED, settings.within), target / CARRIED)
+            write_members(
+                read_members(source / CARRIED, settings.within), target / CARRIED
+            )
         return confirm(open_baseline(target))
     except OSError as error:
         raise BaselineError(
@@ -144,4 +182,6 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
             hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
         ) from None
     except RunDirectoryError as error:
-        raise BaselineError(f"the baseline can't be used: {error.message}", where=named, hint=error.hint) from None
+        raise BaselineError(
+            f"the baseline can't be used: {error.message}", where=named, hint=error.hint
+        ) from None

@@ -1,4 +1,5 @@
-"""The evaluating half of a job: from checked settings, through the baseline and the user's system, to a verdict."""
+"""The evaluating half of a job: from checked settings, through the baseline and the
+user's system, to a verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ Write = Callable[[str], None]
 
 
 async def evaluate(job: Job, write: Write) -> Report:
-    """The verdict, or the error in its place. What can be checked without running user code is checked first."""
+    """The verdict, or the error in its place. What can be checked without running user
+    code is checked first."""
     context = RunContext(
         environ=job.environ,
         progress=LineProgress(job.out),
@@ -57,7 +59,9 @@ async def evaluate(job: Job, write: Write) -> Report:
         now=job.now,
         trusts_checkout=False,
     )
-    base_files = BaseFiles(job.api, job.base, job.settings, job.places.workspace, job.temporary)
+    base_files = BaseFiles(
+        job.api, job.base, job.settings, job.places.workspace, job.temporary
+    )
     checkout: Checkout | None = None
     base_commit: str | None = None
     comparison = Comparison()
@@ -68,19 +72,35 @@ async def evaluate(job: Job, write: Write) -> Report:
     try:
         refuse_own_baseline(job)
         base_commit = find_base_commit(job)
-        restricted = restrict_to_base(job.settings, base_files, environ=job.environ, workspace=job.places.workspace)
-        changes, notes = restricted.notes, restricted.notes  # taken back for this run, in force once they are merged
+        restricted = restrict_to_base(
+            job.settings,
+            base_files,
+            environ=job.environ,
+            workspace=job.places.workspace,
+        )
+        changes, notes = (
+            restricted.notes,
+            restricted.notes,
+        )  # taken back for this run, in force once they are merged
         checkout = read_checkout(job, restricted.settings, base_files)
         notes += checkout.notes
         judged = choose_judge(job, checkout)
         notes += judged.notes
         outcome = judged.outcome
         if outcome is None:
-            plan = run_plan(judged.settings, context, golden=checkout.golden, command="gate")
-            plan, file_notes = comparing_files(plan.requiring(checkout.policy.named_metrics), job)
+            plan = run_plan(
+                judged.settings, context, golden=checkout.golden, command="gate"
+            )
+            plan, file_notes = comparing_files(
+                plan.requiring(checkout.policy.named_metrics), job
+            )
             notes += file_notes
-            comparison = find_comparison(job, checkout.settings.value, base_commit, write)
-            changed = changes_to_the_gate(job.event.kind, base_files, checkout, comparison.run)
+            comparison = find_comparison(
+                job, checkout.settings.value, base_commit, write
+            )
+            changed = changes_to_the_gate(
+                job.event.kind, base_files, checkout, comparison.run
+            )
             changes += changed.sentences
             notes = changed.sentences + notes + comparison.notes
             request = GateRequest(
@@ -98,7 +118,9 @@ async def evaluate(job: Job, write: Write) -> Report:
                 folder=_policy_folder(checkout.policy, job.settings.root, job.places),
                 unproven=judged.unproven or comparison.unproven or changed.unproven,
             )
-            outcome = await _run(job, request, base_commit, Trusted(judged.settings), context, write)
+            outcome = await _run(
+                job, request, base_commit, Trusted(judged.settings), context, write
+            )
     except RagstoneError as caught:
         error = caught
     baseline = comparison.trusted if base_commit is None else None
@@ -139,18 +161,29 @@ async def _run(
     context: RunContext,
     write: Write,
 ) -> GateOutcome:
-    """Set up the systems, that of the base commit first, before any code of the checkout runs; then ask the gate."""
+    """Set up the systems, that of the base commit first, before any code of the
+    checkout runs; then ask the gate."""
     log = job.temporary / SYSTEM_LOG
     if base_commit is not None:
-        fingerprints = lineage(request.baseline) if isinstance(request.baseline, RunDirectory) else ()
-        plan, base = prepare_base(job, base_commit, settings, request, fingerprints, write)
+        fingerprints = (
+            lineage(request.baseline)
+            if isinstance(request.baseline, RunDirectory)
+            else ()
+        )
+        plan, base = prepare_base(
+            job, base_commit, settings, request, fingerprints, write
+        )
         request = replace(request, run=plan, base=base)
     if job.container is not None:
         plan, context = job.container.prepare(request.run, context, log, write)
         request = replace(request, run=plan)
     else:
-        # In our own error stream, the output of the user's system could act as a command.
-        context = replace(context, system_factory=request.run.system.builder(replace(context, system_log=log)))
+        # In our own error stream, the output of the user's system could act as a
+        # command.
+        context = replace(
+            context,
+            system_factory=request.run.system.builder(replace(context, system_log=log)),
+        )
     try:
         return await gate(request, context)
     finally:
@@ -160,7 +193,8 @@ async def _run(
 
 
 def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
-    """`plan` that says which files its commit has, and how many of the checkout differ, before any code of it runs.
+    """`plan` that says which files its commit has, and how many of the checkout differ,
+    before any code of it runs.
 
     Which ones differ is a note: a step before the gate may have edited them.
     """
@@ -177,18 +211,24 @@ def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
 
 
 def _file_notes(changed: Sequence[str] | None, commit: str) -> tuple[str, ...]:
-    """What a reader must know about the files of a checkout that differ from its commit."""
+    """What a reader must know about the files of a checkout that differ from its
+    commit."""
     if changed is None:
-        return (f"It is not known whether files of this checkout differ from {commit}.",)
+        return (
+            f"It is not known whether files of this checkout differ from {commit}.",
+        )
     if not changed:
         return ()
     names = some([shown_name(name) for name in changed])
     verb = "differs" if len(changed) == 1 else "differ"
-    return (f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}.",)
+    return (
+        f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}.",
+    )
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
-    """A run that this pull request had before of the same files, if they tell which system answers."""
+    """A run that this pull request had before of the same files, if they tell which
+    system answers."""
     pull = job.event.pull_request
     tree = None if plan.invocation is None else plan.invocation.tree
     if job.api is None or tree is None or pull is None or pull.is_fork:
@@ -200,10 +240,14 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
         if not (entrypoint.can_be_asked_again and is_in_files):
             return None
     folder = job.temporary / "earlier"
-    return find_earlier_run(job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write)
+    return find_earlier_run(
+        job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write
+    )
 
 
-def _links(job: Job, base_commit: str | None, baseline: TrustedBaseline | None) -> Links:
+def _links(
+    job: Job, base_commit: str | None, baseline: TrustedBaseline | None
+) -> Links:
     event = job.event
     compared = baseline.url if baseline is not None else None
     if base_commit is not None:
@@ -212,15 +256,19 @@ def _links(job: Job, base_commit: str | None, baseline: TrustedBaseline | None) 
 
 
 def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:
-    """The policy's path for readers of the comment, relative to the root of the repository."""
+    """The policy's path for readers of the comment, relative to the root of the
+    repository."""
     folder = root if policy.file is None else Path(policy.file).parent
     return places.within(str(folder.absolute()))
 
 
 def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
-    """The role of this run for later ones: a baseline of its branch, if nobody else can start such a run."""
+    """The role of this run for later ones: a baseline of its branch, if nobody else can
+    start such a run."""
     event = job.event
-    branch = event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
+    branch = (
+        event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
+    )
     refusal = None
     if job.base.unreviewed is not None:
         refusal = f"its base, '{job.base.named}', {job.base.unreviewed}"
@@ -231,11 +279,17 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     if baseline is None:
         return Role(refusal)
     carries = refusal is None and baseline.branch == branch
-    return Role(refusal, carries, baseline.run_id, (baseline.carried_by or baseline.run_id, job.inputs.artifact_name))
+    return Role(
+        refusal,
+        carries,
+        baseline.run_id,
+        (baseline.carried_by or baseline.run_id, job.inputs.artifact_name),
+    )
 
 
 def _past(job: Job, policy: Policy, comparison: Comparison) -> RunHistory:
-    """The history of the baseline's branch, which only a run that can be its baseline extends."""
+    """The history of the baseline's branch, which only a run that can be its baseline
+    extends."""
     return RunHistory(
         comparison.history,
         main=_role(job, comparison.trusted).refusal is None,
@@ -255,4 +309,6 @@ def _show_log(log: Path, write: Write, of: str = "") -> None:
     except OSError:
         return
     if text.strip():
-        write(f"-- output of the system under test{of}{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n")
+        write(
+            f"-- output of the system under test{of}{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n"
+        )

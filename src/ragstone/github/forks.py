@@ -1,7 +1,9 @@
-"""Reports the result of an untrusted run in a trusted job: its data is read, checked, decided on and rendered again.
+"""Reports the result of an untrusted run in a trusted job: its data is read, checked,
+decided on and rendered again.
 
-Nothing in the run is trusted except its records: no verdict, no rendered text, no pull request number. The pull request
-is found from the run's head commit, which comes from GitHub.
+Nothing in the run is trusted except its records: no verdict, no rendered text, no pull
+request number. The pull request is found from the run's head commit, which comes from
+GitHub.
 """
 
 from __future__ import annotations
@@ -32,8 +34,19 @@ from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
-from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline, history_from
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, policy_for, run_document
+from ragstone.pipeline.baseline_search import (
+    NoBaseline,
+    TrustedBaseline,
+    find_baseline,
+    history_from,
+)
+from ragstone.pipeline.decide import (
+    ComparedRun,
+    Terms,
+    decide,
+    policy_for,
+    run_document,
+)
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.rejudge import Rejudged, rejudge
@@ -50,10 +63,11 @@ MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
 
 
 async def fork_report(job: Job, api: GitHubApi) -> Report:
-    """Read the run that this workflow_run job follows, and decide on it with the policy of this checkout.
+    """Read the run that this workflow_run job follows, and decide on it with the policy
+    of this checkout.
 
-    Data missing from GitHub or the run results in an empty report, with a note. Raises RagstoneError for errors in this
-    checkout's config.
+    Data missing from GitHub or the run results in an empty report, with a note. Raises
+    RagstoneError for errors in this checkout's config.
     """
     golden = read_golden_set(job.settings)
     policy, undrawn = policy_for(read_policy(job.settings), golden)
@@ -70,24 +84,44 @@ async def fork_report(job: Job, api: GitHubApi) -> Report:
     return Report(notes=(note,))
 
 
-async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, undrawn: Sequence[str]) -> Report:
+async def _decided(
+    job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, undrawn: Sequence[str]
+) -> Report:
     settings = job.settings
     head, pull = head_and_pull(api, job.event)
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
     custom = project_metrics(settings).own()
-    run = _read_run(api, head.id, job.inputs.artifact_name, job.temporary / "untrusted", custom)
+    run = _read_run(
+        api, head.id, job.inputs.artifact_name, job.temporary / "untrusted", custom
+    )
     baseline: TrustedBaseline | NoBaseline | None = None
     if job.plan.baseline is BaselineSource.ARTIFACT:
-        baseline = find_baseline(job.artifacts(api, job.plan.baseline_branch or base.branch))
+        baseline = find_baseline(
+            job.artifacts(api, job.plan.baseline_branch or base.branch)
+        )
     trusted = baseline if isinstance(baseline, TrustedBaseline) else None
     missing = baseline if isinstance(baseline, NoBaseline) else None
-    before = trusted.materialise(job.temporary / "baseline") if trusted is not None else None
+    before = (
+        trusted.materialise(job.temporary / "baseline") if trusted is not None else None
+    )
     vouched = vouch(run, golden, custom)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
-    terms = Terms.of(policy, ComparedRun.baseline(before), job.now().date(), seed=settings.run.seed, level=True)
+    terms = Terms.of(
+        policy,
+        ComparedRun.baseline(before),
+        job.now().date(),
+        seed=settings.run.seed,
+        level=True,
+    )
     history, damage = history_from(baseline.history if baseline is not None else None)
-    past = RunHistory(history, main=False, releases=tagged_commits(api, policy)) if baseline is not None else None
-    files = CommitFiles(api, head.head_sha, settings, job.places.workspace, job.temporary)
+    past = (
+        RunHistory(history, main=False, releases=tagged_commits(api, policy))
+        if baseline is not None
+        else None
+    )
+    files = CommitFiles(
+        api, head.head_sha, settings, job.places.workspace, job.temporary
+    )
     changes = changes_by_a_fork(files, settings, policy)
     current = ComparedRun(vouched.scores, run)
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
@@ -112,8 +146,12 @@ async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, 
         ),
         unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
     )
-    links = job.links(head.head_sha, head.html_url, trusted.url if trusted is not None else None)
-    document = job.redact.tree(run_document(current, verdict.without(ACCEPT), terms.baseline, links))
+    links = job.links(
+        head.head_sha, head.html_url, trusted.url if trusted is not None else None
+    )
+    document = job.redact.tree(
+        run_document(current, verdict.without(ACCEPT), terms.baseline, links)
+    )
     return Report(
         document,
         preface=PREFACE,
@@ -124,11 +162,21 @@ async def _decided(job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, 
 
 
 async def _judged_offline(
-    job: Job, baseline: ComparedRun | None, current: ComparedRun, golden: GoldenSet, policy: Policy
+    job: Job,
+    baseline: ComparedRun | None,
+    current: ComparedRun,
+    golden: GoldenSet,
+    policy: Policy,
 ) -> Rejudged:
-    """The baseline as the offline judge scores it, if that judged the fork's run. No other judge is asked here."""
-    # Functions of the project are code, and this job runs none: their baseline scores stay as they are.
-    rubrics = {name: metric for name, metric in job.settings.metrics.items() if metric.python is None}
+    """The baseline as the offline judge scores it, if that judged the fork's run. No
+    other judge is asked here."""
+    # Functions of the project are code, and this job runs none: their baseline scores
+    # stay as they are.
+    rubrics = {
+        name: metric
+        for name, metric in job.settings.metrics.items()
+        if metric.python is None
+    }
     run, folder = job.settings.run, job.temporary / "rejudged"
     plan = RunPlan(
         golden,
@@ -149,12 +197,18 @@ async def _judged_offline(
 
 
 def _read_run(
-    api: GitHubApi, run_id: int, artifact_name: str, directory: Path, custom: Sequence[Metric]
+    api: GitHubApi,
+    run_id: int,
+    artifact_name: str,
+    directory: Path,
+    custom: Sequence[Metric],
 ) -> RunDirectory:
     """The run's records, with every score confirmed by its judgements."""
     artifact = newest_artifact(api, run_id, artifact_name)
     if artifact is None:
-        raise NothingToPost(f"Run {run_id} left no artifact called '{artifact_name}': nothing to post.")
+        raise NothingToPost(
+            f"Run {run_id} left no artifact called '{artifact_name}': nothing to post."
+        )
     files = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
     # A cache can't prove that its judgements are true: an untrusted one is never used.
     files.pop(CACHE, None)

@@ -1,4 +1,5 @@
-"""The action's inputs: one table (inputs.toml) for action.yml, the documentation and parsing."""
+"""The action's inputs: one table (inputs.toml) for action.yml, the documentation and
+parsing."""
 
 from __future__ import annotations
 
@@ -63,19 +64,26 @@ def _variables(value: str) -> tuple[str, ...]:
     names = _words(value)
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            raise ConfigError(f"'{name[:80]}' is not a variable name.", hint="List names only, never name=value.")
+            raise ConfigError(
+                f"'{name[:80]}' is not a variable name.",
+                hint="List names only, never name=value.",
+            )
         if name.upper().startswith(_NEVER_PASSED):
             hint = "Copy the value to a variable with another name, under `env:` of the step."
-            raise ConfigError(f"'{name}' is never passed to the system under test.", hint=hint)
+            raise ConfigError(
+                f"'{name}' is never passed to the system under test.", hint=hint
+            )
     return names
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input. `text` describes it; of the input for a setting (`key` in OPTIONS), the setting's description does.
+    """One input. `text` describes it; of the input for a setting (`key` in OPTIONS),
+    the setting's description does.
 
-    Without a `key`, it is about GitHub or the container. `read` turns text that isn't empty into the value. Text that
-    doesn't fit `pattern` as a whole is refused, with what `invalid` says of it and a `hint`.
+    Without a `key`, it is about GitHub or the container. `read` turns text that isn't
+    empty into the value. Text that doesn't fit `pattern` as a whole is refused, with
+    what `invalid` says of it and a `hint`.
     """
 
     name: str
@@ -103,7 +111,10 @@ class Input:
         if "\0" in text:
             raise ConfigError("contains a NUL character.")
         if self.choices and text not in self.choices:
-            raise ConfigError(f"'{text}' is not one of its values.", hint=suggestion(text, self.choices))
+            raise ConfigError(
+                f"'{text}' is not one of its values.",
+                hint=suggestion(text, self.choices),
+            )
         if self.pattern and not re.fullmatch(self.pattern, text):
             raise ConfigError(f"'{text[:80]}' {self.invalid}", hint=self.hint)
         return self.read(text)
@@ -115,13 +126,18 @@ class Input:
 
     @property
     def input_variable(self) -> str:
-        """The runner's variable for it: spaces become underscores, letters upper case, dashes stay."""
+        """The runner's variable for it: spaces become underscores, letters upper case,
+        dashes stay."""
         return f"INPUT_{self.name.upper()}"
 
     @property
     def variable(self) -> str:
         """The corresponding environment variable for `ragstone gate --github`."""
-        return variable_of(self.key) if self.key is not None else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
+        return (
+            variable_of(self.key)
+            if self.key is not None
+            else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
+        )
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {
@@ -137,9 +153,14 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "workflow": lambda text: text.removeprefix(".github/workflows/"),
     "branch": lambda text: text.removeprefix("refs/heads/"),
 }
-_TABLES: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "inputs.toml").read_text(encoding="utf-8"))
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads(
+    (files(__package__) / "inputs.toml").read_text(encoding="utf-8")
+)
 
-INPUTS = tuple(Input(name, **{**row, "read": _READERS[row.get("read", "text")]}) for name, row in _TABLES.items())
+INPUTS = tuple(
+    Input(name, **{**row, "read": _READERS[row.get("read", "text")]})
+    for name, row in _TABLES.items()
+)
 
 COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
 """What identifies a gate, as a regular expression."""
@@ -147,7 +168,8 @@ COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
 
 @dataclass(frozen=True, slots=True)
 class ActionInputs:
-    """The validated inputs. `overrides` maps keys of settings.OPTIONS to values; secrets are kept out of every repr."""
+    """The validated inputs. `overrides` maps keys of settings.OPTIONS to values;
+    secrets are kept out of every repr."""
 
     config: str | None = None
     setup: str = ""
@@ -168,9 +190,12 @@ class ActionInputs:
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the input."""
+    """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the
+    input."""
     variables = Variables(environ)
-    return _read(lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'")
+    return _read(
+        lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'"
+    )
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
@@ -180,10 +205,16 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
     """
 
     def value(spec: Input) -> str | None:
-        if spec.key is not None or spec.container_only or spec.name in ("config", "working-directory"):
+        if (
+            spec.key is not None
+            or spec.container_only
+            or spec.name in ("config", "working-directory")
+        ):
             return None
         if spec.name == TOKEN_INPUT:
-            return next(filter(None, (_value(variables, spec, name) for name in TOKENS)), None)
+            return next(
+                filter(None, (_value(variables, spec, name) for name in TOKENS)), None
+            )
         return _value(variables, spec, spec.variable)
 
     variables = Variables(environ)
@@ -209,7 +240,9 @@ def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
         try:
             value = spec.value_of(text)
         except ConfigError as error:
-            raise ConfigError(error.message, where=place.format(spec), hint=error.hint) from None
+            raise ConfigError(
+                error.message, where=place.format(spec), hint=error.hint
+            ) from None
         if spec.key is None:
             fields[spec.name.replace("-", "_")] = value
         else:

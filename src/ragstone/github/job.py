@@ -1,4 +1,5 @@
-"""One job on GitHub, as its event and its plan have it: all that follows is made from it."""
+"""One job on GitHub, as its event and its plan have it: all that follows is made from
+it."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ from ragstone.system.entrypoint import recognised
 class Job:
     """What a job is asked to do, and what it works with.
 
-    `settings` are those of the checkout, which a pull request may have written. `base` is what the job trusts. If that
-    is not what its change is proposed for, neither `settings` nor `environ` has credentials of a judge. `temporary` is
-    a folder of the job's own.
+    `settings` are those of the checkout, which a pull request may have written. `base`
+    is what the job trusts. If that is not what its change is proposed for, neither
+    `settings` nor `environ` has credentials of a judge. `temporary` is a folder of the
+    job's own.
     """
 
     settings: Settings
@@ -47,13 +49,15 @@ class Job:
 
     @property
     def runs_users_code(self) -> bool:
-        """Whether any code of the checkout is run; not for an HTTP service or recorded answers."""
+        """Whether any code of the checkout is run; not for an HTTP service or recorded
+        answers."""
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
 
     def artifacts(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
-        """The artifacts on `branch` of this job's workflow, the one whose run it reports, or that of the input."""
+        """The artifacts on `branch` of this job's workflow, the one whose run it
+        reports, or that of the input."""
         followed = self.event.upstream
         return GitHubArtifacts(
             api,
@@ -65,7 +69,12 @@ class Job:
         )
 
     def links(self, sha: str, run: str, baseline: str | None) -> Links:
-        """The addresses in a report: of the files at commit `sha`, of the `run`, of what it is compared with."""
+        """The addresses in a report: of the files at commit `sha`, of the `run`, of
+        what it is compared with."""
         event = self.event
         blob = f"{event.server_url}/{event.repository}/blob/{sha}"
-        return Links(origin=lambda origin: self.places.link(origin, blob), run=run, baseline=baseline)
+        return Links(
+            origin=lambda origin: self.places.link(origin, blob),
+            run=run,
+            baseline=baseline,
+        )

@@ -23,10 +23,12 @@ _NOTABLE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The document of a verdict, or the error instead of one; neither if there is nothing to post.
+    """The document of a verdict, or the error instead of one; neither if there is
+    nothing to post.
 
-    `document`, and `error_text`, are already redacted. `policy` is what the document was decided by. `notes` and
-    `warnings` become annotations, and are not redacted yet; `changes` are what a pull request changes about the gate.
+    `document`, and `error_text`, are already redacted. `policy` is what the document
+    was decided by. `notes` and `warnings` become annotations, and are not redacted yet;
+    `changes` are what a pull request changes about the gate.
     """
 
     document: Document | None = None
@@ -60,7 +62,9 @@ class Report:
 
     @property
     def status(self) -> Status:
-        return self.document.verdict.status if self.document is not None else Status.ERROR
+        return (
+            self.document.verdict.status if self.document is not None else Status.ERROR
+        )
 
     @property
     def title(self) -> str:
@@ -74,25 +78,43 @@ class Report:
         document = self.document
         if document is None or document.verdict.status is not Status.PASS:
             return False
-        if document.samples.worst or document.samples.failures or document.texts(Level.ALERT):
+        if (
+            document.samples.worst
+            or document.samples.failures
+            or document.texts(Level.ALERT)
+        ):
             return False
-        if any(row.change is not None and abs(row.change) >= _NOTABLE for row in document.metrics):
+        if any(
+            row.change is not None and abs(row.change) >= _NOTABLE
+            for row in document.metrics
+        ):
             return False
-        return all(check.status is Status.PASS for check in document.checks if check.action is Action.BLOCK)
+        return all(
+            check.status is Status.PASS
+            for check in document.checks
+            if check.action is Action.BLOCK
+        )
 
     def markdown(self, limit: int) -> str:
-        """At most `limit` characters, with the user's template if there is a working one."""
+        """At most `limit` characters, with the user's template if there is a working
+        one."""
         if self.document is None:
             return f"{self.preface}## 🚫 Ragstone: no verdict\n\n{markdown_fence(self.error_text[:4_000])}\n"
         room = limit - len(self.preface)
         try:
             text = render(self.document, "md", limit=room, templates=self.templates)
         except ConfigError:
-            # The run has already reported it when the template was first used; the comment is still posted.
+            # The run has already reported it when the template was first used; the
+            # comment is still posted.
             text = render(self.document, "md", limit=room)
         return self.preface + text
 
 
 def warning_of(base: ReviewedBase) -> str:
-    """The first lines of a report that shows no notes, if the base of its change doesn't count as reviewed."""
-    return "" if base.sentence is None else f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"
+    """The first lines of a report that shows no notes, if the base of its change
+    doesn't count as reviewed."""
+    return (
+        ""
+        if base.sentence is None
+        else f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"
+    )

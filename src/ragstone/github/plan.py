@@ -1,4 +1,5 @@
-"""What to do for this event: decided once, from the event and the inputs, before anything else."""
+"""What to do for this event: decided once, from the event and the inputs, before
+anything else."""
 
 from __future__ import annotations
 
@@ -11,14 +12,16 @@ from ragstone.github.inputs import ActionInputs, CommentMode
 
 
 class JobTask(StrEnum):
-    """GATE evaluates and decides. REPORT renders the result of a pull request's own run (workflow_run)."""
+    """GATE evaluates and decides. REPORT renders the result of a pull request's own run
+    (workflow_run)."""
 
     GATE = "gate"
     REPORT = "report"
 
 
 class IssueMode(StrEnum):
-    """What a run does with the sticky issue: nothing; update or close an existing one; or also open one."""
+    """What a run does with the sticky issue: nothing; update or close an existing one;
+    or also open one."""
 
     OFF = "off"
     FOLLOW = "follow"
@@ -26,7 +29,8 @@ class IssueMode(StrEnum):
 
 
 class BaselineSource(StrEnum):
-    """What to compare with. COMMIT: the base commit, asked in the same job; ARTIFACT where there is none."""
+    """What to compare with. COMMIT: the base commit, asked in the same job; ARTIFACT
+    where there is none."""
 
     ARTIFACT = "artifact"
     COMMIT = "commit"
@@ -38,10 +42,11 @@ class BaselineSource(StrEnum):
 class JobPlan:
     """What this job does.
 
-    `baseline_branch` None: that of the job's base, else the repository's default branch, to be looked up.
-    `pull_request` is the number to comment on; for REPORT it is found through the API. `without_secrets` explains a
-    missing key or a read-only token. `notices` are plain sentences for the log. `notifies`: a webhook is told if it
-    does not pass.
+    `baseline_branch` None: that of the job's base, else the repository's default
+    branch, to be looked up. `pull_request` is the number to comment on; for REPORT it
+    is found through the API. `without_secrets` explains a missing key or a read-only
+    token. `notices` are plain sentences for the log. `notifies`: a webhook is told if
+    it does not pass.
     """
 
     task: JobTask
@@ -58,8 +63,9 @@ class JobPlan:
 def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     """The plan for `event`. Pure.
 
-    Raises ConfigError for events on which Ragstone must not run: pull_request_target gives secrets and a write token to
-    a job that would run a pull request's code; a workflow_run that follows no pull request has nothing to post.
+    Raises ConfigError for events on which Ragstone must not run: pull_request_target
+    gives secrets and a write token to a job that would run a pull request's code; a
+    workflow_run that follows no pull request has nothing to post.
     """
     if event.kind is EventKind.PULL_REQUEST_TARGET:
         raise ConfigError(
@@ -72,11 +78,19 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     notices: list[str] = []
     pull = event.pull_request if event.kind is EventKind.PULL_REQUEST else None
     if pull is not None and event.without_secrets:
-        notices.append("This pull request comes from a fork or from Dependabot: no secrets, and a read-only token.")
+        notices.append(
+            "This pull request comes from a fork or from Dependabot: no secrets, and a read-only token."
+        )
     issue = _issue_mode(event, inputs)
-    is_main = event.kind is EventKind.PUSH and event.branch is not None and event.branch == event.default_branch
+    is_main = (
+        event.kind is EventKind.PUSH
+        and event.branch is not None
+        and event.branch == event.default_branch
+    )
     if inputs.report_issue and issue is IssueMode.OFF and pull is None:
-        notices.append("report-issue applies only to scheduled runs, and to manual runs of the default branch.")
+        notices.append(
+            "report-issue applies only to scheduled runs, and to manual runs of the default branch."
+        )
     return JobPlan(
         task=JobTask.GATE,
         baseline=_baseline_source(inputs.baseline),
@@ -112,7 +126,11 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
 
 
 def _baseline_source(value: str) -> BaselineSource:
-    return BaselineSource(value) if value in ("artifact", "commit", "none") else BaselineSource.PATH
+    return (
+        BaselineSource(value)
+        if value in ("artifact", "commit", "none")
+        else BaselineSource.PATH
+    )
 
 
 def _issue_mode(event: Event, inputs: ActionInputs) -> IssueMode:
@@ -121,4 +139,8 @@ def _issue_mode(event: Event, inputs: ActionInputs) -> IssueMode:
     if event.kind is EventKind.SCHEDULE:
         return IssueMode.OPEN
     by_hand = event.kind is EventKind.WORKFLOW_DISPATCH and event.branch is not None
-    return IssueMode.FOLLOW if by_hand and event.branch == event.default_branch else IssueMode.OFF
+    return (
+        IssueMode.FOLLOW
+        if by_hand and event.branch == event.default_branch
+        else IssueMode.OFF
+    )

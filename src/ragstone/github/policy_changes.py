@@ -1,4 +1,5 @@
-"""Finds what a pull request changes about its own gate, for the first lines of its report."""
+"""Finds what a pull request changes about its own gate, for the first lines of its
+report."""
 
 from __future__ import annotations
 
@@ -42,26 +43,46 @@ _MAX_SETTINGS = 6
 _SAID_ELSEWHERE = (
     *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
     # Speed, place and bookkeeping
-    *("judge.concurrency", "judge.patience_s", "judge.refresh", "judge.timeout_s", "system.concurrency"),
-    *("system.version", "run.dask", "run.history", "run.out", "run.resume", "run.workers"),
+    *(
+        "judge.concurrency",
+        "judge.patience_s",
+        "judge.refresh",
+        "judge.timeout_s",
+        "system.concurrency",
+    ),
+    *(
+        "system.version",
+        "run.dask",
+        "run.history",
+        "run.out",
+        "run.resume",
+        "run.workers",
+    ),
 )
-"""Settings whose change is another sentence, or changes nothing that is measured or required."""
+"""Settings whose change is another sentence, or changes nothing that is measured or
+required."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateChanges:
-    """Sentences on what a change changes about its gate; `unproven` says which of it keeps the run from passing."""
+    """Sentences on what a change changes about its gate; `unproven` says which of it
+    keeps the run from passing."""
 
     sentences: tuple[str, ...] = ()
     unproven: str | None = None
 
 
 def changes_to_the_gate(
-    kind: EventKind, base_files: BaseFiles, checkout: Checkout, baseline: RunDirectory | None
+    kind: EventKind,
+    base_files: BaseFiles,
+    checkout: Checkout,
+    baseline: RunDirectory | None,
 ) -> GateChanges:
-    """What a pull request changes about policy, golden set and judge, from the files of its base.
+    """What a pull request changes about policy, golden set and judge, from the files of
+    its base.
 
-    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing for other events.
+    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing
+    for other events.
     """
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return GateChanges()
@@ -71,7 +92,9 @@ def changes_to_the_gate(
     try:
         files = base_files.commit
         if files is None:
-            return _from_baseline(policy, golden, baseline, "the checkout is the base itself")
+            return _from_baseline(
+                policy, golden, baseline, "the checkout is the base itself"
+            )
         commit = Commit(files, settings)
         base = files.settings
         rules = policy_changes(commit.policy(base), policy)
@@ -86,7 +109,9 @@ def changes_to_the_gate(
             [rule for rule in rules if not rule.startswith("accepts ")],
             _judge_change(base, settings),
             loosened_bounds(_bounds(before), _bounds(golden), new_ids(now, then)),
-            sample_changes(then, now, drafts={sample.id for sample in golden if sample.draft}),
+            sample_changes(
+                then, now, drafts={sample.id for sample in golden if sample.draft}
+            ),
             commit.metric_changes(base, settings),
             _price_change(base, settings),
         )
@@ -97,12 +122,18 @@ def changes_to_the_gate(
 
 
 def in_turns(*kinds: Sequence[str]) -> list[str]:
-    """The first of each kind, then the second of each, and so on: many changes of one kind hide no other kind."""
-    return [phrase for turn in zip_longest(*kinds) for phrase in turn if phrase is not None]
+    """The first of each kind, then the second of each, and so on: many changes of one
+    kind hide no other kind."""
+    return [
+        phrase for turn in zip_longest(*kinds) for phrase in turn if phrase is not None
+    ]
 
 
-def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> tuple[str, ...]:
-    """Sentences on what a fork's commit changes, compared with the `policy` of this checkout, which decides."""
+def changes_by_a_fork(
+    files: CommitFiles, settings: Settings, policy: Policy
+) -> tuple[str, ...]:
+    """Sentences on what a fork's commit changes, compared with the `policy` of this
+    checkout, which decides."""
     try:
         files.list()  # check that GitHub knows the commit: else all of its files would seem removed
         commit = Commit(files, settings)
@@ -111,14 +142,18 @@ def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) ->
         decided = (*rules, *commit.metric_changes(settings, fork_settings))
         measured = setting_changes(_own(settings, fork_settings), fork_settings)
     except (GitHubApiError, RagstoneError) as error:
-        return (f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')}).",)
-    # The verdict uses the files of this checkout, so no change of the policy counts here; but the fork ran its system.
+        return (
+            f"Can't read what this pull request changes about the gate ({error.message.rstrip('.')}).",
+        )
+    # The verdict uses the files of this checkout, so no change of the policy counts
+    # here; but the fork ran its system.
     uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
     return tuple(f"{SUBJECTS[0]}{phrase}." for phrase in in_turns(measured, uncounted))
 
 
 class Commit:
-    """The policy, metrics and golden set of a commit with `files`; `checkout` are the settings of the checkout."""
+    """The policy, metrics and golden set of a commit with `files`; `checkout` are the
+    settings of the checkout."""
 
     def __init__(self, files: CommitFiles, checkout: Settings) -> None:
         self._files = files
@@ -127,18 +162,26 @@ class Commit:
     def policy(self, settings: Settings) -> Policy:
         """Its policy, with accepted drops. Raises GitHubApiError and ConfigError."""
         files = self._files
-        own = self._in_force("gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds)
+        own = self._in_force(
+            "gate.thresholds", settings.gate.thresholds, self._checkout.gate.thresholds
+        )
         path = files.inside(own or POLICY_FILE)
         folder = files.new_folder()
-        present = files.read([path.as_posix(), path.with_name(ACCEPTED_FILE).as_posix()], folder)
+        present = files.read(
+            [path.as_posix(), path.with_name(ACCEPTED_FILE).as_posix()], folder
+        )
         if path.as_posix() in present:
-            return load_policy(present[path.as_posix()], known_metrics=None, calibration=False)
+            return load_policy(
+                present[path.as_posix()], known_metrics=None, calibration=False
+            )
         return default_policy(folder / files.place)
 
     def metric_changes(self, base: Settings, head: Settings) -> tuple[str, ...]:
-        """The metrics of the project that differ between two settings, one of them those of this commit.
+        """The metrics of the project that differ between two settings, one of them
+        those of this commit.
 
-        A function's file is compared with that of the checkout. Raises GitHubApiError and ConfigError.
+        A function's file is compared with that of the checkout. Raises GitHubApiError
+        and ConfigError.
         """
         files = self._files
         folder = files.inside(self._checkout.system.working_directory or ".")
@@ -146,24 +189,37 @@ class Commit:
         for name in base.metrics.keys() & head.metrics.keys():
             spec = base.metrics[name].python
             if spec is not None and spec == head.metrics[name].python:
-                file = source_file(spec, files.workspace / folder, where=f"metrics.{name}.python")
+                file = source_file(
+                    spec, files.workspace / folder, where=f"metrics.{name}.python"
+                )
                 paths[name] = files.inside(files.workspace / folder / file).as_posix()
         of_commit = files.read(sorted({*paths.values()})) if paths else {}
         changed: dict[str, str] = {}
         for name, path in paths.items():
-            own = read_regular(files.workspace / path, within=files.workspace, limit=MAX_SOURCE_BYTES)
-            if path not in of_commit or source_digest(of_commit[path].read_bytes()) != source_digest(own):
+            own = read_regular(
+                files.workspace / path, within=files.workspace, limit=MAX_SOURCE_BYTES
+            )
+            if path not in of_commit or source_digest(
+                of_commit[path].read_bytes()
+            ) != source_digest(own):
                 changed[name] = path
         return metric_changes(base.metrics, head.metrics, changed)
 
     def samples(self, settings: Settings) -> GoldenSet:
-        """The samples of its golden set that count. Raises GitHubApiError and GoldenSetError."""
-        own = self._in_force("golden.paths", settings.golden.paths, self._checkout.golden.paths)
+        """The samples of its golden set that count. Raises GitHubApiError and
+        GoldenSetError."""
+        own = self._in_force(
+            "golden.paths", settings.golden.paths, self._checkout.golden.paths
+        )
         paths = [self._files.inside(path).as_posix() for path in own]
         names = paths
         if any(sign in path for path in paths for sign in _PATTERN):
             # This may be more than the patterns match: they are applied below as usual.
-            names = [name for name in self._files.list() if any(fnmatch(name, path) for path in paths)]
+            names = [
+                name
+                for name in self._files.list()
+                if any(fnmatch(name, path) for path in paths)
+            ]
         folder = self._files.new_folder()
         if not names or not self._files.read(names, folder):
             return GoldenSet(())
@@ -177,8 +233,13 @@ class Commit:
         return golden.only(lambda sample: not sample.draft)
 
     def _in_force(self, key: str, of_commit: _Value, of_checkout: _Value) -> _Value:
-        """The value of a setting: a flag, input or environment variable applies to both commits."""
-        return of_commit if key in self._checkout.from_file or not of_checkout else of_checkout
+        """The value of a setting: a flag, input or environment variable applies to both
+        commits."""
+        return (
+            of_commit
+            if key in self._checkout.from_file or not of_checkout
+            else of_checkout
+        )
 
 
 def _judge_change(base: Settings, head: Settings) -> list[str]:
@@ -198,24 +259,33 @@ def _price_change(base: Settings, head: Settings) -> list[str]:
         "nothing" if price is None else f"{price.input:g} and {price.output:g}"
         for price in (base.system.price, head.system.price)
     )
-    return [f"changes the price of the system's tokens ([system.price]) from {before} to {after}"]
+    return [
+        f"changes the price of the system's tokens ([system.price]) from {before} to {after}"
+    ]
 
 
-def setting_changes(base: Settings, head: Settings, *, in_force: Settings | None = None) -> list[str]:
-    """What `head` sets otherwise of what is measured, how, and against what; not of how fast it is. One phrase at most.
+def setting_changes(
+    base: Settings, head: Settings, *, in_force: Settings | None = None
+) -> list[str]:
+    """What `head` sets otherwise of what is measured, how, and against what; not of how
+    fast it is. One phrase at most.
 
-    The system's entrypoint is named first. A value that does not count, because that of `base` is `in_force`, is left
-    out.
+    The system's entrypoint is named first. A value that does not count, because that of
+    `base` is `in_force`, is left out.
     """
     changes = []
     tables = [name for name in TABLES if name != METRICS]
     for table in sorted(tables, key=lambda name: name != "system"):
         then, now = _flat_table(base, table), _flat_table(head, table)
         used = now if in_force is None else _flat_table(in_force, table)
-        for key in sorted(then.keys() | now.keys(), key=lambda key: (key != "system.entrypoint", key)):
+        for key in sorted(
+            then.keys() | now.keys(), key=lambda key: (key != "system.entrypoint", key)
+        ):
             changed = then.get(key) != now.get(key) and then.get(key) != used.get(key)
             if changed and not key.startswith(_SAID_ELSEWHERE):
-                changes.append(f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}")
+                changes.append(
+                    f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}"
+                )
     return [f"changes {some(changes, _MAX_SETTINGS)}"] if changes else []
 
 
@@ -224,7 +294,8 @@ def _flat_table(settings: Settings, table: str) -> dict[str, object]:
 
 
 def _own(settings: Settings, otherwise: Settings) -> Settings:
-    """Those of the config file alone; `otherwise` for a file that is not valid by itself."""
+    """Those of the config file alone; `otherwise` for a file that is not valid by
+    itself."""
     if settings.file is None:
         return Settings()
     return settings.of_file or otherwise
@@ -243,24 +314,38 @@ def _shown(value: object) -> str:
         return "nothing"
     if isinstance(value, SecretStr):
         return "a secret"
-    return clipped(", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value), _MAX_SHOWN)
+    return clipped(
+        ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value),
+        _MAX_SHOWN,
+    )
 
 
-def _from_baseline(policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str) -> GateChanges:
+def _from_baseline(
+    policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str
+) -> GateChanges:
     start = f"Can't compare the gate's files with the base branch ({why.rstrip('.')})"
     if baseline is None:
         return GateChanges((f"{start}.",))
     differences = []
     if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
         differences.append("the policy differs from that of the baseline's run")
-    then = {name: facts.content_hash for name, facts in baseline.scores().samples.items()}
+    then = {
+        name: facts.content_hash for name, facts in baseline.scores().samples.items()
+    }
     now = _hashes(golden)
     renamed = new_ids(now, then)
-    lost_samples = len((then.keys() - now.keys() | set(renamed.values()) & then.keys()) - renamed.keys())
+    lost_samples = len(
+        (then.keys() - now.keys() | set(renamed.values()) & then.keys())
+        - renamed.keys()
+    )
     if lost_samples:
-        differences.append(f"the golden set lacks {counted(lost_samples, 'sample')} of the baseline's run")
+        differences.append(
+            f"the golden set lacks {counted(lost_samples, 'sample')} of the baseline's run"
+        )
     if policy.accepted:
-        differences.append(f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}")
+        differences.append(
+            f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}"
+        )
     if not differences:
         return GateChanges((f"{start}.",))
     return GateChanges((f"{start}; {', and '.join(differences)}.",))

@@ -1,4 +1,5 @@
-"""Publishes to GitHub: summary, comment, issue and outputs. Nothing here can change a verdict or stop the job."""
+"""Publishes to GitHub: summary, comment, issue and outputs. Nothing here can change a
+verdict or stop the job."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from dataclasses import dataclass, replace
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
-from ragstone.github.api.commands import Annotation, Level, output_path, print_annotations, write_outputs, write_summary
+from ragstone.github.api.commands import (
+    Annotation,
+    Level,
+    output_path,
+    print_annotations,
+    write_outputs,
+    write_summary,
+)
 from ragstone.github.api.posts import COMMENT, MAX_BODY, follow_up, marker, post_comment
 from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
@@ -46,11 +54,17 @@ def publish(job: Job, report: Report) -> Published:
         notices += _write_summary(job, report)
         with _refusals(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
-        with _refusals(notices, "Can't update the issue", "give the job `permissions: issues: write`."):
+        with _refusals(
+            notices,
+            "Can't update the issue",
+            "give the job `permissions: issues: write`.",
+        ):
             notices += _follow_up_issue(job, report)
     if job.plan.notifies and job.inputs.notify is not None and not report.passed:
         title = job.redact(report.title)
-        problem = notify(job.inputs.notify.get_secret_value(), title, link=job.event.run_url)
+        problem = notify(
+            job.inputs.notify.get_secret_value(), title, link=job.event.run_url
+        )
         notices += [problem] if problem is not None else []
     return Published(tuple(notices), comment_url)
 
@@ -59,24 +73,44 @@ def finish(job: Job, report: Report, published: Published) -> None:
     """Give the runner the outputs and annotations."""
     notices = [*published.notices]
     try:
-        too_long = write_outputs(output_path(job.environ), output_values(report, published.comment_url))
-        notices += [f"The output '{name}' is too long and was left empty." for name in too_long]
+        too_long = write_outputs(
+            output_path(job.environ), output_values(report, published.comment_url)
+        )
+        notices += [
+            f"The output '{name}' is too long and was left empty." for name in too_long
+        ]
     except OSError as error:
         notices.append(f"Can't write the outputs: {error.strerror}.")
-    annotations = [Annotation(Level.WARNING, warning, "Ragstone") for warning in report.warnings]
-    annotations += [Annotation(Level.NOTICE, notice, "Ragstone") for notice in (*notices, *report.notes)]
+    annotations = [
+        Annotation(Level.WARNING, warning, "Ragstone") for warning in report.warnings
+    ]
+    annotations += [
+        Annotation(Level.NOTICE, notice, "Ragstone")
+        for notice in (*notices, *report.notes)
+    ]
     if report.error is not None:
         annotations.insert(0, error_annotation(report.error, job.places))
-    annotations = [replace(annotation, message=job.redact(annotation.message)) for annotation in annotations]
-    if report.document is not None and report.policy is not None and job.inputs.annotations:
+    annotations = [
+        replace(annotation, message=job.redact(annotation.message))
+        for annotation in annotations
+    ]
+    if (
+        report.document is not None
+        and report.policy is not None
+        and job.inputs.annotations
+    ):
         # The document is redacted.
-        annotations = [*annotations_on(report.document, report.policy, job.places), *annotations]
+        annotations = [
+            *annotations_on(report.document, report.policy, job.places),
+            *annotations,
+        ]
     print_annotations(annotations, job.out)
 
 
 @contextmanager
 def _refusals(notices: list[str], what: str, permission: str) -> Iterator[None]:
-    """Turn a refusal of GitHub into a notice: nothing that is published can change the verdict."""
+    """Turn a refusal of GitHub into a notice: nothing that is published can change the
+    verdict."""
     try:
         yield
     except GitHubApiError as api_error:
@@ -88,7 +122,9 @@ def _write_summary(job: Job, report: Report) -> Sequence[str]:
     """Write the job summary, with less detail if it would be too large."""
     path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
     try:
-        if path is not None and not write_summary(path, map(report.markdown, _SUMMARY_LIMITS)):
+        if path is not None and not write_summary(
+            path, map(report.markdown, _SUMMARY_LIMITS)
+        ):
             return ["The job summary is full: the report was not added."]
     except OSError as error:
         return [f"Can't write the job summary: {error.strerror}."]
@@ -96,9 +132,11 @@ def _write_summary(job: Job, report: Report) -> Sequence[str]:
 
 
 def _comment(job: Job, report: Report, notices: list[str]) -> str:
-    """Comment on the pull request, depending on the mode. Returns the comment's address, "" if there is none.
+    """Comment on the pull request, depending on the mode. Returns the comment's
+    address, "" if there is none.
 
-    An existing comment is always updated; what a pull request changes about the gate always makes one.
+    An existing comment is always updated; what a pull request changes about the gate
+    always makes one.
     """
     mode = job.plan.comment
     if report.pull_request is None or mode is CommentMode.OFF:
@@ -121,7 +159,13 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         block = replace(block, text=report.markdown(room))
         return joined(block, other_blocks)
 
-    return post_comment(job.api, report.pull_request, mark, body_for, lambda body: is_settled(block, body))
+    return post_comment(
+        job.api,
+        report.pull_request,
+        mark,
+        body_for,
+        lambda body: is_settled(block, body),
+    )
 
 
 def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
@@ -148,7 +192,10 @@ def _block(job: Job) -> Block:
     name = variables.get("GITHUB_JOB") or "gate"
     places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
     own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
-    label = [name, *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT))]
+    label = [
+        name,
+        *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT)),
+    ]
     attempt = variables.get("GITHUB_RUN_ATTEMPT")
     return Block(
         commit=event.report_sha,

@@ -1,4 +1,5 @@
-"""The report templates of a job: those of the reviewed base, whatever the checkout has in their place."""
+"""The report templates of a job: those of the reviewed base, whatever the checkout has
+in their place."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ragstone.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ReviewedTemplates:
-    """The templates to use, None for the built-in one, and notes on those of the checkout that don't count."""
+    """The templates to use, None for the built-in one, and notes on those of the
+    checkout that don't count."""
 
     templates: Templates | None
     notes: tuple[str, ...] = ()
@@ -28,7 +30,11 @@ def reviewed_templates(settings: Settings, base_files: BaseFiles) -> ReviewedTem
         if commit is None:  # the checkout is the base itself
             return ReviewedTemplates(own)
         place = (commit.place / FOLDER).as_posix()
-        names = [name for name in commit.list() if name.startswith(f"{place}/") and name.endswith(ENDING)]
+        names = [
+            name
+            for name in commit.list()
+            if name.startswith(f"{place}/") and name.endswith(ENDING)
+        ]
         folder = commit.new_folder()
         commit.read(names, folder)
     except (BaseUnreadable, GitHubApiError) as unreadable:

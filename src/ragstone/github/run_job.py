@@ -1,4 +1,5 @@
-"""One job on GitHub, from event to exit code: what the action and `ragstone gate --github` both do."""
+"""One job on GitHub, from event to exit code: what the action and `ragstone gate
+--github` both do."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def workspace_of(environ: Mapping[str, str]) -> Path:
 
 
 def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) -> int:
-    """The exit code of `work`, one job. An error becomes an annotation and outputs on GitHub.
+    """The exit code of `work`, one job. An error becomes an annotation and outputs on
+    GitHub.
 
     Raises only for signals.
     """
@@ -61,7 +63,10 @@ def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) ->
         return work()
     except RagstoneError as error:
         workspace = workspace_of(environ)
-        annotation, code = error_annotation(error, Places(workspace, workspace)), error.exit_code
+        annotation, code = (
+            error_annotation(error, Places(workspace, workspace)),
+            error.exit_code,
+        )
     except Exception:
         with commands_stopped(out) as write:
             write(redact(traceback.format_exc()))
@@ -87,25 +92,34 @@ async def run_on_github(
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
 
-    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and ``settings.gate.baseline`` can be
-    ``artifact`` or ``none`` as well as a path. If GitHub refuses a request, that becomes a notice: neither the verdict
-    nor the exit code depends on it. A RagstoneError is published (annotation, summary, comment, outputs) and becomes
-    its exit code; other errors propagate.
+    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and
+    ``settings.gate.baseline`` can be ``artifact`` or ``none`` as well as a path. If
+    GitHub refuses a request, that becomes a notice: neither the verdict nor the exit
+    code depends on it. A RagstoneError is published (annotation, summary, comment,
+    outputs) and becomes its exit code; other errors propagate.
     """
     inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
     event = load_event(environ)
     plan = make_plan(event, inputs)
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
-    secrets = (*known_secrets(environ, settings), inputs.github_token.get_secret_value())
-    redact = Redactor(secrets, {} if container is None else {str(container.staging): settings.run.out})
+    secrets = (
+        *known_secrets(environ, settings),
+        inputs.github_token.get_secret_value(),
+    )
+    redact = Redactor(
+        secrets, {} if container is None else {str(container.staging): settings.run.out}
+    )
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)
     api: GitHubApi | None = None
     if inputs.github_token.get_secret_value():
         api = GitHubApi(
-            inputs.github_token, repository=event.repository, api_url=event.api_url, patience=patience or RetryPolicy()
+            inputs.github_token,
+            repository=event.repository,
+            api_url=event.api_url,
+            patience=patience or RetryPolicy(),
         )
     base = reviewed_base(api, event)
     if plan.task is JobTask.GATE:
@@ -130,7 +144,9 @@ async def run_on_github(
         now=now,
     )
     try:
-        report = await (_report_of_pull(job) if plan.task is JobTask.REPORT else _gate(job))
+        report = await (
+            _report_of_pull(job) if plan.task is JobTask.REPORT else _gate(job)
+        )
         finish(job, report, publish(job, report))
         return report.exit_code
     finally:
@@ -139,41 +155,69 @@ async def run_on_github(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _baseline_input(inputs: ActionInputs, settings: Settings) -> tuple[ActionInputs, Settings]:
+def _baseline_input(
+    inputs: ActionInputs, settings: Settings
+) -> tuple[ActionInputs, Settings]:
     """A baseline set by flag overrides the default; a path stays in the settings."""
     configured = settings.gate.baseline
-    chosen = inputs.baseline if configured is None or inputs.baseline == "none" else configured
+    chosen = (
+        inputs.baseline
+        if configured is None or inputs.baseline == "none"
+        else configured
+    )
     path = None if chosen in tuple(BaselineSource) else chosen
-    from_file = settings.from_file - ({"gate.baseline"} if inputs.baseline == "none" else frozenset())
-    settings = settings.having("gate.baseline", path).model_copy(update={"from_file": from_file})
+    from_file = settings.from_file - (
+        {"gate.baseline"} if inputs.baseline == "none" else frozenset()
+    )
+    settings = settings.having("gate.baseline", path).model_copy(
+        update={"from_file": from_file}
+    )
     return replace(inputs, baseline=chosen), settings
 
 
-# -- evaluating --------------------------------------------------------------------------------------------------------
+# -- evaluating
+# --------------------------------------------------------------------------------------------------------
 
 
 async def _gate(job: Job) -> Report:
     started = job.now()
     # Before any code of the checkout runs, which could hide it.
-    warning = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP")) if job.runs_users_code else None
+    warning = (
+        warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
+        if job.runs_users_code
+        else None
+    )
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
             report = await evaluate(job, lambda text: write(job.redact(text)))
-            write(f"error: {report.error_text}\n" if report.document is None else render(report.document, "text"))
+            write(
+                f"error: {report.error_text}\n"
+                if report.document is None
+                else render(report.document, "text")
+            )
     finally:
         job.redact.on_add = None
         if job.container is not None:
             job.container.seal()
-    notices = job.plan.notices if job.container is None else (*job.plan.notices, *job.container.confinement.notices)
-    report = replace(report, notes=notices + report.notes, warnings=() if warning is None else (warning,))
+    notices = (
+        job.plan.notices
+        if job.container is None
+        else (*job.plan.notices, *job.container.confinement.notices)
+    )
+    report = replace(
+        report,
+        notes=notices + report.notes,
+        warnings=() if warning is None else (warning,),
+    )
     if report.document is None:
         report = replace(report, run=_stopped_run(job, started))
     return report if report.run is None else _place_run(job, report, report.run)
 
 
 def _place_run(job: Job, report: Report, run: RunDirectory) -> Report:
-    """Put the run directory where it belongs. `report`, with its place and those of the reports in it."""
+    """Put the run directory where it belongs. `report`, with its place and those of the
+    reports in it."""
     target = job.settings.path(job.settings.run.out)
     if job.container is not None:
         try:
@@ -182,30 +226,51 @@ def _place_run(job: Job, report: Report, run: RunDirectory) -> Report:
             return replace(report, notes=(*report.notes, str(error)))
     directory = job.places.within(str(target.absolute())) or str(target)
     present = {path.name for path in report.reports}
-    files: dict[str, str] = {form: f"{directory}/{name}" for form, name in REPORT_FILES.items() if name in present}
+    files: dict[str, str] = {
+        form: f"{directory}/{name}"
+        for form, name in REPORT_FILES.items()
+        if name in present
+    }
     return replace(report, directory=directory, files=files)
 
 
 def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
-    """The run that was started since `started` and could not be finished. It can't be a baseline, but is kept."""
-    place = job.container.staging if job.container is not None else job.settings.path(job.settings.run.out)
+    """The run that was started since `started` and could not be finished. It can't be a
+    baseline, but is kept."""
+    place = (
+        job.container.staging
+        if job.container is not None
+        else job.settings.path(job.settings.run.out)
+    )
     try:
         run = RunDirectory.open(place)
         created = datetime.fromisoformat(run.manifest.created_at)
     except (RunDirectoryError, ValueError):
         return None
-    return run if run.manifest.state == "stopped" and created >= started.replace(microsecond=0) else None
+    return (
+        run
+        if run.manifest.state == "stopped" and created >= started.replace(microsecond=0)
+        else None
+    )
 
 
-# -- reporting for a fork ----------------------------------------------------------------------------------------------
+# -- reporting for a fork
+# ----------------------------------------------------------------------------------------------
 
 
 async def _report_of_pull(job: Job) -> Report:
-    """The result of a pull request's own run. The exit code is 0: that run already has its own."""
+    """The result of a pull request's own run. The exit code is 0: that run already has
+    its own."""
     if job.api is None:
-        raise ConfigError("reporting for a pull request needs a GitHub token.", where="input 'github-token'")
+        raise ConfigError(
+            "reporting for a pull request needs a GitHub token.",
+            where="input 'github-token'",
+        )
     check_baseline_inputs(job)
-    with group("Report for a pull request", job.out), commands_stopped(job.out) as write:
+    with (
+        group("Report for a pull request", job.out),
+        commands_stopped(job.out) as write,
+    ):
         report = await fork_report(job, job.api)
         if report.document is not None:
             write(render(report.document, "text"))

@@ -1,11 +1,15 @@
-"""The workflow and the base branch decide where the judge's key is sent, and how much may be spent.
+"""The workflow and the base branch decide where the judge's key is sent, and how much
+may be spent.
 
-The author of a pull request controls the config file in it, just like the code. If there is a key, then `base_url`,
-`ca_bundle`, `prices` and other settings that could redirect the key or raise its budget are accepted only from inputs,
-from the environment, or with their value in the base's config; nor can the checkout leave out the base's value, or send
-a key that is not in one provider's own variable to another provider. With or without a key, the same applies to the
-digests of fitted judges, because their files are also in the checkout, and to the address of a Dask cluster. What fails
-the job (`fail_on`) and how many samples are evaluated (`limit`) follow the base's config too.
+The author of a pull request controls the config file in it, just like the code. If
+there is a key, then `base_url`, `ca_bundle`, `prices` and other settings that could
+redirect the key or raise its budget are accepted only from inputs, from the
+environment, or with their value in the base's config; nor can the checkout leave out
+the base's value, or send a key that is not in one provider's own variable to another
+provider. With or without a key, the same applies to the digests of fitted judges,
+because their files are also in the checkout, and to the address of a Dask cluster. What
+fails the job (`fail_on`) and how many samples are evaluated (`limit`) follow the base's
+config too.
 """
 
 from __future__ import annotations
@@ -24,20 +28,32 @@ from ragstone.github.inputs import INPUTS
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED
-from ragstone.judge.providers import all_providers, credential_variables, find_provider, variable
+from ragstone.judge.providers import (
+    all_providers,
+    credential_variables,
+    find_provider,
+    variable,
+)
 from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import Settings
 from ragstone.settings.variables import SECRET_NAME
 from ragstone.system.environment import passed_names
 
-GUARDED = ("judge.base_url", "judge.embeddings_base_url", "judge.ca_bundle", "judge.prices", "judge.parameters")
+GUARDED = (
+    "judge.base_url",
+    "judge.embeddings_base_url",
+    "judge.ca_bundle",
+    "judge.prices",
+    "judge.parameters",
+)
 """Settings that decide who gets the judge's key, and the assumed cost of a call."""
 
 DIGESTS = "judge.model_digests"
 """Which fitted judges may be loaded; no key needs to be given."""
 
 CLUSTER = "run.dask"
-"""Who gets questions and answers to judge, and could run code in this process; no key needs to be given."""
+"""Who gets questions and answers to judge, and could run code in this process; no key
+needs to be given."""
 
 _FREE_PARAMETERS = frozenset(
     {"temperature", "top_p", "top_k", "seed", "reasoning_effort", "effort", "verbosity"}
@@ -51,10 +67,11 @@ _OF_VERDICT: Mapping[str, tuple[object, str]] = {
     "golden.limit": (None, "not set"),
     "run.seed": (0, "0"),
 }
-"""Settings that decide what fails the job and what is checked: their value if the base can't be read, and in words.
+"""Settings that decide what fails the job and what is checked: their value if the base
+can't be read, and in words.
 
-A pull request's config file can't say that a failing gate passes, or leave out samples (slices and must-pass samples
-would not be checked).
+A pull request's config file can't say that a failing gate passes, or leave out samples
+(slices and must-pass samples would not be checked).
 """
 
 _ENV = "system.env"
@@ -72,26 +89,40 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Restricted:
-    """`settings` that a pull request may have, and `notes` on values in the checkout's config that do not count."""
+    """`settings` that a pull request may have, and `notes` on values in the checkout's
+    config that do not count."""
 
     settings: Trusted[Settings]
     notes: tuple[str, ...] = ()
 
 
 def restrict_to_base(
-    settings: Settings, base_files: BaseFiles, *, environ: Mapping[str, str], workspace: Path
+    settings: Settings,
+    base_files: BaseFiles,
+    *,
+    environ: Mapping[str, str],
+    workspace: Path,
 ) -> Restricted:
-    """`settings` in which nothing can redirect the judge's key or the answers, or add a model.
+    """`settings` in which nothing can redirect the judge's key or the answers, or add a
+    model.
 
-    Raises ConfigError for a value in the checkout's config that differs from the base's, and GitHubError if the base is
-    needed and can't be read.
+    Raises ConfigError for a value in the checkout's config that differs from the
+    base's, and GitHubError if the base is needed and can't be read.
     """
     keys = _keys(settings, environ)
     inside = _bundle_in(workspace, settings)
     entrusted = bool(keys) or _has_identity(settings, environ)
     bundle = inside if entrusted else None
-    wanted = [key for key in GUARDED if entrusted and key in settings.from_file and _matters(key, settings)]
-    if settings.judge.ca_bundle is not None and inside is None and "judge.ca_bundle" in settings.from_file:
+    wanted = [
+        key
+        for key in GUARDED
+        if entrusted and key in settings.from_file and _matters(key, settings)
+    ]
+    if (
+        settings.judge.ca_bundle is not None
+        and inside is None
+        and "judge.ca_bundle" in settings.from_file
+    ):
         wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
     fitted = settings.judge.name.strip().startswith(FITTED)
     unpinned = fitted and not settings.judge.model_digests
@@ -99,8 +130,14 @@ def restrict_to_base(
         wanted.append(DIGESTS)
     if settings.run.dask is not None and CLUSTER in settings.from_file:
         wanted.append(CLUSTER)
-    secrets = _secrets_passed(settings, environ, keys) if _ENV in settings.from_file else frozenset()
-    budget_open = entrusted and (_BUDGET in settings.from_file or settings.judge.max_cost_usd is None)
+    secrets = (
+        _secrets_passed(settings, environ, keys)
+        if _ENV in settings.from_file
+        else frozenset()
+    )
+    budget_open = entrusted and (
+        _BUDGET in settings.from_file or settings.judge.max_cost_usd is None
+    )
     verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
     exposed = _exposed(settings, environ, workspace)
     if not (wanted or bundle or secrets or entrusted or fitted or verdict_open):
@@ -109,17 +146,30 @@ def restrict_to_base(
     try:
         base = base_files.commit
         base_settings = None if base is None else base.settings
-        copy = base.read([bundle]).get(bundle) if base is not None and bundle is not None else None
+        copy = (
+            base.read([bundle]).get(bundle)
+            if base is not None and bundle is not None
+            else None
+        )
     except (BaseUnreadable, GitHubApiError) as unreadable:
         if exposed is not None:
             raise exposed from None
         if not needed:
             base_values = {key: value for key, (value, _) in _OF_VERDICT.items()}
-            allowed = _as_in_base(settings, base_values, f"the base branch can't be read: {unreadable}")
+            allowed = _as_in_base(
+                settings, base_values, f"the base branch can't be read: {unreadable}"
+            )
             unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
             return replace(allowed, notes=(*allowed.notes, *unread))
-        keys_named = (*wanted, *([_ENV] if secrets else ()), *([DIGESTS] if unpinned else ()))
-        named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named)) or "'judge.ca_bundle'"
+        keys_named = (
+            *wanted,
+            *([_ENV] if secrets else ()),
+            *([DIGESTS] if unpinned else ()),
+        )
+        named = (
+            ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named))
+            or "'judge.ca_bundle'"
+        )
         raise GitHubError(
             f"can't compare {named} with the base branch: {unreadable}.",
             where=_place(settings),
@@ -132,7 +182,11 @@ def restrict_to_base(
     if unpinned:
         raise _unpinned(settings.judge.name)
     if entrusted:
-        wanted += [key for key in GUARDED if key in base_settings.from_file and not _value(settings, key)]
+        wanted += [
+            key
+            for key in GUARDED
+            if key in base_settings.from_file and not _value(settings, key)
+        ]
         if _other_provider(settings, base_settings):
             raise _refused("judge.name", settings, base)
     for key in wanted:
@@ -154,14 +208,19 @@ _NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
 
 def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
     credentials = (variable(name, environ) for name in credential_variables())
-    return frozenset((*settings.judge.secrets(), *(value for value in credentials if value)))
+    return frozenset(
+        (*settings.judge.secrets(), *(value for value in credentials if value))
+    )
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the judge can use this job's identity, or that of the machine it runs on."""
+    """Whether the judge can use this job's identity, or that of the machine it runs
+    on."""
     judge = settings.judge.name.strip().partition(":")[0]
     return any(
-        provider.name == judge if provider.cloud is not None else has_job_identity(provider, environ)
+        provider.name == judge
+        if provider.cloud is not None
+        else has_job_identity(provider, environ)
         for provider in all_providers()
     )
 
@@ -176,28 +235,52 @@ def _value(settings: Settings, key: str) -> object:
     table, _, name = key.partition(".")
     value: object = getattr(getattr(settings, table), name)
     if key == "judge.ca_bundle" and isinstance(value, str):
-        return Path(value).relative_to(settings.root) if Path(value).is_relative_to(settings.root) else Path(value)
+        return (
+            Path(value).relative_to(settings.root)
+            if Path(value).is_relative_to(settings.root)
+            else Path(value)
+        )
     if key == "judge.parameters":
-        return {name: value for name, value in settings.judge.parameters.items() if name not in _FREE_PARAMETERS}
+        return {
+            name: value
+            for name, value in settings.judge.parameters.items()
+            if name not in _FREE_PARAMETERS
+        }
     return value
 
 
 def _other_provider(settings: Settings, base: Settings) -> bool:
-    """Whether the checkout's config has a key that is not one provider's sent to another one than the base's."""
+    """Whether the checkout's config has a key that is not one provider's sent to
+    another one than the base's."""
     name = settings.judge.name.strip().partition(":")[0]
     base_name = base.judge.name.strip().partition(":")[0]
     if "judge.name" not in settings.from_file or name == base_name:
         return False
     provider = find_provider(base_name)
-    return provider is not None and provider.api is not None and bool(settings.judge.secrets())
+    return (
+        provider is not None
+        and provider.api is not None
+        and bool(settings.judge.secrets())
+    )
 
 
-def _exposed(settings: Settings, environ: Mapping[str, str], workspace: Path) -> ConfigError | None:
-    """The error for a judge's file of credentials that lies among the code that this run's author wrote."""
+def _exposed(
+    settings: Settings, environ: Mapping[str, str], workspace: Path
+) -> ConfigError | None:
+    """The error for a judge's file of credentials that lies among the code that this
+    run's author wrote."""
     provider = find_provider(settings.judge.name.strip().partition(":")[0])
     name = provider.credentials_variable if provider is not None else None
-    file = Path(os.path.realpath(workspace / variable(name, environ))) if name and variable(name, environ) else None
-    if file is None or not file.is_file() or not file.is_relative_to(os.path.realpath(workspace)):
+    file = (
+        Path(os.path.realpath(workspace / variable(name, environ)))
+        if name and variable(name, environ)
+        else None
+    )
+    if (
+        file is None
+        or not file.is_file()
+        or not file.is_relative_to(os.path.realpath(workspace))
+    ):
         return None
     return ConfigError(
         f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
@@ -239,16 +322,29 @@ def _place(settings: Settings) -> str:
     return str(settings.config) if settings.config is not None else CONFIG_FILE
 
 
-# -- what the system under test may see --------------------------------------------------------------------------------
+# -- what the system under test may see
+# --------------------------------------------------------------------------------
 
 
-def _secrets_passed(settings: Settings, environ: Mapping[str, str], keys: frozenset[str]) -> frozenset[str]:
-    """The variables passed by `system.env` that contain a judge's key, or whose name suggests a secret."""
+def _secrets_passed(
+    settings: Settings, environ: Mapping[str, str], keys: frozenset[str]
+) -> frozenset[str]:
+    """The variables passed by `system.env` that contain a judge's key, or whose name
+    suggests a secret."""
     passed = passed_names(settings.system.env, environ)
-    return frozenset(name for name in passed if environ[name].strip() in keys or SECRET_NAME.search(name))
+    return frozenset(
+        name
+        for name in passed
+        if environ[name].strip() in keys or SECRET_NAME.search(name)
+    )
 
 
-def _check_secrets(secrets: frozenset[str], settings: Settings, base: CommitFiles, environ: Mapping[str, str]) -> None:
+def _check_secrets(
+    secrets: frozenset[str],
+    settings: Settings,
+    base: CommitFiles,
+    environ: Mapping[str, str],
+) -> None:
     for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
         raise ConfigError(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
@@ -258,11 +354,13 @@ def _check_secrets(secrets: frozenset[str], settings: Settings, base: CommitFile
         )
 
 
-# -- certificates ------------------------------------------------------------------------------------------------------
+# -- certificates
+# ------------------------------------------------------------------------------------------------------
 
 
 def _bundle_in(workspace: Path, settings: Settings) -> str | None:
-    """The CA bundle's path within the checkout, None if there is none, or if it is outside."""
+    """The CA bundle's path within the checkout, None if there is none, or if it is
+    outside."""
     if settings.judge.ca_bundle is None:
         return None
     path = Path(settings.judge.ca_bundle).absolute()
@@ -273,20 +371,28 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
     return None
 
 
-def _with_bundle(settings: Settings, bundle: str, base: CommitFiles, copy: Path | None) -> Settings:
-    """The base's `copy` of the certificates: the checkout's may be changed, now or while user code runs."""
+def _with_bundle(
+    settings: Settings, bundle: str, base: CommitFiles, copy: Path | None
+) -> Settings:
+    """The base's `copy` of the certificates: the checkout's may be changed, now or
+    while user code runs."""
     if copy is None:
         raise _refused("judge.ca_bundle", settings, base)
-    own = read_regular(base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES)
+    own = read_regular(
+        base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
+    )
     if copy.read_bytes() != own:
         raise _refused("judge.ca_bundle", settings, base)
     return settings.having("judge.ca_bundle", str(copy))
 
 
-# -- the budget --------------------------------------------------------------------------------------------------------
+# -- the budget
+# --------------------------------------------------------------------------------------------------------
 
 
-def _within_budget(settings: Settings, base: Settings) -> tuple[Settings, tuple[str, ...]]:
+def _within_budget(
+    settings: Settings, base: Settings
+) -> tuple[Settings, tuple[str, ...]]:
     """A pull request can lower the base's limit, but not raise it."""
     limit, base_limit = settings.judge.max_cost_usd, base.judge.max_cost_usd
     if base_limit is None or (limit is not None and limit <= base_limit):
@@ -299,8 +405,11 @@ def _within_budget(settings: Settings, base: Settings) -> tuple[Settings, tuple[
     return settings.having(_BUDGET, base_limit), (note,)
 
 
-def _as_in_base(settings: Settings, base_values: Mapping[str, object], why: str) -> Restricted:
-    """`settings` with `base_values` in place of those in the checkout's config file, which do not count."""
+def _as_in_base(
+    settings: Settings, base_values: Mapping[str, object], why: str
+) -> Restricted:
+    """`settings` with `base_values` in place of those in the checkout's config file,
+    which do not count."""
     notes = []
     for key, (unset, in_words) in _OF_VERDICT.items():
         value, base_value = _value(settings, key), base_values[key]
@@ -321,10 +430,12 @@ Value_co = TypeVar("Value_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Trusted(Generic[Value_co]):
-    """A value that was read from a reviewed branch, or that the workflow or the platform gave.
+    """A value that was read from a reviewed branch, or that the workflow or the
+    platform gave.
 
-    Build one only where such a value is read. A function that must not act on what a pull request says takes
-    ``Trusted[X]``; what comes from the checkout of a pull request is a plain ``X``.
+    Build one only where such a value is read. A function that must not act on what a
+    pull request says takes ``Trusted[X]``; what comes from the checkout of a pull
+    request is a plain ``X``.
     """
 
     value: Value_co

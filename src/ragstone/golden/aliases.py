@@ -1,6 +1,8 @@
-"""Column aliases: the names that other tools use for the fields that Ragstone reads. The table is `aliases.toml`.
+"""Column aliases: the names that other tools use for the fields that Ragstone reads.
+The table is `aliases.toml`.
 
-Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and ``ground_truth`` are the same name.
+Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and
+``ground_truth`` are the same name.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from ragstone.golden.sample import Role
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """Names of one field. A strong name always means the field; a weak one only if there is no strong one."""
+    """Names of one field. A strong name always means the field; a weak one only if
+    there is no strong one."""
 
     strong: tuple[str, ...]
     weak: tuple[str, ...] = ()
@@ -27,17 +30,23 @@ class Aliases:
 
 def _by_field(table: dict[str, dict[str, list[str]]]) -> MappingProxyType[str, Aliases]:
     return MappingProxyType(
-        {name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ()))) for name, names in table.items()}
+        {
+            name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ())))
+            for name, names in table.items()
+        }
     )
 
 
-_TABLE: Any = tomllib.loads(files("ragstone.golden").joinpath("aliases.toml").read_text("utf-8"))
+_TABLE: Any = tomllib.loads(
+    files("ragstone.golden").joinpath("aliases.toml").read_text("utf-8")
+)
 
 FIELDS: Final = _by_field(_TABLE["fields"])
 """Names of each field."""
 
 RECORDED: Final = _by_field(_TABLE["recorded"])
-"""Output of a system under test, stored in the same file by tools that evaluate recorded answers."""
+"""Output of a system under test, stored in the same file by tools that evaluate
+recorded answers."""
 
 SYSTEM_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {part: tuple(names) for part, names in _TABLE["system"].items()}
@@ -55,7 +64,15 @@ NO_SCORES: Final = frozenset[str](_TABLE["no_scores"])
 INSTEAD: Final = MappingProxyType[str, str](_TABLE["instead"])
 ROW_LISTS, ALIAS_KEYS, TEXT_KEYS, ID_KEYS, GRADE_KEYS, CALL_KEYS, UNREAD_CALL_KEYS = (
     tuple[str, ...](_TABLE[name])
-    for name in ("row_lists", "alias_keys", "text_keys", "id_keys", "grade_keys", "call_keys", "unread_call_keys")
+    for name in (
+        "row_lists",
+        "alias_keys",
+        "text_keys",
+        "id_keys",
+        "grade_keys",
+        "call_keys",
+        "unread_call_keys",
+    )
 )
 
 

@@ -1,4 +1,5 @@
-"""Conversations in golden sets: a row with `turns` becomes a row for each turn, and their samples a conversation."""
+"""Conversations in golden sets: a row with `turns` becomes a row for each turn, and
+their samples a conversation."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MAX_CONVERSATION_TURNS = 100
 """Maximum number of turns of one conversation."""
 
 EarlierAnswers = Literal["own", "reference"]
-"""What a system is told that it has answered before: its own answers, or the references."""
+"""What a system is told that it has answered before: its own answers, or the
+references."""
 
 _HISTORY = frozenset(FIELDS["history"].strong)
 _IDS = frozenset(FIELDS["id"].strong)
@@ -28,22 +30,29 @@ _OF_CONVERSATION = ("conversation_id", "session_id", "thread_id")
 
 @dataclass(frozen=True, slots=True)
 class TurnReading:
-    """How the conversations of one file are read: the column that a question goes into, and the default `history`."""
+    """How the conversations of one file are read: the column that a question goes into,
+    and the default `history`."""
 
     source: SourceFile
     question: str = "question"
     history: EarlierAnswers = "own"
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """`rows`, with one for each turn in place of a row with `turns`. Raises GoldenSetError."""
+        """`rows`, with one for each turn in place of a row with `turns`. Raises
+        GoldenSetError."""
         for row in rows:
             values = read_mtrag(row.values)
             turns = cells.opened(values.get("turns"))
             if isinstance(turns, list):
                 yield from self._turns(Row(values, row.line), turns)
-            elif isinstance(turns, str | dict) and turns and not self._question_of(values):
+            elif (
+                isinstance(turns, str | dict)
+                and turns
+                and not self._question_of(values)
+            ):
                 raise self.source.error(
-                    f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.", row.line
+                    f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
+                    row.line,
                 )
             else:
                 yield row if values is row.values else Row(values, row.line)
@@ -60,12 +69,17 @@ class TurnReading:
             messages += earlier
         if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
-                f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.", row.line
+                f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.",
+                row.line,
             )
         for number, (turn, place) in enumerate(zip(turns, places, strict=True), 1):
             line = line_of(row.values["turns"], place) or row.line
             values = self._values(shared, turn, f"turn {number} of {label}", line)
-            yield Row(values, line, TurnPlace(label, number, len(turns), own_history, messages))
+            yield Row(
+                values,
+                line,
+                TurnPlace(label, number, len(turns), own_history, messages),
+            )
 
     def _refuse(self, row: Row, shared: Mapping[str, Any]) -> None:
         """Raise GoldenSetError for what can't stand beside turns."""
@@ -82,8 +96,11 @@ class TurnReading:
     def _question_of(self, values: Mapping[str, Any]) -> str | None:
         return _named(values, (self.question, *FIELDS["question"].strong))
 
-    def _history(self, row: Row, shared: dict[str, Any]) -> tuple[bool, tuple[Message, ...]]:
-        """Whether the system gets its own answers, and the messages before the first turn; taken out of `shared`."""
+    def _history(
+        self, row: Row, shared: dict[str, Any]
+    ) -> tuple[bool, tuple[Message, ...]]:
+        """Whether the system gets its own answers, and the messages before the first
+        turn; taken out of `shared`."""
         columns = [key for key in shared if normal(str(key)) in _HISTORY]
         history: object = None
         for column in columns:
@@ -95,32 +112,48 @@ class TurnReading:
             answers, history = history.strip(), None
         try:
             if answers not in ("own", "reference"):
-                raise cells.CellError(f"contains {cells.shown(answers)}, expected own, reference or a list of messages")
+                raise cells.CellError(
+                    f"contains {cells.shown(answers)}, expected own, reference or a list of messages"
+                )
             return answers == "own", cells.turns(history or [])
         except cells.CellError as error:
-            raise self.source.error(f"column '{columns[0]}' {error}.", row.line) from None
+            raise self.source.error(
+                f"column '{columns[0]}' {error}.", row.line
+            ) from None
 
-    def _values(self, shared: Mapping[str, Any], turn: object, label: str, line: int | None) -> dict[str, Any]:
-        """The columns of a turn: its own, and of the others those of the conversation; tags add up."""
+    def _values(
+        self, shared: Mapping[str, Any], turn: object, label: str, line: int | None
+    ) -> dict[str, Any]:
+        """The columns of a turn: its own, and of the others those of the conversation;
+        tags add up."""
         if isinstance(turn, str):
             turn = {self.question: turn}
         if not isinstance(turn, dict):
-            raise self.source.error(f"{label} is {cells.shown(turn)}, expected a text or an object.", line)
-        own = {key: value for key, value in turn.items() if normal(str(key)) not in _IDS}
+            raise self.source.error(
+                f"{label} is {cells.shown(turn)}, expected a text or an object.", line
+            )
+        own = {
+            key: value for key, value in turn.items() if normal(str(key)) not in _IDS
+        }
         if column := _named(own, _HISTORY):
             raise self.source.error(
                 f"{label} has '{column}' of its own.",
                 line,
                 hint="Write `history` beside `turns`: it holds for all of them.",
             )
-        tags, own_tags = _named(shared, FIELDS["tags"].strong), _named(own, FIELDS["tags"].strong)
+        tags, own_tags = (
+            _named(shared, FIELDS["tags"].strong),
+            _named(own, FIELDS["tags"].strong),
+        )
         values = {**shared, **own}
         if tags and own_tags:
             values.pop(own_tags)
             try:
                 values[tags] = [*cells.tags(shared[tags]), *cells.tags(own[own_tags])]
             except cells.CellError as error:
-                raise self.source.error(f"'{own_tags}' of {label} {error}.", line) from None
+                raise self.source.error(
+                    f"'{own_tags}' of {label} {error}.", line
+                ) from None
         return values
 
 
@@ -133,7 +166,8 @@ def _named(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _conversation_id(shared: dict[str, Any]) -> str | None:
-    """The id that a row gives its conversation; that under a name for conversations is put into `shared` as its id."""
+    """The id that a row gives its conversation; that under a name for conversations is
+    put into `shared` as its id."""
     column = _named(shared, _IDS)
     if column is None and (column := _named(shared, _OF_CONVERSATION)):
         shared["id"] = shared[column]
@@ -141,13 +175,18 @@ def _conversation_id(shared: dict[str, Any]) -> str | None:
 
 
 def _is_message(turn: object) -> bool:
-    return isinstance(turn, Mapping) and "content" in turn and str(turn.get("role", "")).lower() in {*ROLES, "tool"}
+    return (
+        isinstance(turn, Mapping)
+        and "content" in turn
+        and str(turn.get("role", "")).lower() in {*ROLES, "tool"}
+    )
 
 
 def _from_messages(
     turns: Sequence[Mapping[str, Any]], question: str
 ) -> tuple[tuple[Message, ...], list[dict[str, Any]], list[int]]:
-    """The messages before the first of the user, the turns that begin with one of the user, and where each begins.
+    """The messages before the first of the user, the turns that begin with one of the
+    user, and where each begins.
 
     The answer of the assistant is the reference of its turn: of several, the last.
     """
@@ -155,7 +194,11 @@ def _from_messages(
     places: list[int] = []
     earlier: list[Mapping[str, Any]] = []
     for place, message in enumerate(turns):
-        fields = {key: value for key, value in message.items() if key not in ("role", "content")}
+        fields = {
+            key: value
+            for key, value in message.items()
+            if key not in ("role", "content")
+        }
         role = ROLES.get(str(message["role"]).lower())
         if role == "user":
             questions.append({**fields, question: message["content"]})
@@ -168,17 +211,22 @@ def _from_messages(
 
 
 def first_rows(rows: Iterable[Row], count: int) -> Iterator[Row]:
-    """The first `count` rows, and the other turns of the conversation that the last of them belongs to."""
+    """The first `count` rows, and the other turns of the conversation that the last of
+    them belongs to."""
     for position, row in enumerate(rows):
         if position >= count and (row.turn is None or row.turn.number == 1):
             return
         yield row
 
 
-def join_turns(source: SourceFile, read: Iterable[tuple[Row, Sample]]) -> Iterator[Sample]:
-    """The samples of rows that `TurnReading` gave, with the place of each in its conversation.
+def join_turns(
+    source: SourceFile, read: Iterable[tuple[Row, Sample]]
+) -> Iterator[Sample]:
+    """The samples of rows that `TurnReading` gave, with the place of each in its
+    conversation.
 
-    Raises GoldenSetError for a conversation that is asked with references, if a turn before the last has none.
+    Raises GoldenSetError for a conversation that is asked with references, if a turn
+    before the last has none.
     """
     turns: list[Sample] = []
     for row, sample in read:
@@ -216,11 +264,20 @@ def _conversation(place: TurnPlace, samples: Sequence[Sample]) -> Iterator[Sampl
 
 def _derived_id(place: TurnPlace, samples: Sequence[Sample]) -> str:
     """An id from the content of a conversation: ``c-`` and 12 hex digits."""
-    ids = [derived_id(turn.question, turn.reference, turn.reference_contexts, place.messages) for turn in samples]
+    ids = [
+        derived_id(
+            turn.question, turn.reference, turn.reference_contexts, place.messages
+        )
+        for turn in samples
+    ]
     return "c-" + hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
 
 
 def by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
-    """The turns of each conversation together, if they stand beside each other; any other sample alone."""
-    for _, turns in groupby(samples, key=lambda sample: sample.turn.id if sample.turn is not None else id(sample)):
+    """The turns of each conversation together, if they stand beside each other; any
+    other sample alone."""
+    for _, turns in groupby(
+        samples,
+        key=lambda sample: sample.turn.id if sample.turn is not None else id(sample),
+    ):
         yield tuple(turns)

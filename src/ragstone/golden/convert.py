@@ -1,4 +1,5 @@
-"""The native format: samples as JSON Lines, one object per line, with only the fields that are set."""
+"""The native format: samples as JSON Lines, one object per line, with only the fields
+that are set."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from ragstone.golden.sample import Assertion, ConversationTurn, ExpectedCall, Sa
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
-    """One line of native JSONL per sample or conversation, without the line break. Reading it gives the same samples.
+    """One line of native JSONL per sample or conversation, without the line break.
+    Reading it gives the same samples.
 
-    Of a conversation that has not all its turns, each is written with the messages before it.
+    Of a conversation that has not all its turns, each is written with the messages
+    before it.
     """
     for turns in by_conversation(samples):
         place = turns[0].turn
@@ -27,7 +30,9 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
-def _native_conversation(turns: Sequence[Sample], place: ConversationTurn) -> dict[str, object]:
+def _native_conversation(
+    turns: Sequence[Sample], place: ConversationTurn
+) -> dict[str, object]:
     group, messages = turns[0].group, _messages(turns[0])
     answers = "own" if place.own_history else "reference"
     row: dict[str, object] = {"id": place.id}
@@ -40,11 +45,15 @@ def _native_conversation(turns: Sequence[Sample], place: ConversationTurn) -> di
 
 def _without_place(turn: Sample, group: str | None) -> Sample:
     """`turn` without what its conversation says."""
-    return replace(turn, id="", history=(), group=None if turn.group == group else turn.group)
+    return replace(
+        turn, id="", history=(), group=None if turn.group == group else turn.group
+    )
 
 
 def _messages(sample: Sample) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.text} for message in sample.history]
+    return [
+        {"role": message.role, "content": message.text} for message in sample.history
+    ]
 
 
 def _native(sample: Sample) -> dict[str, object]:
@@ -62,7 +71,9 @@ def _native(sample: Sample) -> dict[str, object]:
         "group": sample.group,
         **(asdict(asserted) if asserted is not None else {}),
         "typed": (),
-        "assert": [_typed(assertion) for assertion in asserted.typed] if asserted is not None else [],
+        "assert": [_typed(assertion) for assertion in asserted.typed]
+        if asserted is not None
+        else [],
         "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
@@ -73,9 +84,13 @@ def _native(sample: Sample) -> dict[str, object]:
         "tools": [_call(call) for call in sample.tools],
         "tool_order": sample.tools_in_order or None,
     }
-    written = {name: value for name, value in row.items() if value not in (None, (), [], {})}
+    written = {
+        name: value for name, value in row.items() if value not in (None, (), [], {})
+    }
     if are_names(sample.reference_contexts):
-        written["relevant_ids"] = row["relevant_ids"]  # though empty: then passages are not taken for ids
+        written["relevant_ids"] = row[
+            "relevant_ids"
+        ]  # though empty: then passages are not taken for ids
     return written
 
 
@@ -95,7 +110,10 @@ def _call(call: ExpectedCall) -> object:
         "match": "exact" if call.match == "exact" else None,
         "tolerance": call.tolerance or None,
     }
-    return {**named, **{name: value for name, value in details.items() if value is not None}}
+    return {
+        **named,
+        **{name: value for name, value in details.items() if value is not None},
+    }
 
 
 def _typed(assertion: Assertion) -> dict[str, object]:
@@ -103,5 +121,7 @@ def _typed(assertion: Assertion) -> dict[str, object]:
         return {"type": assertion.type}
     return {
         "type": assertion.type,
-        "value": assertion.values if assertion.type.endswith(("any", "all")) else assertion.values[0],
+        "value": assertion.values
+        if assertion.type.endswith(("any", "all"))
+        else assertion.values[0],
     }

@@ -15,8 +15,19 @@ from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.golden import in_memory
-from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns, refuse_names, refuse_results
-from ragstone.golden.conversations import EarlierAnswers, TurnReading, first_rows, join_turns
+from ragstone.golden.columns import (
+    MAPPABLE,
+    ColumnPlan,
+    plan_columns,
+    refuse_names,
+    refuse_results,
+)
+from ragstone.golden.conversations import (
+    EarlierAnswers,
+    TurnReading,
+    first_rows,
+    join_turns,
+)
 from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import Format, format_of
 from ragstone.golden.opened import open_row
@@ -51,39 +62,51 @@ def load_golden_set(
     within: Path | None = None,
     history: EarlierAnswers = "own",
 ) -> GoldenSet:
-    """Read the samples of all `paths` (files and globs, relative to `root`), in file order.
+    """Read the samples of all `paths` (files and globs, relative to `root`), in file
+    order.
 
-    `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field out; other fields are found by
-    their aliases, and a native file needs no column in `columns`. `limit` is the maximum number of samples; a
-    conversation that begins within it is read to its end. `history` is what conversations are asked with that say
-    nothing of it. Files must be below `within`. The origin of a sample has its path relative to `root`, with forward
-    slashes. Raises GoldenSetError with file, line and a hint, also for more than MAX_SAMPLES, and ConfigError for a
-    field in `columns` that doesn't exist.
+    `columns` maps fields of Sample to columns (dotted paths), or to "" to leave a field
+    out; other fields are found by their aliases, and a native file needs no column in
+    `columns`. `limit` is the maximum number of samples; a conversation that begins
+    within it is read to its end. `history` is what conversations are asked with that
+    say nothing of it. Files must be below `within`. The origin of a sample has its path
+    relative to `root`, with forward slashes. Raises GoldenSetError with file, line and
+    a hint, also for more than MAX_SAMPLES, and ConfigError for a field in `columns`
+    that doesn't exist.
     """
     wanted = _checked(columns)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit must be at least 1, found {limit}.")
-    sources = ((source, partial(_open, source, wanted)) for source in find_files(paths, root, within))
+    sources = (
+        (source, partial(_open, source, wanted))
+        for source in find_files(paths, root, within)
+    )
     return _read(sources, wanted, limit, history)
 
 
 def table_rows(source: SourceFile) -> Iterable[Row]:
-    """The rows of `source`, in any format and layout that a golden set may have, as they are written.
+    """The rows of `source`, in any format and layout that a golden set may have, as
+    they are written.
 
     Raises GoldenSetError.
     """
     return _open(source, {}).rows()
 
 
-def golden_set_of(data: object, *, columns: Mapping[str, str] | None = None) -> GoldenSet:
-    """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings, or a mapping of columns.
+def golden_set_of(
+    data: object, *, columns: Mapping[str, str] | None = None
+) -> GoldenSet:
+    """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings,
+    or a mapping of columns.
 
     The rest is as in `load_golden_set`. The origin of a sample is its row, from 1.
     """
     wanted = _checked(columns)
     source = in_memory.source_of(data)
     if isinstance(data, Mapping):
-        table = _document(source, source.name, in_memory.read_document(source, data), wanted)
+        table = _document(
+            source, source.name, in_memory.read_document(source, data), wanted
+        )
     else:
         rows = in_memory.read_rows(source, data)
         table = _Table(source.name, lambda: rows)
@@ -94,7 +117,11 @@ def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
     wanted = dict(columns or {})
     for name in wanted:
         if name not in MAPPABLE:
-            raise ConfigError(f"unknown field '{name}'.", where="[golden.columns]", hint=suggestion(name, MAPPABLE))
+            raise ConfigError(
+                f"unknown field '{name}'.",
+                where="[golden.columns]",
+                hint=suggestion(name, MAPPABLE),
+            )
     return wanted
 
 
@@ -116,11 +143,15 @@ def _read(
         table = open_table()
         reading = TurnReading(source, wanted.get("question") or "question", history)
         table = replace(table, rows=partial(_with_turns, reading, table))
-        samples, mapping, rows = _load_table(source, table, wanted, missing, remaining, MAX_SAMPLES - len(by_id))
+        samples, mapping, rows = _load_table(
+            source, table, wanted, missing, remaining, MAX_SAMPLES - len(by_id)
+        )
         for sample in samples:
             first = by_id.setdefault(sample.id, sample)
             if first is not sample:
-                raise _duplicate(first, sample, mapping, _telling_apart(table, first, sample))
+                raise _duplicate(
+                    first, sample, mapping, _telling_apart(table, first, sample)
+                )
         limited = len(samples) < rows
         mappings.append(mapping)
         if limited:
@@ -136,7 +167,8 @@ def _with_turns(reading: TurnReading, table: _Table) -> Iterator[Row]:
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
-    """Whether every column of the file has the name of a field, as in those that Ragstone writes."""
+    """Whether every column of the file has the name of a field, as in those that
+    Ragstone writes."""
     named = {*mapping.columns.values(), *mapping.ignored} <= MAPPABLE
     return named and mapping.format == "jsonl" and not mapping.recorded
 
@@ -144,25 +176,37 @@ def _is_native(mapping: ColumnMapping) -> bool:
 def find_files(
     paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None = None
 ) -> tuple[SourceFile, ...]:
-    """The files that match `paths`, each once, globs in sorted order. Raises GoldenSetError if a path has no match."""
+    """The files that match `paths`, each once, globs in sorted order. Raises
+    GoldenSetError if a path has no match."""
     patterns = [paths] if isinstance(paths, str | Path) else list(paths)
     if not patterns:
-        raise GoldenSetError("no golden set.", hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]')
+        raise GoldenSetError(
+            "no golden set.",
+            hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]',
+        )
     files: dict[str, SourceFile] = {}
     for pattern in patterns:
         try:
             for path in _expand(str(pattern), root):
-                files.setdefault(os.path.realpath(path), SourceFile(path, _relative(path, root), within))
+                files.setdefault(
+                    os.path.realpath(path),
+                    SourceFile(path, _relative(path, root), within),
+                )
         except UnicodeEncodeError:
             shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
-            raise GoldenSetError("the file name is not UTF-8.", where=shown, hint="Rename the file.") from None
+            raise GoldenSetError(
+                "the file name is not UTF-8.", where=shown, hint="Rename the file."
+            ) from None
         except OSError as error:
-            raise GoldenSetError(f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]) from None
+            raise GoldenSetError(
+                f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]
+            ) from None
     return tuple(files.values())
 
 
 def _mode(path: Path) -> int | None:
-    """The mode of what is at `path`, None if nothing is. From Python 3.14 on, Path.is_file() hides all other errors."""
+    """The mode of what is at `path`, None if nothing is. From Python 3.14 on,
+    Path.is_file() hides all other errors."""
     try:
         return path.stat().st_mode
     except OSError as error:
@@ -173,7 +217,9 @@ def _mode(path: Path) -> int | None:
 
 def _expand(pattern: str, root: Path) -> list[Path]:
     if "\0" in pattern:
-        raise GoldenSetError("a file name can't contain a null character.", where="golden paths")
+        raise GoldenSetError(
+            "a file name can't contain a null character.", where="golden paths"
+        )
     pattern.encode()  # file names are written into records and reports
     path = root / pattern
     mode = _mode(path)
@@ -182,19 +228,27 @@ def _expand(pattern: str, root: Path) -> list[Path]:
             return [path]
         if stat.S_ISDIR(mode):
             raise GoldenSetError(
-                "is a folder.", where=pattern, hint=f'Name its files: "{shown_name(pattern).rstrip("/")}/*.jsonl"'
+                "is a folder.",
+                where=pattern,
+                hint=f'Name its files: "{shown_name(pattern).rstrip("/")}/*.jsonl"',
             )
         raise GoldenSetError("is not a regular file.", where=pattern)
     looked_in = f"Looked in {shown_name(str(root.resolve()))}"
     if not _GLOB_SIGNS & set(pattern):
-        raise GoldenSetError("not found.", where=pattern, hint=f"{looked_in}: check the path, or [golden] paths.")
+        raise GoldenSetError(
+            "not found.",
+            where=pattern,
+            hint=f"{looked_in}: check the path, or [golden] paths.",
+        )
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:
         match.encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
         raise GoldenSetError(
-            "no file matches this pattern.", where=pattern, hint=f"Looked in {shown_name(str(root.resolve()))}."
+            "no file matches this pattern.",
+            where=pattern,
+            hint=f"Looked in {shown_name(str(root.resolve()))}.",
         )
     return files
 
@@ -214,15 +268,19 @@ def _load_table(
     limit: int | None,
     room: int,
 ) -> tuple[list[Sample], ColumnMapping, int]:
-    """The samples of one table, at most `limit`; its mapping; and the number of its rows.
+    """The samples of one table, at most `limit`; its mapping; and the number of its
+    rows.
 
-    Removes from `missing` what the table has. Raises GoldenSetError if there is no `room` for so many samples.
+    Removes from `missing` what the table has. Raises GoldenSetError if there is no
+    `room` for so many samples.
     """
     inside = f"{table.prefix}." if table.prefix else ""
     columns = {name: path.removeprefix(inside) for name, path in wanted.items()}
     profile = profile_rows(source, map(open_row, table.rows()), columns.values())
     if not profile.rows:
-        raise source.error("contains no samples.", hint='Add at least one, such as {"question": "…"}.')
+        raise source.error(
+            "contains no samples.", hint='Add at least one, such as {"question": "…"}.'
+        )
     count = profile.rows if limit is None else min(profile.rows, limit)
     if count > room:
         total = MAX_SAMPLES - room + count
@@ -243,7 +301,9 @@ def _load_table(
     return samples, _mapping(source, table, plan, reader), profile.rows
 
 
-def _plan(source: SourceFile, profile: Profile, columns: Mapping[str, str]) -> ColumnPlan:
+def _plan(
+    source: SourceFile, profile: Profile, columns: Mapping[str, str]
+) -> ColumnPlan:
     path = columns.get("question")
     if path is not None and path not in profile.found:
         names = ", ".join(repr(".".join(column)) for column in profile.columns)
@@ -259,17 +319,30 @@ def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
     file_format = format_of(source)
     if file_format.is_document:
         return _document(source, file_format.name, file_format.read(source), wanted)
-    if file_format.name in ("csv", "tsv") and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS:
+    if (
+        file_format.name in ("csv", "tsv")
+        and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS
+    ):
         source = replace(source, encoding=encoding)
-    notes = () if source.encoding is None else ("the text is not UTF-8, and was read as Windows-1252",)
-    if file_format.name in _TABLES and (tests := _promptfoo_tests(source, file_format)) is not None:
+    notes = (
+        ()
+        if source.encoding is None
+        else ("the text is not UTF-8, and was read as Windows-1252",)
+    )
+    if (
+        file_format.name in _TABLES
+        and (tests := _promptfoo_tests(source, file_format)) is not None
+    ):
         return replace(tests, notes=(*notes, *tests.notes))
     return _Table(file_format.name, partial(file_format.read, source), notes=notes)
 
 
 def _promptfoo_tests(source: SourceFile, kind: Format) -> _Table | None:
     """The tests of promptfoo in a table, None for any other."""
-    if read_promptfoo_cells([row.values for row in islice(kind.read(source), 1)]) is None:
+    if (
+        read_promptfoo_cells([row.values for row in islice(kind.read(source), 1)])
+        is None
+    ):
         return None
     rows: list[Row] = list(kind.read(source))
     tests = read_promptfoo_cells([row.values for row in rows])
@@ -279,14 +352,18 @@ def _promptfoo_tests(source: SourceFile, kind: Format) -> _Table | None:
     return _Table(kind.name, lambda: read, notes=tests.notes)
 
 
-def _document(source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]) -> _Table:
+def _document(
+    source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]
+) -> _Table:
     if document is None:
         raise source.error("contains no samples.")
     table = find_table(source, document, wanted)
     return _Table(kind, lambda: table.rows, table.path, table.notes)
 
 
-def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader) -> ColumnMapping:
+def _mapping(
+    source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader
+) -> ColumnMapping:
     def shown(path: str) -> str:
         return f"{table.prefix}.{path}" if table.prefix else path
 
@@ -300,14 +377,22 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
         columns["answerable"] = shown(inverse[0])
         notes.append(f"answerable is read from '{inverse[0]}', inverted")
     if reader.several_references:
-        notes.append(f"of several references, the best counts (samples with several: {reader.several_references})")
+        notes.append(
+            f"of several references, the best counts (samples with several: {reader.several_references})"
+        )
     if reader.with_history:
-        notes.append(f"earlier turns of conversations are read (samples with a history: {reader.with_history})")
+        notes.append(
+            f"earlier turns of conversations are read (samples with a history: {reader.with_history})"
+        )
     if reader.conversations:
-        notes.append(f"each turn of a conversation is a sample (conversations: {reader.conversations})")
+        notes.append(
+            f"each turn of a conversation is a sample (conversations: {reader.conversations})"
+        )
     if reader.answerless:
         reference = columns["reference"]
-        notes.append(f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})")
+        notes.append(
+            f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})"
+        )
     return ColumnMapping(
         file=source.name,
         format=table.format,
@@ -319,20 +404,35 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan, reader: Sample
 
 
 def _telling_apart(table: _Table, first: Sample, second: Sample) -> str | None:
-    """A column with a distinct short text in every row, if both samples come from `table` and it has one."""
-    if first.origin is None or second.origin is None or first.origin.file != second.origin.file:
+    """A column with a distinct short text in every row, if both samples come from
+    `table` and it has one."""
+    if (
+        first.origin is None
+        or second.origin is None
+        or first.origin.file != second.origin.file
+    ):
         return None
     rows = list(table.rows())
     for name in rows[0].values:
-        texts = {str(row.values.get(name)) for row in rows if isinstance(row.values.get(name), str | int)}
+        texts = {
+            str(row.values.get(name))
+            for row in rows
+            if isinstance(row.values.get(name), str | int)
+        }
         if len(texts) == len(rows) and max(map(len, texts)) < 100:
             return f"{table.prefix}.{name}" if table.prefix else name
     return None
 
 
-def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None) -> GoldenSetError:
+def _duplicate(
+    first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None
+) -> GoldenSetError:
     if "id" not in mapping.columns and first.content_hash() == second.content_hash():
-        again = f" and {second.origin}" if first.origin != second.origin else f", twice: {first.question[:80]!r}"
+        again = (
+            f" and {second.origin}"
+            if first.origin != second.origin
+            else f", twice: {first.question[:80]!r}"
+        )
         message = f"duplicate question at {first.origin}{again}."
         hint = "Remove one, or give each a unique id."
         if apart:
@@ -343,9 +443,15 @@ def _duplicate(first: Sample, second: Sample, mapping: ColumnMapping, apart: str
     return GoldenSetError(message, where=str(second.origin), hint=hint)
 
 
-def _column_not_found(missing: Mapping[str, str], mappings: Sequence[ColumnMapping]) -> GoldenSetError:
+def _column_not_found(
+    missing: Mapping[str, str], mappings: Sequence[ColumnMapping]
+) -> GoldenSetError:
     name, path = next(iter(missing.items()))
-    columns = {column for mapping in mappings for column in (*mapping.columns.values(), *mapping.ignored)}
+    columns = {
+        column
+        for mapping in mappings
+        for column in (*mapping.columns.values(), *mapping.ignored)
+    }
     return GoldenSetError(
         f"there is no column '{path}', which is mapped to the {name}. "
         f"Columns found: {', '.join(sorted(map(repr, columns)))}.",

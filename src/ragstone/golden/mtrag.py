@@ -1,6 +1,8 @@
-"""Conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of a golden set.
+"""Conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of
+a golden set.
 
-A conversation has `messages` of a speaker; a task is one turn of it, with the messages so far as `input`.
+A conversation has `messages` of a speaker; a task is one turn of it, with the messages
+so far as `input`.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ Values = Mapping[str, Any]
 
 
 def read_mtrag(values: Values) -> Values:
-    """The columns of a row of MTRAG in Ragstone's names; `values` itself, if it is none."""
+    """The columns of a row of MTRAG in Ragstone's names; `values` itself, if it is
+    none."""
     spoken = values.get("messages", values.get("input"))
     targets: Any = values.get("targets")
     if not _are_spoken(spoken) or not ("messages" in values or _are_spoken(targets)):
         return values
     if "messages" in values:
-        return {"id": values.get("id"), "turns": [_message(message) for message in spoken]}
+        return {
+            "id": values.get("id"),
+            "turns": [_message(message) for message in spoken],
+        }
     *earlier, question = map(_message, spoken)
     return {
         "id": values.get("task_id"),
@@ -33,7 +39,9 @@ def read_mtrag(values: Values) -> Values:
 
 
 def _are_spoken(messages: Any) -> bool:
-    return isinstance(messages, list) and bool(messages) and all(map(_is_spoken, messages))
+    return (
+        isinstance(messages, list) and bool(messages) and all(map(_is_spoken, messages))
+    )
 
 
 def _is_spoken(message: object) -> bool:
@@ -48,16 +56,23 @@ def _message(message: Values) -> dict[str, Any]:
 
 
 def _labels(values: Values) -> dict[str, Any]:
-    """The kind of a question, whether it can be answered, and the passages that were found relevant, with their ids."""
+    """The kind of a question, whether it can be answered, and the passages that were
+    found relevant, with their ids."""
     answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
-    relevant = [context for context in contexts if _is_relevant(context)] if isinstance(contexts, list) else []
+    relevant = (
+        [context for context in contexts if _is_relevant(context)]
+        if isinstance(contexts, list)
+        else []
+    )
     labels = {
         "tags": values.get("Question Type"),
         "unanswerable": "UNANSWERABLE" in answerability,
         "expects": "clarification" if "UNDERSPECIFIED" in answerability else None,
         "reference_contexts": relevant,
-        "relevant_ids": [context["document_id"] for context in relevant if "document_id" in context],
+        "relevant_ids": [
+            context["document_id"] for context in relevant if "document_id" in context
+        ],
     }
     return {name: value for name, value in labels.items() if value}
 
@@ -65,5 +80,13 @@ def _labels(values: Values) -> dict[str, Any]:
 def _is_relevant(context: Any) -> bool:
     """Whether the last annotator, if any, found the passage relevant."""
     verdicts = follow(context, "feedback.relevant")
-    last = list(verdicts.values())[-1] if isinstance(verdicts, dict) and verdicts else {"value": "yes"}
-    return isinstance(context, dict) and isinstance(last, dict) and last.get("value") == "yes"
+    last = (
+        list(verdicts.values())[-1]
+        if isinstance(verdicts, dict) and verdicts
+        else {"value": "yes"}
+    )
+    return (
+        isinstance(context, dict)
+        and isinstance(last, dict)
+        and last.get("value") == "yes"
+    )

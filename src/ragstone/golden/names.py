@@ -1,4 +1,5 @@
-"""Tells names of documents (paths, file names, addresses, ids) from passages of text."""
+"""Tells names of documents (paths, file names, addresses, ids) from passages of
+text."""
 
 from __future__ import annotations
 
@@ -12,11 +13,15 @@ _ENDINGS = (
     "md|mdx|markdown|txt|text|rst|adoc|tex|pdf|docx?|odt|rtf|pages|pptx?|odp|xlsx?|ods|csv|tsv|jsonl?|ya?ml|xml|toml|"
     "html?|epub|msg|eml|ipynb|log|srt|vtt|parquet"
 )
-_FILE = re.compile(rf"[^\r\n\t<>|*?\"]{{1,200}}\.(?:{_ENDINGS})(?:[#?:][^\s]*)?", re.IGNORECASE)
+_FILE = re.compile(
+    rf"[^\r\n\t<>|*?\"]{{1,200}}\.(?:{_ENDINGS})(?:[#?:][^\s]*)?", re.IGNORECASE
+)
 _MAX_WORDS = 12
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://\S+", re.IGNORECASE)
 _ID = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./:#@+~=&%()-]*")
-_TELLING = re.compile(r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]")
+_TELLING = re.compile(
+    r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]"
+)
 """What an id has and a single word of prose has not."""
 
 _QUANTITY = re.compile(r"\d+(?:[-./:,]\d+)+%?|\d+%")
@@ -26,17 +31,25 @@ _SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is plainly the name of a document: a file name with the ending of one (it may have spaces), an
-    address, or an id or path in ASCII, without spaces and with a digit or a separator.
+    """Whether `text` is plainly the name of a document: a file name with the ending of
+    one (it may have spaces), an address, or an id or path in ASCII, without spaces and
+    with a digit or a separator.
 
-    A single word, such as "Paris", is none, nor is text in a script without spaces, nor a quantity ("2024-01-15").
+    A single word, such as "Paris", is none, nor is text in a script without spaces, nor
+    a quantity ("2024-01-15").
     """
     name = text.strip()
-    if not 0 < len(name) <= MAX_NAME or name.endswith((".", "!", ";", ",")) or _QUANTITY.fullmatch(name):
+    if (
+        not 0 < len(name) <= MAX_NAME
+        or name.endswith((".", "!", ";", ","))
+        or _QUANTITY.fullmatch(name)
+    ):
         return False
     if _FILE.fullmatch(name):
         return len(name.split()) <= _MAX_WORDS and not _SENTENCE_END.search(name)
-    return bool(_ADDRESS.fullmatch(name) or (_ID.fullmatch(name) and _TELLING.search(name)))
+    return bool(
+        _ADDRESS.fullmatch(name) or (_ID.fullmatch(name) and _TELLING.search(name))
+    )
 
 
 def are_names(texts: Iterable[str]) -> bool:

@@ -1,4 +1,5 @@
-"""Opens the cells of other tools' tables: JSON that is written into a cell, and columns that are named by a path."""
+"""Opens the cells of other tools' tables: JSON that is written into a cell, and columns
+that are named by a path."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def open_row(row: Row) -> Row:
 
 
 def open_cells(values: Mapping[str, object]) -> dict[str, object]:
-    """`values` with columns such as ``inputs.question`` in one object ``inputs``, and the JSON in a text of such a name
-    read: an object, a chat, or a quoted text.
+    """`values` with columns such as ``inputs.question`` in one object ``inputs``, and
+    the JSON in a text of such a name read: an object, a chat, or a quoted text.
     """
     opened: dict[str, object] = {}
     of_phoenix = any(normal(str(name)) == SPAN_ID for name in values)
@@ -45,10 +46,15 @@ def open_cells(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _read(text: str) -> object:
-    """The object, the chat or the quoted text that is written in `text`, or `text` itself."""
+    """The object, the chat or the quoted text that is written in `text`, or `text`
+    itself."""
     if text.lstrip().startswith('"'):
         with suppress(NotJsonError):
             return decode(text)
     value = cells.opened(text)
-    is_chat = isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+    is_chat = (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, dict) for item in value)
+    )
     return value if is_chat or isinstance(value, dict) else text

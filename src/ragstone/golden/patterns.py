@@ -1,7 +1,8 @@
 """Regular expressions of a golden set, matched in linear time by RE2.
 
-Patterns and answers may come from strangers. RE2 has no backtracking, so no pattern can hang the gate, and it refuses
-patterns that would take much memory; in exchange it has no look-around and no back-references.
+Patterns and answers may come from strangers. RE2 has no backtracking, so no pattern can
+hang the gate, and it refuses patterns that would take much memory; in exchange it has
+no look-around and no back-references.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ MAX_PATTERN = 1_000
 
 @functools.lru_cache(maxsize=4_096)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The compiled `pattern`. Raises ValueError, with the reason, if RE2 does not take it."""
+    """The compiled `pattern`. Raises ValueError, with the reason, if RE2 does not take
+    it."""
     import re2
 
     if len(pattern) > MAX_PATTERN:
@@ -27,4 +29,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return cast("re.Pattern[str]", re2.compile(pattern, options))
     except re2.error as error:
         reason = error.args[0] if error.args else "not valid"
-        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+        raise ValueError(
+            reason.decode("utf-8", "replace")
+            if isinstance(reason, bytes)
+            else str(reason)
+        ) from None

@@ -1,4 +1,5 @@
-"""Profiles the columns of a file in one pass over its rows, before any sample is built."""
+"""Profiles the columns of a file in one pass over its rows, before any sample is
+built."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class _Missing:
 MISSING = _Missing()
 MAX_INNER_COLUMNS = 100
 MAX_FIRST_ROWS = 50
-_TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (kind.value for kind in list(Kinds))
+_TEXT, _NUMBER, _UNIT, _BOOL, _LIST, _OBJECTS, _OBJECT, _OTHER = (
+    kind.value for kind in list(Kinds)
+)
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
@@ -40,8 +43,8 @@ _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 class Profile:
     """The columns of a file.
 
-    `columns` maps a path to its kinds, at the top level and one level into objects. `inside` counts the keys of each
-    object. `found` are the user's paths that exist.
+    `columns` maps a path to its kinds, at the top level and one level into objects.
+    `inside` counts the keys of each object. `found` are the user's paths that exist.
     """
 
     columns: dict[tuple[str, ...], Kinds] = field(default_factory=dict)
@@ -52,7 +55,9 @@ class Profile:
     inside: dict[str, int] = field(default_factory=dict)
 
 
-def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]) -> Profile:
+def profile_rows(
+    source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]
+) -> Profile:
     """Read all `rows`. Raises GoldenSetError if there are too many columns."""
     profile = Profile()
     kinds: dict[str, int] = {}
@@ -66,16 +71,22 @@ def profile_rows(source: SourceFile, rows: Iterable[Row], wanted: Iterable[str])
             if isinstance(value, dict):
                 _profile_object(profile, str(key), value)
         if len(kinds) + len(profile.columns) > MAX_COLUMNS:
-            raise source.error(f"more than {MAX_COLUMNS:,} different columns.", row.line)
+            raise source.error(
+                f"more than {MAX_COLUMNS:,} different columns.", row.line
+            )
         if open_paths:
-            present = {path for path in open_paths if follow(row.values, path) is not MISSING}
+            present = {
+                path for path in open_paths if follow(row.values, path) is not MISSING
+            }
             profile.found |= present
             open_paths -= present
     inner = profile.columns
     profile.columns = {}
     for key, kind in kinds.items():
         profile.columns[(str(key),)] = Kinds(kind)
-        profile.columns.update({path: kinds_below for path, kinds_below in inner.items() if path[0] == key})
+        profile.columns.update(
+            {path: kinds_below for path, kinds_below in inner.items() if path[0] == key}
+        )
     return profile
 
 
@@ -87,13 +98,18 @@ def _profile_object(profile: Profile, key: str, value: Mapping[str, object]) -> 
             if profile.inside.get(key, 0) >= MAX_INNER_COLUMNS:
                 continue
             profile.inside[key] = profile.inside.get(key, 0) + 1
-        profile.columns[path] = Kinds(profile.columns.get(path, Kinds.NOTHING).value | kind_of(nested))
+        profile.columns[path] = Kinds(
+            profile.columns.get(path, Kinds.NOTHING).value | kind_of(nested)
+        )
 
 
 def kind_of(value: object) -> int:
-    """The kind of one value, as the int of a `Kinds`, because combining flags is slow and there are many values."""
+    """The kind of one value, as the int of a `Kinds`, because combining flags is slow
+    and there are many values."""
     if isinstance(value, str):
-        return _UNIT if value in _UNITS else 0 if not value or value.isspace() else _TEXT
+        return (
+            _UNIT if value in _UNITS else 0 if not value or value.isspace() else _TEXT
+        )
     if value is None:
         return 0
     if isinstance(value, list):
@@ -110,8 +126,8 @@ def kind_of(value: object) -> int:
 def follow(value: object, path: str) -> object:
     """The value at the dotted `path` in `value`, MISSING if there is none.
 
-    A key that contains dots is matched verbatim. In a list, the path applies to every item (giving a list of values)
-    or, with a number, to one.
+    A key that contains dots is matched verbatim. In a list, the path applies to every
+    item (giving a list of values) or, with a number, to one.
     """
     if not path:
         return value
@@ -126,6 +142,8 @@ def follow(value: object, path: str) -> object:
         head, _, tail = path.partition(".")
         if head.isascii() and head.isdigit() and len(head) < 10:
             return follow(value[int(head)], tail) if int(head) < len(value) else MISSING
-        inner_values = [inner for item in value if (inner := follow(item, path)) is not MISSING]
+        inner_values = [
+            inner for item in value if (inner := follow(item, path)) is not MISSING
+        ]
         return inner_values or MISSING
     return MISSING

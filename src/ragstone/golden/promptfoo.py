@@ -17,7 +17,14 @@ from ragstone.golden.asserted import TYPES, assertions
 from ragstone.golden.cells import CellError
 
 _REFERENCES = frozenset(
-    {"context-recall", "factuality", "similar", "answer-similarity", "equals", "model-graded-factuality"}
+    {
+        "context-recall",
+        "factuality",
+        "similar",
+        "answer-similarity",
+        "equals",
+        "model-graded-factuality",
+    }
 )
 """Assertions whose value is what the answer should say."""
 
@@ -41,7 +48,8 @@ Fields = dict[str, object]
 class PromptfooTable:
     """The rows in a document of promptfoo.
 
-    `path` leads to `items`, the list that the rows are from; each row comes with the position of its item.
+    `path` leads to `items`, the list that the rows are from; each row comes with the
+    position of its item.
     """
 
     path: str
@@ -51,7 +59,8 @@ class PromptfooTable:
 
 
 def read_promptfoo(document: object) -> PromptfooTable | None:
-    """The rows of a config, of a list of tests, or of results; None for any other document.
+    """The rows of a config, of a list of tests, or of results; None for any other
+    document.
 
     Raises GoldenSetError for a test whose variables make too many cases.
     """
@@ -68,7 +77,8 @@ def read_promptfoo(document: object) -> PromptfooTable | None:
 
 
 def read_promptfoo_cells(rows: Sequence[Mapping[str, object]]) -> PromptfooTable | None:
-    """The rows of a table of tests, whose columns ``__expected`` have assertions such as ``contains: 24``.
+    """The rows of a table of tests, whose columns ``__expected`` have assertions such
+    as ``contains: 24``.
 
     None for any other table.
     """
@@ -77,16 +87,22 @@ def read_promptfoo_cells(rows: Sequence[Mapping[str, object]]) -> PromptfooTable
     table: list[tuple[Fields, int]] = []
     left_out: list[str] = []
     for position, cells in enumerate(rows):
-        variables = {name: value for name, value in cells.items() if not name.startswith("__")}
+        variables = {
+            name: value for name, value in cells.items() if not name.startswith("__")
+        }
         written = [value for name, value in cells.items() if name.startswith(_EXPECTED)]
-        row, types = _row(variables, [_written_assertion(value) for value in written if isinstance(value, str)])
+        row, types = _row(
+            variables,
+            [_written_assertion(value) for value in written if isinstance(value, str)],
+        )
         table.append((row, position))
         left_out += types
     return PromptfooTable("", rows, table, tuple(_left_out_notes(left_out)))
 
 
 def _written_assertion(text: str) -> dict[str, Any]:
-    """The assertion in a cell: a type, perhaps with a threshold, and a value; or the answer itself."""
+    """The assertion in a cell: a type, perhaps with a threshold, and a value; or the
+    answer itself."""
     kind, colon, value = text.strip().partition(":")
     kind = _WRITTEN_TYPES.get(kind, kind.partition("(")[0])
     base = kind.removeprefix("not-")
@@ -98,7 +114,10 @@ def _written_assertion(text: str) -> dict[str, Any]:
 
 
 def _are_tests(items: Sequence[object]) -> bool:
-    return bool(items) and all(isinstance(item, Mapping) and isinstance(item.get("vars"), Mapping) for item in items)
+    return bool(items) and all(
+        isinstance(item, Mapping) and isinstance(item.get("vars"), Mapping)
+        for item in items
+    )
 
 
 def _tests(path: str, tests: Sequence[object], default: object) -> PromptfooTable:
@@ -114,12 +133,15 @@ def _tests(path: str, tests: Sequence[object], default: object) -> PromptfooTabl
             left_out += types
     notes = _left_out_notes(left_out)
     if rows and not all(isinstance(test, Mapping) for test in tests):
-        notes.append("tests in other files are left out; name those files as golden sets too")
+        notes.append(
+            "tests in other files are left out; name those files as golden sets too"
+        )
     return PromptfooTable(path, tests, rows, tuple(notes))
 
 
 def _results_in(document: object) -> tuple[str, list[Any]]:
-    """The path and the list of the results: under ``results.results``, or in older versions under ``results``."""
+    """The path and the list of the results: under ``results.results``, or in older
+    versions under ``results``."""
     path = ""
     while isinstance(document, Mapping) and "results" in document:
         document = document["results"]
@@ -129,12 +151,21 @@ def _results_in(document: object) -> tuple[str, list[Any]]:
 
 
 def _is_result(item: object) -> bool:
-    return isinstance(item, Mapping) and "success" in item and isinstance(item.get("vars"), Mapping)
+    return (
+        isinstance(item, Mapping)
+        and "success" in item
+        and isinstance(item.get("vars"), Mapping)
+    )
 
 
 def _results(path: str, items: list[Any]) -> PromptfooTable:
-    """The results of the first prompt and provider: those of others are other answers to the same questions."""
-    chosen = [position for position, item in enumerate(items) if _asked_of(item) == _asked_of(items[0])]
+    """The results of the first prompt and provider: those of others are other answers
+    to the same questions."""
+    chosen = [
+        position
+        for position, item in enumerate(items)
+        if _asked_of(item) == _asked_of(items[0])
+    ]
     rows: list[tuple[Fields, int]] = []
     left_out: list[str] = []
     for position in chosen:
@@ -143,11 +174,16 @@ def _results(path: str, items: list[Any]) -> PromptfooTable:
         left_out += types
     questions = {_question(row) for row, _ in rows}
     if len(questions) < len(rows) or None in questions:
-        rows = [({"id": _test_id(items[position], position), **row}, position) for row, position in rows]
+        rows = [
+            ({"id": _test_id(items[position], position), **row}, position)
+            for row, position in rows
+        ]
     notes = _left_out_notes(left_out)
     if len(chosen) < len(items):
         other_results = counted(len(items) - len(chosen), "result")
-        notes.append(f"{other_results} of other prompts or providers than the first left out")
+        notes.append(
+            f"{other_results} of other prompts or providers than the first left out"
+        )
     return PromptfooTable(path, items, rows, tuple(notes))
 
 
@@ -169,7 +205,8 @@ def _question(row: Fields) -> str | None:
 
 
 def _result(result: Mapping[str, Any]) -> tuple[Fields, list[str]]:
-    """The row of a result: the question and reference of its test, and the answer and contexts of the system."""
+    """The row of a result: the question and reference of its test, and the answer and
+    contexts of the system."""
     variables = _mapping(result["vars"])
     test, response = _mapping(result.get("testCase")), _mapping(result.get("response"))
     row, left_out = _row(variables, list(_assertions(test, None)))
@@ -191,14 +228,27 @@ def _answer(output: object) -> str:
     if isinstance(output, str):
         return output
     answer = _named(output, _ANSWERS)
-    return answer if isinstance(answer, str) else json.dumps(output, ensure_ascii=False, default=str)
+    return (
+        answer
+        if isinstance(answer, str)
+        else json.dumps(output, ensure_ascii=False, default=str)
+    )
 
 
-def _contexts(result: Mapping[str, Any], response: Mapping[str, Any], output: object) -> object:
-    """The contexts in a result: what the provider returned, what an assertion took from it, or a variable."""
+def _contexts(
+    result: Mapping[str, Any], response: Mapping[str, Any], output: object
+) -> object:
+    """The contexts in a result: what the provider returned, what an assertion took from
+    it, or a variable."""
     graded = _mapping(result.get("gradingResult")).get("componentResults")
     components = [_mapping(component).get("metadata") for component in _as_list(graded)]
-    places = [output, response.get("metadata"), result.get("metadata"), *components, result["vars"]]
+    places = [
+        output,
+        response.get("metadata"),
+        result.get("metadata"),
+        *components,
+        result["vars"],
+    ]
     candidates = (_named(place, _CONTEXTS) for place in places)
     return next((contexts for contexts in candidates if contexts is not None), None)
 
@@ -206,7 +256,9 @@ def _contexts(result: Mapping[str, Any], response: Mapping[str, Any], output: ob
 def _named(value: object, names: Sequence[str]) -> object:
     """What `value` has under the first of `names`; None if it has none of them."""
     by_name = {normal(str(name)): item for name, item in _mapping(value).items()}
-    return next((by_name[name] for name in names if by_name.get(name) is not None), None)
+    return next(
+        (by_name[name] for name in names if by_name.get(name) is not None), None
+    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -221,7 +273,10 @@ def _as_list(value: object) -> list[Any]:
 
 def _assertions(test: Mapping[str, Any], default: object) -> Iterator[dict[str, Any]]:
     """The assertions of a test, those of its sets and of ``defaultTest`` too."""
-    disabled = str(_mapping(test.get("options")).get("disableDefaultAsserts")).lower() == "true"
+    disabled = (
+        str(_mapping(test.get("options")).get("disableDefaultAsserts")).lower()
+        == "true"
+    )
     inherited = [] if disabled else _as_list(_mapping(default).get("assert"))
     for assertion in [*inherited, *_as_list(test.get("assert"))]:
         whole = _mapping(assertion)
@@ -230,30 +285,49 @@ def _assertions(test: Mapping[str, Any], default: object) -> Iterator[dict[str, 
         yield from (dict(member) for member in members if isinstance(member, Mapping))
 
 
-def _row(variables: Mapping[str, Any], asserted: list[dict[str, Any]]) -> tuple[Fields, list[str]]:
-    """The fields of a golden row that a test gives, and the types of assertions that it can't make."""
+def _row(
+    variables: Mapping[str, Any], asserted: list[dict[str, Any]]
+) -> tuple[Fields, list[str]]:
+    """The fields of a golden row that a test gives, and the types of assertions that it
+    can't make."""
     checked: list[dict[str, Any]] = []
     left_out: list[str] = []
     references: list[str] = []
     for assertion in asserted:
         kind, value = str(assertion.get("type")), assertion.get("value")
-        texts = [_filled_in(item, variables) if isinstance(item, str) else item for item in _as_list(value)]
+        texts = [
+            _filled_in(item, variables) if isinstance(item, str) else item
+            for item in _as_list(value)
+        ]
         if None in texts:  # the rest of the list would ask less
             left_out.append(kind)
             continue
-        is_text = bool(texts) and all(isinstance(text, str) and not text.startswith("file://") for text in texts)
+        is_text = bool(texts) and all(
+            isinstance(text, str) and not text.startswith("file://") for text in texts
+        )
         is_reference = kind in _REFERENCES and is_text
         if is_reference:
             references += [str(text) for text in texts]
-        filled = {**assertion, "value": texts if isinstance(value, list) else texts[0]} if texts else assertion
-        if str(assertion.get("weight")) not in ("0", "0.0"):  # every assertion must hold, whatever it weighs
+        filled = (
+            {**assertion, "value": texts if isinstance(value, list) else texts[0]}
+            if texts
+            else assertion
+        )
+        if str(assertion.get("weight")) not in (
+            "0",
+            "0.0",
+        ):  # every assertion must hold, whatever it weighs
             filled = {name: item for name, item in filled.items() if name != "weight"}
         if kind.removeprefix("not-") in TYPES and _is_checked(filled):
-            checked.append({name: filled[name] for name in ("type", "value") if name in filled})
+            checked.append(
+                {name: filled[name] for name in ("type", "value") if name in filled}
+            )
         elif not is_reference:
             left_out.append(kind)
     row: Fields = {
-        name: value for name, value in variables.items() if normal(str(name)) not in ("assert", "min", "max")
+        name: value
+        for name, value in variables.items()
+        if normal(str(name)) not in ("assert", "min", "max")
     }
     if references:
         row["reference"] = list(dict.fromkeys(references))
@@ -263,9 +337,12 @@ def _row(variables: Mapping[str, Any], asserted: list[dict[str, Any]]) -> tuple[
 
 
 def _filled_in(text: str, variables: Mapping[str, Any]) -> str | None:
-    """`text` with the variables that it names; None if it has anything else to fill in."""
+    """`text` with the variables that it names; None if it has anything else to fill
+    in."""
     names = _SLOT.findall(text)
-    if _TEMPLATE.search(_SLOT.sub("", text)) or not all(isinstance(variables.get(name), str | int) for name in names):
+    if _TEMPLATE.search(_SLOT.sub("", text)) or not all(
+        isinstance(variables.get(name), str | int) for name in names
+    ):
         return None
     return _SLOT.sub(lambda slot: str(variables[slot[1]]), text)
 
@@ -279,15 +356,25 @@ def _is_checked(assertion: Mapping[str, object]) -> bool:
 
 
 def _cases(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The variables of each case: a list of texts is one case for each. Raises GoldenSetError for too many."""
-    choices = [value if _is_list_of_texts(value) else [value] for value in variables.values()]
+    """The variables of each case: a list of texts is one case for each. Raises
+    GoldenSetError for too many."""
+    choices = [
+        value if _is_list_of_texts(value) else [value] for value in variables.values()
+    ]
     if prod(map(len, choices)) > _MAX_CASES:
-        raise GoldenSetError(f"the lists of one test's variables make more than {_MAX_CASES:,} cases.", where="tests")
+        raise GoldenSetError(
+            f"the lists of one test's variables make more than {_MAX_CASES:,} cases.",
+            where="tests",
+        )
     return (dict(zip(variables, values, strict=True)) for values in product(*choices))
 
 
 def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(text, str) for text in value)
+    )
 
 
 def _left_out_notes(kinds: list[str]) -> list[str]:
@@ -295,7 +382,11 @@ def _left_out_notes(kinds: list[str]) -> list[str]:
     for kind in dict.fromkeys(kinds):
         base = kind.removeprefix("not-")
         if base in TYPES:
-            notes.append(f"an assertion {kind} is left out: its value is a template, or it has an unsupported option")
+            notes.append(
+                f"an assertion {kind} is left out: its value is a template, or it has an unsupported option"
+            )
         else:
-            notes.append(f"the assertion {kind} is left out; use {INSTEAD.get(base, 'a metric of your own')}")
+            notes.append(
+                f"the assertion {kind} is left out; use {INSTEAD.get(base, 'a metric of your own')}"
+            )
     return notes

@@ -24,9 +24,9 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 class SampleReader:
     """Reads the rows of one file.
 
-    `several_references` counts rows with several references, `answerless` those that are unanswerable because
-    their answer is SQuAD's empty one, `with_history` those with earlier messages, `conversations` those that are the
-    first of several turns.
+    `several_references` counts rows with several references, `answerless` those that
+    are unanswerable because their answer is SQuAD's empty one, `with_history` those
+    with earlier messages, `conversations` those that are the first of several turns.
     """
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
@@ -39,9 +39,11 @@ class SampleReader:
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
-        """The sample in `row`; its id comes from the row, or else from the content (`derived_id`).
+        """The sample in `row`; its id comes from the row, or else from the content
+        (`derived_id`).
 
-        The id of a turn is that of its conversation, empty if it has none (`conversations.join_turns`).
+        The id of a turn is that of its conversation, empty if it has none
+        (`conversations.join_turns`).
 
         Raises GoldenSetError with line and column.
         """
@@ -49,8 +51,13 @@ class SampleReader:
         if question is None:
             name = self.plan.fields["question"][0]
             if row.turn is not None:
-                raise self.source.error(f"turn {row.turn.number} of {row.turn.conversation} has no question.", row.line)
-            raise self.source.error(f"no question: column '{name}' is missing or empty.", row.line)
+                raise self.source.error(
+                    f"turn {row.turn.number} of {row.turn.conversation} has no question.",
+                    row.line,
+                )
+            raise self.source.error(
+                f"no question: column '{name}' is missing or empty.", row.line
+            )
         for label, judged in self.plan.labels:
             if judged in self.plan.fields:
                 self._check_label(row, label, judged)
@@ -77,24 +84,35 @@ class SampleReader:
             history=history,
             min=self._read(row, "min", cells.bounds) or _NO_GRADES,
             max=self._read(row, "max", cells.bounds) or _NO_GRADES,
-            expects_clarification=self._read(row, "expects", cells.is_clarification) or False,
+            expects_clarification=self._read(row, "expects", cells.is_clarification)
+            or False,
             hops=self._read(row, "reference_contexts", cells.hops) or (),
             tools=self._read(row, "tools", cells.expected_calls) or (),
             tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
         )
 
     def _tags(self, row: Row) -> tuple[str, ...]:
-        """The tags of all columns that have some: a kind of question and a difficulty are both tags."""
+        """The tags of all columns that have some: a kind of question and a difficulty
+        are both tags."""
         paths = self.plan.fields.get("tags", ())
-        tags = [tag for path in paths for tag in self._convert(row, path, "tags", cells.tags) or ()]
+        tags = [
+            tag
+            for path in paths
+            for tag in self._convert(row, path, "tags", cells.tags) or ()
+        ]
         return tuple(dict.fromkeys(tags))
 
     def _review(self, row: Row) -> Review | None:
         status = self._read(row, "status", cells.status)
         if status is None:
             return None
-        reviewer, day = self._read(row, "reviewer", cells.text), self._read(row, "reviewed_on", cells.text)
-        return self._share(Review("draft" if status == "draft" else "reviewed", reviewer, day))
+        reviewer, day = (
+            self._read(row, "reviewer", cells.text),
+            self._read(row, "reviewed_on", cells.text),
+        )
+        return self._share(
+            Review("draft" if status == "draft" else "reviewed", reviewer, day)
+        )
 
     def _assertions(self, row: Row) -> Assertions | None:
         assertions = Assertions(
@@ -107,7 +125,8 @@ class SampleReader:
         return assertions if assertions != Assertions() else None
 
     def _history(self, row: Row) -> tuple[Message, ...]:
-        """The turns before the question: in a column of their own, or in the chat that the question ends."""
+        """The turns before the question: in a column of their own, or in the chat that
+        the question ends."""
         if row.turn is not None:
             self.conversations += row.turn.number == 1
             return ()
@@ -119,17 +138,29 @@ class SampleReader:
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
         paths = self.plan.fields.get("reference", ())
-        columns = [self._convert(row, path, "reference", _reader_of(path)) or () for path in paths]
+        columns = [
+            self._convert(row, path, "reference", _reader_of(path)) or ()
+            for path in paths
+        ]
         filled = [texts for texts in columns if texts]
         for path, texts in zip(paths[1:], columns[1:], strict=True):
             # One answer, and the list of all right ones, agree.
-            if texts and columns[0] and not ({*texts} <= {*columns[0]} or {*columns[0]} <= {*texts}):
+            if (
+                texts
+                and columns[0]
+                and not ({*texts} <= {*columns[0]} or {*columns[0]} <= {*texts})
+            ):
                 raise self._ambiguous(row, "reference", paths[0], path)
         listed = self._read(row, "other_references", cells.texts) or ()
-        every = tuple(dict.fromkeys(text for texts in (*sorted(filled, key=len), listed) for text in texts))
+        every = tuple(
+            dict.fromkeys(
+                text for texts in (*sorted(filled, key=len), listed) for text in texts
+            )
+        )
         if len(every) > cells.MAX_REFERENCES:
             raise self.source.error(
-                f"{len(every):,} references; at most {cells.MAX_REFERENCES:,} are allowed.", row.line
+                f"{len(every):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
+                row.line,
             )
         self.several_references += len(every) > 1
         return (every[0] if every else None), every[1:]
@@ -140,12 +171,16 @@ class SampleReader:
             return True if answerable is None else answerable
         if "unanswerable" in self.plan.fields:
             return not self._read(row, "unanswerable", cells.truth)
-        if "reference" in self.plan.fields and cells.is_answerless(self._value(row, self.plan.fields["reference"][0])):
+        if "reference" in self.plan.fields and cells.is_answerless(
+            self._value(row, self.plan.fields["reference"][0])
+        ):
             self.answerless += 1
             return False
         return True
 
-    def _read(self, row: Row, field: str, convert: Callable[[object], Value]) -> Value | None:
+    def _read(
+        self, row: Row, field: str, convert: Callable[[object], Value]
+    ) -> Value | None:
         paths = self.plan.fields.get(field)
         if paths is None:
             return None
@@ -158,7 +193,9 @@ class SampleReader:
                 raise self._ambiguous(row, field, paths[0], path)
         return first_value
 
-    def _convert(self, row: Row, path: str, field: str, convert: Callable[[object], Value]) -> Value | None:
+    def _convert(
+        self, row: Row, path: str, field: str, convert: Callable[[object], Value]
+    ) -> Value | None:
         value = self._value(row, path)
         if value is None:
             return None
@@ -166,7 +203,9 @@ class SampleReader:
             return convert(value)
         except cells.CellError as error:
             raise self.source.error(
-                f"column '{path}' ({field}) {error}.", row.line, hint=_other_column(field, path)
+                f"column '{path}' ({field}) {error}.",
+                row.line,
+                hint=_other_column(field, path),
             ) from None
 
     def _value(self, row: Row, path: str) -> object | None:
@@ -175,7 +214,9 @@ class SampleReader:
             value = follow(row.values, path)
         return None if value is MISSING else value
 
-    def _ambiguous(self, row: Row, field: str, first: str, second: str) -> GoldenSetError:
+    def _ambiguous(
+        self, row: Row, field: str, first: str, second: str
+    ) -> GoldenSetError:
         return self.source.error(
             f"columns '{first}' and '{second}' could both be the {field}, but differ.",
             row.line,
@@ -194,11 +235,13 @@ class SampleReader:
             f"{judged}: this file was made for testing judges.",
             row.line,
             hint="Keep only the rows that are labelled right, or map the columns in ragstone.toml "
-            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  ' + "\n  ".join(left_out),
+            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  '
+            + "\n  ".join(left_out),
         )
 
     def _share(self, value: Value) -> Value:
-        """One shared object for equal values: tags and groups repeat from sample to sample."""
+        """One shared object for equal values: tags and groups repeat from sample to
+        sample."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 
@@ -211,11 +254,19 @@ def _reader_of(path: str) -> Callable[[object], tuple[str, ...]]:
 
 
 def derived_id(
-    question: str, reference: str | None, passages: tuple[str, ...], history: tuple[Message, ...] = ()
+    question: str,
+    reference: str | None,
+    passages: tuple[str, ...],
+    history: tuple[Message, ...] = (),
 ) -> str:
-    """An id from the content: ``q-`` and 12 hex digits, independent of the sample's position in its file."""
+    """An id from the content: ``q-`` and 12 hex digits, independent of the sample's
+    position in its file."""
     earlier = [[[turn.role, turn.text] for turn in history]] if history else []
-    body = json.dumps([question, reference, passages, *earlier], ensure_ascii=False, separators=(",", ":"))
+    body = json.dumps(
+        [question, reference, passages, *earlier],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
     return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,5 @@
-"""Rows, as returned by every format, the lines that they are on, and the limits shared by all formats."""
+"""Rows, as returned by every format, the lines that they are on, and the limits shared
+by all formats."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
 """Maximum size of a file in any format."""
 
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
-"""Maximum size of a JSON, YAML or Parquet file, which is read into memory as a whole."""
+"""Maximum size of a JSON, YAML or Parquet file, which is read into memory as a
+whole."""
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """Maximum length of a line in a JSON Lines file, and of a cell in a CSV file."""
@@ -30,7 +32,8 @@ MAX_COLUMNS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TurnPlace:
-    """The place of a row that is the turn `number` of so many `turns` of a conversation.
+    """The place of a row that is the turn `number` of so many `turns` of a
+    conversation.
 
     `conversation` names it in messages. `messages` are those before the first turn.
     """
@@ -49,7 +52,8 @@ class TurnPlace:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its columns, and the line it starts on (from 1; None if the format has no lines)."""
+    """One row: its columns, and the line it starts on (from 1; None if the format has
+    no lines)."""
 
     values: Mapping[str, object]
     line: int | None = None
@@ -58,9 +62,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to read, its name in messages and origins, and the folder that must contain it (None: anywhere).
+    """A file to read, its name in messages and origins, and the folder that must
+    contain it (None: anywhere).
 
-    `encoding` is that of a CSV or TSV file whose text is not UTF-8; `limit` is the maximum size in bytes.
+    `encoding` is that of a CSV or TSV file whose text is not UTF-8; `limit` is the
+    maximum size in bytes.
     """
 
     path: Path
@@ -73,7 +79,9 @@ class SourceFile:
         """The place of `line` in messages."""
         return self.name if line is None else f"{self.name}:{line}"
 
-    def error(self, message: str, line: int | None = None, *, hint: str | None = None) -> GoldenSetError:
+    def error(
+        self, message: str, line: int | None = None, *, hint: str | None = None
+    ) -> GoldenSetError:
         """A GoldenSetError at `line` of this file."""
         return GoldenSetError(message, where=self.at(line), hint=hint)
 
@@ -89,13 +97,16 @@ class SourceFile:
                 while raw := stream.readline(MAX_LINE_BYTES + 1):
                     number += 1
                     if len(raw) > MAX_LINE_BYTES:
-                        raise self.error(f"line longer than {MAX_LINE_BYTES:,} bytes.", number)
+                        raise self.error(
+                            f"line longer than {MAX_LINE_BYTES:,} bytes.", number
+                        )
                     yield number, raw
         except OSError as error:
             raise self.unreadable(error) from None
 
     def open_document(self) -> BinaryIO:
-        """Open a file that is read into memory as a whole. Raises GoldenSetError, also if it is too large."""
+        """Open a file that is read into memory as a whole. Raises GoldenSetError, also
+        if it is too large."""
         try:
             stream = self.open()
         except OSError as error:
@@ -122,17 +133,22 @@ class SourceFile:
         return self.error(f"can't be read: {error.strerror or error}")
 
     def decode(self, raw: bytes, first_line: int = 1) -> str:
-        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line where it starts."""
+        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line where
+        it starts."""
         if first_line == 1:
             if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise self.error("is UTF-16 text, expected UTF-8.", hint="Save the file as UTF-8.")
+                raise self.error(
+                    "is UTF-16 text, expected UTF-8.", hint="Save the file as UTF-8."
+                )
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             line = first_line + raw.count(b"\n", 0, error.start)
             raise self.error(
-                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.", line, hint="Save the file as UTF-8."
+                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.",
+                line,
+                hint="Save the file as UTF-8.",
             ) from None
 
 

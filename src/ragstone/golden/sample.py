@@ -16,7 +16,8 @@ MAX_SAMPLES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Origin of a sample: the path as the user gave it, and the line from 1 (None if the format has no lines)."""
+    """Origin of a sample: the path as the user gave it, and the line from 1 (None if
+    the format has no lines)."""
 
     file: str
     line: int | None = None
@@ -27,7 +28,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """An assertion of a type of promptfoo, such as ``not-contains-any`` (see golden/asserted.py), and its values."""
+    """An assertion of a type of promptfoo, such as ``not-contains-any`` (see
+    golden/asserted.py), and its values."""
 
     type: str
     values: tuple[str, ...] = ()
@@ -35,7 +37,8 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Assertions:
-    """What an answer must and must not say. `regex` are RE2 patterns to be found in it; it has at most `max_words`."""
+    """What an answer must and must not say. `regex` are RE2 patterns to be found in it;
+    it has at most `max_words`."""
 
     must_contain: tuple[str, ...] = ()
     must_not_contain: tuple[str, ...] = ()
@@ -46,7 +49,8 @@ class Assertions:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Whether a person has reviewed a sample. A ``draft`` is evaluated and shown, but counts in no check.
+    """Whether a person has reviewed a sample. A ``draft`` is evaluated and shown, but
+    counts in no check.
 
     `reviewer` and `date` (ISO 8601) are who did, and when.
     """
@@ -58,7 +62,14 @@ class Review:
 
 Role = Literal["system", "user", "assistant"]
 
-Label = Literal["reference", "reference_contexts", "relevant_ids", "answerable", "assertions", "tools"]
+Label = Literal[
+    "reference",
+    "reference_contexts",
+    "relevant_ids",
+    "answerable",
+    "assertions",
+    "tools",
+]
 LABELS: tuple[Label, ...] = get_args(Label)
 """What a sample says about right answers, in the order of `Sample.part_hashes`."""
 
@@ -78,11 +89,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """Where a sample stands in its conversation, which is asked in order, over one session.
+    """Where a sample stands in its conversation, which is asked in order, over one
+    session.
 
-    `id` is that of the conversation, `number` the turn, from 1, of so many `turns`. With `own_history` the system gets
-    its own earlier answers, and the sample's `history` has the earlier questions alone; else it gets the references,
-    which stand in the sample's `history`. `session` names the session while a turn is asked; it is not stored.
+    `id` is that of the conversation, `number` the turn, from 1, of so many `turns`.
+    With `own_history` the system gets its own earlier answers, and the sample's
+    `history` has the earlier questions alone; else it gets the references, which stand
+    in the sample's `history`. `session` names the session while a turn is asked; it is
+    not stored.
     """
 
     id: str
@@ -101,8 +115,9 @@ def turn_id(conversation: str, number: int) -> str:
 class ExpectedCall:
     """A tool call that an answer needs: one of the tools `names`, with these arguments.
 
-    `arguments` are JSON; None if they don't matter. ``subset``: other arguments may be there too, in nested objects as
-    well. Numbers may differ by `tolerance`, relative to what is expected.
+    `arguments` are JSON; None if they don't matter. ``subset``: other arguments may be
+    there too, in nested objects as well. Numbers may differ by `tolerance`, relative to
+    what is expected.
     """
 
     names: tuple[str, ...]
@@ -115,16 +130,19 @@ class ExpectedCall:
 class Sample:
     """One golden question.
 
-    `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not relevant). If `answerable` is
-    False, the right answer is to abstain. `group` names related samples (several questions on one document), for
-    clustered errors. `other_references` are answers that are as right as `reference`: the best one counts.
-    `review` is None if nothing is said of a review: such a sample counts. `provenance` says which version of which data
-    set it was imported from. `history` are the earlier turns of a conversation, whose last message is `question`.
-    `min` and `max` are the floors and ceilings of its own scores, by metric: the sample must hold them.
-    `turn` is the place in its conversation of a sample that is asked after others. `expects_clarification`: the right
-    answer asks back. `hops` says which retrieval of several each of `reference_contexts` is needed from, counted from
-    1 (0: any); it is empty if nothing is said of that. `tools` are the calls that an answer needs, in their order if
-    `tools_in_order`.
+    `relevant_ids` maps a document id to its grade (> 0 is relevant; 0 is judged not
+    relevant). If `answerable` is False, the right answer is to abstain. `group` names
+    related samples (several questions on one document), for clustered errors.
+    `other_references` are answers that are as right as `reference`: the best one
+    counts. `review` is None if nothing is said of a review: such a sample counts.
+    `provenance` says which version of which data set it was imported from. `history`
+    are the earlier turns of a conversation, whose last message is `question`. `min` and
+    `max` are the floors and ceilings of its own scores, by metric: the sample must hold
+    them. `turn` is the place in its conversation of a sample that is asked after
+    others. `expects_clarification`: the right answer asks back. `hops` says which
+    retrieval of several each of `reference_contexts` is needed from, counted from 1 (0:
+    any); it is empty if nothing is said of that. `tools` are the calls that an answer
+    needs, in their order if `tools_in_order`.
     """
 
     id: str
@@ -153,7 +171,11 @@ class Sample:
     def bounds(self) -> tuple[Bound, ...]:
         """Its floors and ceilings, sorted."""
         tables: dict[BoundKey, Mapping[str, float]] = {"min": self.min, "max": self.max}
-        return tuple((key, metric, value) for key, table in tables.items() for metric, value in sorted(table.items()))
+        return tuple(
+            (key, metric, value)
+            for key, table in tables.items()
+            for metric, value in sorted(table.items())
+        )
 
     @property
     def draft(self) -> bool:
@@ -162,7 +184,8 @@ class Sample:
 
     @property
     def generated(self) -> bool:
-        """Whether a model wrote the question, by its provenance or ragas' tag, and no review of it is known."""
+        """Whether a model wrote the question, by its provenance or ragas' tag, and no
+        review of it is known."""
         unreviewed = self.review is None or self.review.status == "draft"
         by_model = (self.provenance or "").startswith("ragstone generate") or any(
             "synthesizer" in tag for tag in self.tags
@@ -172,11 +195,13 @@ class Sample:
     @property
     def references(self) -> tuple[str, ...]:
         """All reference answers, `reference` first; empty if there is none."""
-        return () if self.reference is None else (self.reference, *self.other_references)
+        return (
+            () if self.reference is None else (self.reference, *self.other_references)
+        )
 
     def content_hash(self) -> str:
-        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags, origin, review, provenance,
-        min and max."""
+        """SHA-256 (hex) of everything that affects scoring: all fields except id, tags,
+        origin, review, provenance, min and max."""
         content: list[object] = [
             self.question,
             self.reference,
@@ -189,7 +214,9 @@ class Sample:
             [[message.role, message.text] for message in self.history],
         ]
         if self.turn is not None:
-            content.append(["turn", self.turn.id, self.turn.number, self.turn.own_history])
+            content.append(
+                ["turn", self.turn.id, self.turn.number, self.turn.own_history]
+            )
         if self.expects_clarification:
             content.append("clarification")
         if self.hops:
@@ -202,7 +229,8 @@ class Sample:
         return [self.tools_in_order, *map(asdict, self.tools)]
 
     def part_hashes(self) -> tuple[str, ...]:
-        """A hash of what the system is asked, and of each of LABELS: a score depends on some of these alone."""
+        """A hash of what the system is asked, and of each of LABELS: a score depends on
+        some of these alone."""
         messages = [[message.role, message.text] for message in self.history]
         question: list[object] = [self.question, messages]
         if self.turn is not None:
@@ -221,7 +249,10 @@ class Sample:
             "assertions": None if self.assertions is None else asdict(self.assertions),
             "tools": self._tools() if self.tools else None,
         }
-        return tuple(_digest(part)[:16] if part else "" for part in (question, *(labels[name] for name in LABELS)))
+        return tuple(
+            _digest(part)[:16] if part else ""
+            for part in (question, *(labels[name] for name in LABELS))
+        )
 
 
 def _digest(content: object) -> str:
@@ -233,9 +264,10 @@ def _digest(content: object) -> str:
 class ColumnMapping:
     """The column mapping of a file, for `ragstone convert` and for messages.
 
-    `columns` maps a field of Sample to the column (dotted path) it was read from; `ignored` are columns that were not
-    used; `recorded` maps response fields (answer, contexts) that are also in the file; `notes` are sentences about how
-    the file was read.
+    `columns` maps a field of Sample to the column (dotted path) it was read from;
+    `ignored` are columns that were not used; `recorded` maps response fields (answer,
+    contexts) that are also in the file; `notes` are sentences about how the file was
+    read.
     """
 
     file: str
@@ -248,7 +280,8 @@ class ColumnMapping:
 
 @dataclass(frozen=True, slots=True)
 class GoldenSize:
-    """How many samples of a golden set count in checks. Those of one group count as one of `groups`."""
+    """How many samples of a golden set count in checks. Those of one group count as one
+    of `groups`."""
 
     samples: int
     groups: int
@@ -271,9 +304,12 @@ class GoldenSet:
         return (sample for sample in self.samples if not sample.draft)
 
     def size(self) -> GoldenSize:
-        """How many samples count in checks, and how many groups: one without a group is a group of its own."""
+        """How many samples count in checks, and how many groups: one without a group is
+        a group of its own."""
         counting = list(self.counting())
-        return GoldenSize(len(counting), len({sample.group or sample.id for sample in counting}))
+        return GoldenSize(
+            len(counting), len({sample.group or sample.id for sample in counting})
+        )
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -289,7 +325,11 @@ class GoldenSet:
 
     def __getitem__(self, place: int | slice) -> Sample | Self:
         """The sample at a place, or a golden set of some samples: ``golden[:5]``."""
-        return self.samples[place] if isinstance(place, int) else replace(self, samples=self.samples[place])
+        return (
+            self.samples[place]
+            if isinstance(place, int)
+            else replace(self, samples=self.samples[place])
+        )
 
     def only(self, wanted: Callable[[Sample], bool]) -> Self:
         return replace(self, samples=tuple(filter(wanted, self.samples)))
@@ -300,12 +340,16 @@ class GoldenSet:
         return tuple(dict.fromkeys(mapping.file for mapping in self.mappings))
 
     def __repr__(self) -> str:
-        origin = f" from {some(list(map(repr, self.sources)), 3)}" if self.sources else ""
+        origin = (
+            f" from {some(list(map(repr, self.sources)), 3)}" if self.sources else ""
+        )
         return f"{type(self).__name__}({counted(len(self), 'sample')}{origin})"
 
     def content_hash(self) -> str:
         """SHA-256 (hex) over ids and contents, independent of order and file layout."""
-        return hash_of_contents((sample.id, sample.content_hash()) for sample in self.samples)
+        return hash_of_contents(
+            (sample.id, sample.content_hash()) for sample in self.samples
+        )
 
 
 def hash_of_contents(hashes: Iterable[tuple[str, str]]) -> str:

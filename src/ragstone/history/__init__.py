@@ -1,1 +1,2 @@
-"""The history of a main branch: one line per run, in one file that is stored with the baseline."""
+"""The history of a main branch: one line per run, in one file that is stored with the
+baseline."""

@@ -17,7 +17,8 @@ from ragstone.history.lines import SamplesLine
 Floats = NDArray[np.float64]
 
 MAX_SCORES = 50_000
-"""Maximum number of scores to keep per run. For larger runs a fixed subset of the samples is kept."""
+"""Maximum number of scores to keep per run. For larger runs a fixed subset of the
+samples is kept."""
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _DIGITS = np.array([_ALPHABET.find(chr(byte)) for byte in range(256)])
@@ -36,9 +37,13 @@ class Compact:
 
 
 def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
-    """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES allows."""
+    """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES
+    allows."""
     max_samples = max(1, MAX_SCORES // max(1, len(metrics)))
-    coded = sorted((sample_code(sample_id, facts.content_hash), sample_id) for sample_id, facts in run.samples.items())
+    coded = sorted(
+        (sample_code(sample_id, facts.content_hash), sample_id)
+        for sample_id, facts in run.samples.items()
+    )
     coded = coded[:max_samples]
     ids = "".join(code for code, _ in coded)
     sample_ids = [sample_id for _, sample_id in coded]
@@ -47,7 +52,9 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     scores = {}
     for metric in metrics:
         values = run.metrics[metric].values
-        scores[metric] = "".join(encode(values.get(sample_id)) for sample_id in sample_ids)
+        scores[metric] = "".join(
+            encode(values.get(sample_id)) for sample_id in sample_ids
+        )
     return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
 
 
@@ -77,7 +84,8 @@ def encode(value: float | None) -> str:
 
 
 def decode(codes: str) -> Floats:
-    """The scores (n,) in `codes`, NaN for missing ones. Raises ValueError for an invalid code."""
+    """The scores (n,) in `codes`, NaN for missing ones. Raises ValueError for an
+    invalid code."""
     digits = _DIGITS[np.frombuffer(codes.encode("ascii", "replace"), dtype=np.uint8)]
     if len(digits) % 2 or np.any(digits < 0):
         raise ValueError("not valid scores")
@@ -89,7 +97,8 @@ def decode(codes: str) -> Floats:
 
 
 def fits(line: SamplesLine, scores: Iterable[str]) -> bool:
-    """Whether every one of `scores` holds a score for each sample of `line`, and nothing else."""
+    """Whether every one of `scores` holds a score for each sample of `line`, and
+    nothing else."""
     count = len(line.ids) // _SAMPLE_CHARS
     if len(line.ids) % _SAMPLE_CHARS:
         return False

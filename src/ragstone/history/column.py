@@ -1,4 +1,5 @@
-"""A metric of the main branch, or the mean of several, in the runs that are compared: a loss, its place, its check."""
+"""A metric of the main branch, or the mean of several, in the runs that are compared: a
+loss, its place, its check."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class DriftRule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A metric, or the mean of several, in the runs that are compared, where more is better."""
+    """A metric, or the mean of several, in the runs that are compared, where more is
+    better."""
 
     rules: tuple[DriftRule, ...]
     looks: tuple[Look, ...]
@@ -91,7 +93,10 @@ class Column:
     @property
     def title(self) -> str:
         if self.metric is None:
-            names = [f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric for rule in self.rules]
+            names = [
+                f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric
+                for rule in self.rules
+            ]
             return f"the mean of {listed(names)}"
         if self.slice is None:
             return self.metric
@@ -102,7 +107,8 @@ class Column:
         return self.places[-1] - self.places[run]
 
     def chances(self) -> dict[int, float]:
-        """The probability of each of the newest runs, by index, to be the first after a loss; the likeliest first."""
+        """The probability of each of the newest runs, by index, to be the first after a
+        loss; the likeliest first."""
         oldest = max(0, self.newest - LOOKED_BACK)
         near = replace(self.series, scores=self.series.scores[oldest:])
         chances = enumerate(near.first_run_chances().tolist(), start=oldest)
@@ -117,17 +123,25 @@ class Column:
             share += chance
             if share >= _NAMED:
                 break
-        return Cause(tuple(self.looks[index].line for index in sorted(indexes)), min(1.0, share))
+        return Cause(
+            tuple(self.looks[index].line for index in sorted(indexes)), min(1.0, share)
+        )
 
     def start_of_loss(self, level: float) -> int | None:
-        """The likeliest first run of a loss that the newest runs show at the error rate `level`, by index."""
-        if any(step.shows(self.limit, level) for step in self.series.steps(self.allowed)):
+        """The likeliest first run of a loss that the newest runs show at the error rate
+        `level`, by index."""
+        if any(
+            step.shows(self.limit, level) for step in self.series.steps(self.allowed)
+        ):
             return next(iter(self.chances()))
         return None
 
     def shows_loss_since(self, start: int, level: float) -> bool:
         """Whether a loss since the run `start` is shown at the error rate `level`."""
-        return any(step.shows(self.limit, level) for step in self.series.steps_at(start, self.allowed))
+        return any(
+            step.shows(self.limit, level)
+            for step in self.series.steps_at(start, self.allowed)
+        )
 
     def step_at(self, start: int) -> Step | None:
         """The largest step to the runs since `start`."""
@@ -141,7 +155,9 @@ class Column:
             return 0.0
         return step.excess
 
-    def part(self, start: int, *, shown: bool, loss: float, until: str | None = None) -> BelowPart:
+    def part(
+        self, start: int, *, shown: bool, loss: float, until: str | None = None
+    ) -> BelowPart:
         """What the line of the newest run says of a loss since the run `start`."""
         first = self.looks[start].line
         return BelowPart(
@@ -161,7 +177,11 @@ class Column:
         beyond = self.direction.beyond
         when = since(self.looks[start].line.commit, self.merges_since(start))
         if status is Status.PASS:
-            return self._check(status, f"{self.title} was {beyond} its level {when}, and is back at it.", step)
+            return self._check(
+                status,
+                f"{self.title} was {beyond} its level {when}, and is back at it.",
+                step,
+            )
         figures = "" if step is None else f" ({self._from_to(step)})"
         if status is Status.INCONCLUSIVE:
             reason = f"{self.title} may be {beyond} its level {when}{figures}; later runs of main will settle it."
@@ -173,7 +193,8 @@ class Column:
         return self._check(status, reason, step)
 
     def passing_checks(self) -> Iterator[Check]:
-        """The check of the newest runs against the first ones, if they have a sample in common."""
+        """The check of the newest runs against the first ones, if they have a sample in
+        common."""
         for step in list(self.series.steps(self.allowed))[-1:]:
             moved = change(self.direction.shown_change(step.change))
             reason = f"no slow loss is shown: {self.title} has changed by {moved} since {self.anchor}."
@@ -194,7 +215,9 @@ class Column:
     def _from_to(self, step: Step) -> str:
         then = self.direction.shown(step.level - step.change)
         now = self.direction.shown(step.level)
-        accepted = f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
+        accepted = (
+            f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
+        )
         return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{accepted}"
 
     def _check(self, status: Status, reason: str, step: Step | None) -> Check:
@@ -203,7 +226,9 @@ class Column:
             name=name if self.slice is None else f"{self.slice}/{name}",
             kind=CheckKind.DRIFT,
             status=status,
-            action=Action.BLOCK if any(rule.action is Action.BLOCK for rule in self.rules) else Action.WARN,
+            action=Action.BLOCK
+            if any(rule.action is Action.BLOCK for rule in self.rules)
+            else Action.WARN,
             reason=reason,
             metric=self.metric,
             slice=self.slice,
@@ -213,7 +238,9 @@ class Column:
             return check
         level = self.direction.shown(step.level)
         before = self.direction.shown(step.level - step.change)
-        return replace(check, estimate=step.excess, current=level, baseline=before, n=step.n)
+        return replace(
+            check, estimate=step.excess, current=level, baseline=before, n=step.n
+        )
 
 
 def mean_of(columns: Sequence[Column]) -> list[Column]:

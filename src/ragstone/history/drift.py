@@ -1,7 +1,9 @@
-"""Is the main branch below its level? Compares a run with the runs before it, as checks of the gate.
+"""Is the main branch below its level? Compares a run with the runs before it, as checks
+of the gate.
 
-A loss is written into the line of its run. The newest run alone opens a suspicion, which is inconclusive; a second run
-turns it red. It lasts until recovery is shown or it is accepted, whatever one later run shows by itself.
+A loss is written into the line of its run. The newest run alone opens a suspicion,
+which is inconclusive; a second run turns it red. It lasts until recovery is shown or it
+is accepted, whatever one later run shows by itself.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ from ragstone.metrics.registry import is_relative
 from ragstone.stats.steps import BEFORE, LEVEL, Series, recovered_since
 
 _COMMON = 0.5
-"""A run is comparable if it has at least this share of the samples of the newest run."""
+"""A run is comparable if it has at least this share of the samples of the newest
+run."""
 
 _MIN_LOSS = 0.01
-"""The smallest loss that a recovery is told from; at least half of `max_drift`, so that a lasting one can be."""
+"""The smallest loss that a recovery is told from; at least half of `max_drift`, so that
+a lasting one can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,10 @@ def measure_drift(
 ) -> Drift:
     """Compare the run of `line`, with per-sample `scores`, with the runs in `history`.
 
-    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull request. Then the report says
-    what the main branch has lost, and only a loss that begins with this run blocks. `decided` are the checks of a run
-    that was decided: a drop that failed, or is not settled, is a loss from then on.
+    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull
+    request. Then the report says what the main branch has lost, and only a loss that
+    begins with this run blocks. `decided` are the checks of a run that was decided: a
+    drop that failed, or is not settled, is a loss from then on.
     """
     rules = _rules(policy, run)
     if not rules:
@@ -82,7 +87,10 @@ def measure_drift(
         notices = [_notice(part) for part in open_losses]
         return replace(new, warnings=(*notices, *new.warnings), below=())
     followed = watch.follow()
-    below = {(part.metric, part.slice): part for part in (*(part for _, part in followed), *new.below)}
+    below = {
+        (part.metric, part.slice): part
+        for part in (*(part for _, part in followed), *new.below)
+    }
     for check in decided:
         part = watch.decided_loss(check, below.get((check.metric or "", check.slice)))
         if part is not None:
@@ -90,15 +98,25 @@ def measure_drift(
     lasting = [check for check, _ in followed if not check.passed]
     recovered = [check.reason for check, _ in followed if check.passed]
     added = [check for check in new.checks if not lasting or not check.passed]
-    return Drift((*lasting, *added), new.warnings, (*recovered, *new.notes), tuple(below.values()))
+    return Drift(
+        (*lasting, *added),
+        new.warnings,
+        (*recovered, *new.notes),
+        tuple(below.values()),
+    )
 
 
-def find_cause(history: History, metric: str, *, lower_is_better: bool) -> tuple[MetricPast, Cause | None]:
-    """What the history says about `metric` as of its newest run, and the merge that brought a loss, if there was one.
+def find_cause(
+    history: History, metric: str, *, lower_is_better: bool
+) -> tuple[MetricPast, Cause | None]:
+    """What the history says about `metric` as of its newest run, and the merge that
+    brought a loss, if there was one.
 
     The cause is None with fewer than two comparable runs.
     """
-    newest = next((line for line in reversed(history.gated) if metric in line.scores), None)
+    newest = next(
+        (line for line in reversed(history.gated) if metric in line.scores), None
+    )
     if newest is None:
         return MetricPast(metric, (), (), 0), None
     looks = looks_before(history, newest)
@@ -128,7 +146,9 @@ class _Watch:
         policy: Policy,
         rules: Sequence[DriftRule],
     ) -> None:
-        self.line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
+        self.line = line.model_copy(
+            update={"samples": scores.samples.key, "scores": dict(scores.scores)}
+        )
         self.samples = scores.samples
         self.run = run
         self.policy = policy
@@ -138,69 +158,106 @@ class _Watch:
             tests += 1  # their mean
         self.level = LEVEL / tests
         self.every = looks_before(history, line)
-        self.newest = () if was_run(self.every, line) else (Look(self.line, self.samples),)
+        self.newest = (
+            () if was_run(self.every, line) else (Look(self.line, self.samples),)
+        )
         codes = set(sample_codes(self.samples))
         min_common = _COMMON * len(codes)
         self.looks = tuple(
-            look for look in self.every if len(codes.intersection(sample_codes(look.samples))) >= min_common
+            look
+            for look in self.every
+            if len(codes.intersection(sample_codes(look.samples))) >= min_common
         )
-        self.pasts = {rule.metric: past_of(self.looks, self.line, rule.metric) for rule in rules}
+        self.pasts = {
+            rule.metric: past_of(self.looks, self.line, rule.metric) for rule in rules
+        }
 
     def follow(self) -> list[tuple[Check, BelowPart]]:
-        """The checks of the losses that were not over, and what is known of them with this run."""
-        groups: dict[tuple[str | None, tuple[str, ...], int], list[tuple[Column, BelowPart]]] = {}
+        """The checks of the losses that were not over, and what is known of them with
+        this run."""
+        groups: dict[
+            tuple[str | None, tuple[str, ...], int], list[tuple[Column, BelowPart]]
+        ] = {}
         for rule in self.rules:
             for part in self.pasts[rule.metric].open:
                 column, start = self._around(rule, part)
-                groups.setdefault((part.slice, column.names, start), []).append((column, part))
+                groups.setdefault((part.slice, column.names, start), []).append(
+                    (column, part)
+                )
         followed = []
         for (_, _, start), losses in groups.items():
             means = mean_of([column for column, _ in losses])
             mean_shown = any(mean.shows_loss_since(start, self.level) for mean in means)
             for column, part in losses:
-                followed.append(self._followed(column, start, part, means, mean_shown=mean_shown))
+                followed.append(
+                    self._followed(column, start, part, means, mean_shown=mean_shown)
+                )
         return followed
 
     def _around(self, rule: DriftRule, part: BelowPart) -> tuple[Column, int]:
-        """The healthy runs before a loss and all since, and the index of the first of these."""
+        """The healthy runs before a loss and all since, and the index of the first of
+        these."""
         past = self.pasts[rule.metric]
         place = past.place(part)
         healthy = past.sound
         if past.start >= place:
-            healthy = [index for index, is_healthy in enumerate(past.healthy) if is_healthy]
+            healthy = [
+                index for index, is_healthy in enumerate(past.healthy) if is_healthy
+            ]
         before = [index for index in healthy if index < place][-LOOKED_BACK:]
         after = range(place, len(past.looks) + len(self.newest))
         column = self._column(rule, [*before, *after[-LOOKED_BACK:]], part.slice)
         return column, min(len(before), column.newest)
 
     def _followed(
-        self, column: Column, start: int, part: BelowPart, means: Sequence[Column], *, mean_shown: bool
+        self,
+        column: Column,
+        start: int,
+        part: BelowPart,
+        means: Sequence[Column],
+        *,
+        mean_shown: bool,
     ) -> tuple[Check, BelowPart]:
-        """The loss since the run `start`; `means` has the mean of what fell with it, if that is several metrics."""
+        """The loss since the run `start`; `means` has the mean of what fell with it, if
+        that is several metrics."""
         if not self.newest:
-            return column.loss_check(start, Status.FAIL if part.shown else Status.INCONCLUSIVE), part
+            return column.loss_check(
+                start, Status.FAIL if part.shown else Status.INCONCLUSIVE
+            ), part
         merges = column.merges_since(start)
         was_shown = part.shown and merges > 1
         min_loss = max(_MIN_LOSS, column.limit / 2.0, part.loss)
         series = [lost.series for lost in (column, *means)]
-        recovery = recovered_since(series, start, min_loss, self.level, was_shown=was_shown)
+        recovery = recovered_since(
+            series, start, min_loss, self.level, was_shown=was_shown
+        )
         if column.allowed and column.excess_at(start) > -column.limit / 2.0:
             recovery = column.newest
         if recovery is not None:
             until = column.looks[recovery].line.run
-            recovered = column.part(start, shown=part.shown, loss=part.loss, until=until)
+            recovered = column.part(
+                start, shown=part.shown, loss=part.loss, until=until
+            )
             return column.loss_check(start, Status.PASS), recovered
-        shown = merges > 0 and (mean_shown or column.shows_loss_since(start, self.level))
+        shown = merges > 0 and (
+            mean_shown or column.shows_loss_since(start, self.level)
+        )
         loss = -column.excess_at(start) if shown else part.loss
         status = Status.FAIL if shown else Status.INCONCLUSIVE
-        return column.loss_check(start, status), column.part(start, shown=shown or was_shown, loss=loss)
+        return column.loss_check(start, status), column.part(
+            start, shown=shown or was_shown, loss=loss
+        )
 
     def decided_loss(self, check: Check, part: BelowPart | None) -> BelowPart | None:
-        """The loss that a drop is which failed or is not settled; None for other checks.
+        """The loss that a drop is which failed or is not settled; None for other
+        checks.
 
         `part` is what else is said of the same loss.
         """
-        is_bad = check.kind in CHANGES and check.status in (Status.FAIL, Status.INCONCLUSIVE)
+        is_bad = check.kind in CHANGES and check.status in (
+            Status.FAIL,
+            Status.INCONCLUSIVE,
+        )
         if not is_bad or self.policy.gate.decision == "point":
             return None  # plain means judge each run by itself
         shown = check.failed
@@ -213,7 +270,8 @@ class _Watch:
         return column.part(0, shown=shown, loss=abs(check.estimate or 0.0))
 
     def search(self, *, main: bool) -> Drift:
-        """The losses that are new with this run, as checks; one check that passes if there is none."""
+        """The losses that are new with this run, as checks; one check that passes if
+        there is none."""
         if self.policy.drift.anchor == "off":
             return Drift()
         span, notes = self._span()
@@ -222,14 +280,22 @@ class _Watch:
         if rules and not groups:
             why = self._why_anew(span, None, rules)
             if why is not None:
-                return Drift(warnings=(f"Drift is measured anew from this run on: {why}.",))
-            return Drift(notes=("Drift is not measured yet: the history has no earlier run to compare with.",))
+                return Drift(
+                    warnings=(f"Drift is measured anew from this run on: {why}.",)
+                )
+            return Drift(
+                notes=(
+                    "Drift is not measured yet: the history has no earlier run to compare with.",
+                )
+            )
         warnings: list[str] = []
         losses: list[tuple[Column, int]] = []
         passing: list[Check] = []
         for columns in groups:
             first = columns[0]
-            why = self._why_anew(span, first.looks[0], [column.rules[0] for column in columns])
+            why = self._why_anew(
+                span, first.looks[0], [column.rules[0] for column in columns]
+            )
             if why is not None and len(first.looks) <= BEFORE:
                 warnings.append(f"Drift is measured anew from {first.anchor}: {why}.")
             losses += _losses(columns, self.level)
@@ -240,14 +306,19 @@ class _Watch:
             lowest = min(passing, key=lambda check: check.estimate or 0.0)
             checks = [replace(lowest, name="drift", metric=None)]
         below = tuple(
-            column.part(start, shown=start < column.newest, loss=-column.excess_at(start))
+            column.part(
+                start, shown=start < column.newest, loss=-column.excess_at(start)
+            )
             for column, start in losses
             if column.metric is not None
         )
         return Drift(tuple(checks), tuple(dict.fromkeys(warnings)), tuple(notes), below)
 
-    def _column(self, rule: DriftRule, places: Sequence[int], slice_: str | None = None) -> Column:
-        """The runs at `places` in the past of the metric, with the scores of the samples of a slice."""
+    def _column(
+        self, rule: DriftRule, places: Sequence[int], slice_: str | None = None
+    ) -> Column:
+        """The runs at `places` in the past of the metric, with the scores of the
+        samples of a slice."""
         past = self.pasts[rule.metric]
         codes = sample_codes(self.samples)
         groups = group_codes(self.samples)
@@ -259,15 +330,29 @@ class _Watch:
                 groups = list(compress(groups, is_member))
         runs = (*past.looks, *self.newest)
         looks = tuple(runs[place] for place in places)
-        series = _series(looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better)
-        return Column((rule,), looks, tuple(places), series, newly_accepted(past, self.line, slice_), slice_)
+        series = _series(
+            looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better
+        )
+        return Column(
+            (rule,),
+            looks,
+            tuple(places),
+            series,
+            newly_accepted(past, self.line, slice_),
+            slice_,
+        )
 
     def _span(self) -> tuple[list[Look], list[str]]:
-        """The runs from which the anchor is chosen, the oldest first, and notes on the choice."""
+        """The runs from which the anchor is chosen, the oldest first, and notes on the
+        choice."""
         rules = self.policy.drift
         notes: list[str] = []
         if rules.anchor == "release":
-            releases = [index for index, look in enumerate(self.every) if look.line.release is not None]
+            releases = [
+                index
+                for index, look in enumerate(self.every)
+                if look.line.release is not None
+            ]
             if releases:
                 return list(self.every[releases[-1] :]), []
             notes.append(
@@ -276,8 +361,11 @@ class _Watch:
         start = self.line.time - timedelta(days=rules.days)
         return [look for look in self.every if look.line.time >= start], notes
 
-    def _why_anew(self, span: Sequence[Look], anchor: Look | None, rules: Sequence[DriftRule]) -> str | None:
-        """Why drift is not measured from the first healthy run of `span`; None if it is."""
+    def _why_anew(
+        self, span: Sequence[Look], anchor: Look | None, rules: Sequence[DriftRule]
+    ) -> str | None:
+        """Why drift is not measured from the first healthy run of `span`; None if it
+        is."""
         before = list(span)
         if anchor is not None and anchor in span:
             before = list(span[: span.index(anchor)])
@@ -290,27 +378,36 @@ class _Watch:
                     return why
         return None
 
-    def _columns_by_runs(self, rules: Sequence[DriftRule], span: Sequence[Look]) -> list[list[Column]]:
-        """The metrics with healthy runs in `span`, those with the same runs together."""
+    def _columns_by_runs(
+        self, rules: Sequence[DriftRule], span: Sequence[Look]
+    ) -> list[list[Column]]:
+        """The metrics with healthy runs in `span`, those with the same runs
+        together."""
         groups: dict[tuple[str, ...], list[Column]] = {}
         for rule in rules:
             past = self.pasts[rule.metric]
             sound = [index for index in past.sound if past.looks[index] in span]
             if sound:
                 newest = len(past.looks) + len(self.newest) - 1
-                column = self._column(rule, sorted({*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}))
+                column = self._column(
+                    rule, sorted({*sound[:BEFORE], *sound[-LOOKED_BACK:], newest})
+                )
                 groups.setdefault(column.names, []).append(column)
         return list(groups.values())
 
     def _members(self, tag: str) -> set[str]:
         """The codes of the samples with a tag."""
         samples = self.run.samples.items()
-        return {sample_code(sample_id, facts.content_hash) for sample_id, facts in samples if tag in facts.tags}
+        return {
+            sample_code(sample_id, facts.content_hash)
+            for sample_id, facts in samples
+            if tag in facts.tags
+        }
 
 
 def _new_loss_check(column: Column, start: int, *, main: bool) -> Check:
-    """The check of a loss that is new. On `main`, the newest run alone is a suspicion; a pull request fails only for
-    what began with it."""
+    """The check of a loss that is new. On `main`, the newest run alone is a suspicion;
+    a pull request fails only for what began with it."""
     is_new = start == column.newest
     status = Status.INCONCLUSIVE if main and is_new else Status.FAIL
     check = column.loss_check(start, status)
@@ -320,23 +417,37 @@ def _new_loss_check(column: Column, start: int, *, main: bool) -> Check:
 
 
 def _rules(policy: Policy, run: RunScores) -> list[DriftRule]:
-    """The requirements on each metric that the policy has a rule for, over all samples."""
+    """The requirements on each metric that the policy has a rule for, over all
+    samples."""
     rules = []
     for rule in resolve_rules(policy, run).rules:
-        if rule.slice is not None or not run.scores_of(rule.metric).values or is_relative(rule.metric):
+        if (
+            rule.slice is not None
+            or not run.scores_of(rule.metric).values
+            or is_relative(rule.metric)
+        ):
             continue
         max_drift = policy.drift.max_drift
         if rule.key in policy.metrics:
             own_max_drift = policy.metrics[rule.key].max_drift
             if own_max_drift is not None:
                 max_drift = own_max_drift
-        action = Action.WARN if Action.WARN in (policy.drift.action, rule.drop_action) else Action.BLOCK
+        action = (
+            Action.WARN
+            if Action.WARN in (policy.drift.action, rule.drop_action)
+            else Action.BLOCK
+        )
         rules.append(DriftRule(rule.metric, max_drift, action, rule.direction))
     return rules
 
 
 def _series(
-    looks: Sequence[Look], metric: str, codes: Sequence[str], groups: Sequence[str] | None, *, lower: bool
+    looks: Sequence[Look],
+    metric: str,
+    codes: Sequence[str],
+    groups: Sequence[str] | None,
+    *,
+    lower: bool,
 ) -> Series:
     """The scores of the samples `codes` in the runs `looks`, where more is better."""
     labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -347,19 +458,27 @@ def _series(
 
 
 def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]:
-    """Those of `columns`, and of their mean, that show a loss, with its likeliest first run, by index.
+    """Those of `columns`, and of their mean, that show a loss, with its likeliest first
+    run, by index.
 
-    Metrics that fell with the mean are named, so that they can be investigated or accepted.
+    Metrics that fell with the mean are named, so that they can be investigated or
+    accepted.
     """
     means = mean_of(columns)
     starts = [column.start_of_loss(level) for column in columns]
     start_of_mean = means[0].start_of_loss(level) if means else None
     if start_of_mean is None:
-        return [(column, start) for column, start in zip(columns, starts, strict=True) if start is not None]
+        return [
+            (column, start)
+            for column, start in zip(columns, starts, strict=True)
+            if start is not None
+        ]
     lowest = min(column.excess_at(start_of_mean) for column in columns)
     fallen = []
     for column, start in zip(columns, starts, strict=True):
-        fell_with_mean = column.excess_at(start_of_mean) <= max(lowest, -column.limit / 2.0)
+        fell_with_mean = column.excess_at(start_of_mean) <= max(
+            lowest, -column.limit / 2.0
+        )
         if start is not None or fell_with_mean:
             fallen.append(column)
     return [(column, start_of_mean) for column in (*fallen, *means)]

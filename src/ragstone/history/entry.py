@@ -33,7 +33,8 @@ def run_line(
     event: str | None = None,
     release: str | None = None,
 ) -> RunLine:
-    """The line of `run`, whose `manifest` holds its verdict, if it has one, without per-sample scores.
+    """The line of `run`, whose `manifest` holds its verdict, if it has one, without
+    per-sample scores.
 
     Slices are those that `policy` has rules for.
     """
@@ -42,7 +43,9 @@ def run_line(
     return RunLine(
         run=fingerprint,
         time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        commit=manifest.system.commit[:_TEXT] if manifest.system.commit is not None else None,
+        commit=manifest.system.commit[:_TEXT]
+        if manifest.system.commit is not None
+        else None,
         pull_request=pull_request,
         release=release,
         github_run=github_run,
@@ -52,10 +55,16 @@ def run_line(
         judge=manifest.judge.label()[:_TEXT],
         judge_key=judge_key(manifest.judge),
         golden=manifest.golden.content_hash[:_TEXT],
-        system=manifest.system.version[:_TEXT] if manifest.system.version is not None else None,
+        system=manifest.system.version[:_TEXT]
+        if manifest.system.version is not None
+        else None,
         part=manifest.system.part,
         metrics=dict(_means(run.metrics)),
-        versions={name: version for name, version in manifest.metrics.items() if name in run.metrics},
+        versions={
+            name: version
+            for name, version in manifest.metrics.items()
+            if name in run.metrics
+        },
         slices=dict(_slices(run, policy)),
         coverage=_coverage(run),
         latency_p50_s=_quantile(latencies, 0.5),
@@ -63,45 +72,67 @@ def run_line(
         calls=manifest.cost.calls,
         cost_usd=manifest.cost.usd,
         accepted=tuple(
-            AcceptedPart(id=entry.id[:_TEXT], metric=entry.metric, slice=entry.slice, drop=entry.drop)
+            AcceptedPart(
+                id=entry.id[:_TEXT],
+                metric=entry.metric,
+                slice=entry.slice,
+                drop=entry.drop,
+            )
             for entry in standing.accepted
         ),
     )
 
 
 def judge_key(judge: JudgeIdentity) -> str:
-    """16 hexadecimal digits that identify `judge`; scores of judges with different keys may not be compared."""
+    """16 hexadecimal digits that identify `judge`; scores of judges with different keys
+    may not be compared."""
     body = json.dumps(asdict(judge), sort_keys=True)
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
-def _means(metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None) -> Iterator[tuple[str, MeanPart]]:
+def _means(
+    metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None
+) -> Iterator[tuple[str, MeanPart]]:
     for name, scores in metrics.items():
-        values = tuple(value for sample, value in scores.values.items() if only is None or sample in only)
+        values = tuple(
+            value
+            for sample, value in scores.values.items()
+            if only is None or sample in only
+        )
         if values:
             yield name, _mean_part(values)
 
 
-@lru_cache(maxsize=32)  # a job makes the line of its run before the verdict and after it
+@lru_cache(
+    maxsize=32
+)  # a job makes the line of its run before the verdict and after it
 def _mean_part(values: tuple[float, ...]) -> MeanPart:
     interval = mean_interval(np.array(values))
     low = math.floor(interval.low * 10**_DIGITS)
     high = math.ceil(interval.high * 10**_DIGITS)
     return MeanPart(
-        mean=round(interval.estimate, _DIGITS), low=low / 10**_DIGITS, high=high / 10**_DIGITS, n=interval.n
+        mean=round(interval.estimate, _DIGITS),
+        low=low / 10**_DIGITS,
+        high=high / 10**_DIGITS,
+        n=interval.n,
     )
 
 
-def _slices(run: RunScores, policy: Policy) -> Iterator[tuple[str, dict[str, MeanPart]]]:
+def _slices(
+    run: RunScores, policy: Policy
+) -> Iterator[tuple[str, dict[str, MeanPart]]]:
     for tag in policy.slices:
-        members = frozenset(sample_id for sample_id, facts in run.samples.items() if tag in facts.tags)
+        members = frozenset(
+            sample_id for sample_id, facts in run.samples.items() if tag in facts.tags
+        )
         means = dict(_means(run.metrics, members))
         if means:
             yield tag, means
 
 
 def _coverage(run: RunScores) -> float:
-    """The lowest coverage of any metric: the share of the samples it applies to that have a score."""
+    """The lowest coverage of any metric: the share of the samples it applies to that
+    have a score."""
     shares = []
     for scores in run.metrics.values():
         applicable = len(scores.values) + len(scores.failed)

@@ -13,15 +13,23 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.files import open_regular
 from ragstone.history.codes import Compact, fits
-from ragstone.history.lines import AnyLine, RunLine, SamplesLine, line_adapter, line_text
+from ragstone.history.lines import (
+    AnyLine,
+    RunLine,
+    SamplesLine,
+    line_adapter,
+    line_text,
+)
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 MAX_DAMAGED = 100_000
-"""Lines that can't be used. A file with more is none that was ever written: 5 MB are at most some 20,000 lines."""
+"""Lines that can't be used. A file with more is none that was ever written: 5 MB are at
+most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores are dropped, those that the level needs last, as long as the rest takes
-no more than half of it; else the oldest lines. The level needs recent scores more than it needs old means."""
+"""Beyond this size the oldest per-sample scores are dropped, those that the level needs
+last, as long as the rest takes no more than half of it; else the oldest lines. The
+level needs recent scores more than it needs old means."""
 
 MARGIN = timedelta(days=30)
 """Per-sample scores are kept for this much longer than the maximum age of an anchor."""
@@ -43,8 +51,11 @@ class History:
 
     @property
     def gated(self) -> tuple[RunLine, ...]:
-        """The runs with a verdict, which alone are the past of the main branch: windows of production are not."""
-        return tuple(run for run in self.runs if run.verdict != "none" and run.window is None)
+        """The runs with a verdict, which alone are the past of the main branch: windows
+        of production are not."""
+        return tuple(
+            run for run in self.runs if run.verdict != "none" and run.window is None
+        )
 
     @property
     def windows(self) -> tuple[RunLine, ...]:
@@ -56,34 +67,53 @@ class History:
         samples = dict(self.samples)
         if scores is not None:
             samples[scores.samples.key] = scores.samples
-            line = line.model_copy(update={"samples": scores.samples.key, "scores": dict(scores.scores)})
+            line = line.model_copy(
+                update={"samples": scores.samples.key, "scores": dict(scores.scores)}
+            )
         runs = [run for run in self.runs if not same_run(run, line)]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def with_releases(self, releases: Mapping[str, str]) -> History:
-        """With the release name set on each run whose commit is in `releases` (commit to name)."""
+        """With the release name set on each run whose commit is in `releases` (commit
+        to name)."""
         runs = []
         for run in self.runs:
             release = releases.get(run.commit) if run.commit is not None else None
-            runs.append(run if release is None else run.model_copy(update={"release": release}))
+            runs.append(
+                run if release is None else run.model_copy(update={"release": release})
+            )
         return replace(self, runs=tuple(runs))
 
-    def slimmed(self, now: datetime, *, days: int, needed: Collection[str] = ()) -> History:
-        """Without the per-sample scores that no anchor of the last `days` days, and no newest release, can need.
+    def slimmed(
+        self, now: datetime, *, days: int, needed: Collection[str] = ()
+    ) -> History:
+        """Without the per-sample scores that no anchor of the last `days` days, and no
+        newest release, can need.
 
         The runs `needed` keep theirs, at any age.
         """
         since = now - timedelta(days=days) - MARGIN
-        releases = [index for index, run in enumerate(self.runs) if run.release is not None]
-        from_release = range(releases[-1], releases[-1] + KEPT_AFTER_RELEASE) if releases else range(0)
+        releases = [
+            index for index, run in enumerate(self.runs) if run.release is not None
+        ]
+        from_release = (
+            range(releases[-1], releases[-1] + KEPT_AFTER_RELEASE)
+            if releases
+            else range(0)
+        )
         runs = []
         for index, run in enumerate(self.runs):
-            keeps_scores = run.time >= since or index in from_release or run.run in needed
+            keeps_scores = (
+                run.time >= since or index in from_release or run.run in needed
+            )
             runs.append(run if keeps_scores else _without_scores(run))
         return replace(self, runs=tuple(runs))._with_samples_in_use()
 
-    def within(self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()) -> History:
-        """Cut to at most `limit` bytes when written; the scores of the runs `needed` are dropped last."""
+    def within(
+        self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()
+    ) -> History:
+        """Cut to at most `limit` bytes when written; the scores of the runs `needed`
+        are dropped last."""
         history = self
         while history.runs:
             excess = len(history.text().encode()) - limit
@@ -93,7 +123,8 @@ class History:
         return history
 
     def text(self) -> str:
-        """The file's text: each set of samples before the first line that refers to it."""
+        """The file's text: each set of samples before the first line that refers to
+        it."""
         lines = []
         written: set[str] = set()
         for run in self.runs:
@@ -106,13 +137,16 @@ class History:
     def _less(self, excess: int, max_bare: int, needed: Collection[str]) -> History:
         """Smaller by about `excess` bytes, or by one line at least.
 
-        If lines without their scores have more than `max_bare` bytes, the oldest of them go; else the oldest scores.
+        If lines without their scores have more than `max_bare` bytes, the oldest of
+        them go; else the oldest scores.
         """
         saved = 0
         runs = list(self.runs)
         bare = sum(len(line_text(_without_scores(run))) for run in runs)
         if bare <= max_bare:
-            for index in sorted(range(len(runs) - 1), key=lambda index: runs[index].run in needed):
+            for index in sorted(
+                range(len(runs) - 1), key=lambda index: runs[index].run in needed
+            ):
                 if saved >= excess:
                     break
                 run = runs[index]
@@ -124,7 +158,10 @@ class History:
 
     def _with_samples_in_use(self) -> History:
         used = {run.samples for run in self.runs}
-        return replace(self, samples={key: line for key, line in self.samples.items() if key in used})
+        return replace(
+            self,
+            samples={key: line for key, line in self.samples.items() if key in used},
+        )
 
 
 def read_history(path: Path) -> History:
@@ -138,14 +175,18 @@ def read_history(path: Path) -> History:
     except FileNotFoundError:
         return History()
     except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(path)) from None
+        raise RunDirectoryError(
+            f"can't be read: {error.strerror}.", where=str(path)
+        ) from None
     return parse_history(body, str(path))
 
 
 def parse_history(body: bytes, where: str) -> History:
-    """The history in `body`. Lines that are damaged or of a later version are left out and listed in `damaged`.
+    """The history in `body`. Lines that are damaged or of a later version are left out
+    and listed in `damaged`.
 
-    Raises RunDirectoryError if it is larger than MAX_READ_BYTES, or has more than MAX_DAMAGED such lines.
+    Raises RunDirectoryError if it is larger than MAX_READ_BYTES, or has more than
+    MAX_DAMAGED such lines.
     """
     if len(body) > MAX_READ_BYTES:
         raise RunDirectoryError(
@@ -176,7 +217,8 @@ def parse_history(body: bytes, where: str) -> History:
 
 
 def write_history(path: Path, history: History) -> None:
-    """Replace the file atomically. Raises RunDirectoryError with the path if it can't be written."""
+    """Replace the file atomically. Raises RunDirectoryError with the path if it can't
+    be written."""
     with writing_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_text(path, history.text())
@@ -194,12 +236,17 @@ def _parsed(raw: bytes, place: str, damaged: list[str]) -> AnyLine | None:
         if field_name == "schema_version":
             damaged.append(f"{place}: the schema version is not 1; left out.")
         else:
-            damaged.append(f"{place}: not a line of a history ({field_name or 'line'}: {first['msg']}); left out.")
+            damaged.append(
+                f"{place}: not a line of a history ({field_name or 'line'}: {first['msg']}); left out."
+            )
         return None
 
 
-def _checked(line: RunLine, samples: Mapping[str, SamplesLine], place: str, damaged: list[str]) -> RunLine:
-    """`line`, without its per-sample scores if they don't match the samples it refers to."""
+def _checked(
+    line: RunLine, samples: Mapping[str, SamplesLine], place: str, damaged: list[str]
+) -> RunLine:
+    """`line`, without its per-sample scores if they don't match the samples it refers
+    to."""
     if line.samples is None and not line.scores:
         return line
     samples_line = samples.get(line.samples or "")
@@ -219,7 +266,8 @@ def _without_scores(line: RunLine) -> RunLine:
 
 
 def same_run(line: RunLine, run: RunLine) -> bool:
-    """Whether both lines are of the same attempt: runs that began in the same second may have the same name."""
+    """Whether both lines are of the same attempt: runs that began in the same second
+    may have the same name."""
     return _attempt(line) == _attempt(run)
 
 

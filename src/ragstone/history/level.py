@@ -1,4 +1,5 @@
-"""The level of the main branch, by metric: which runs form it, and whether the branch is below it, since which run."""
+"""The level of the main branch, by metric: which runs form it, and whether the branch
+is below it, since which run."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from ragstone.stats.steps import BEFORE
 Floats = NDArray[np.float64]
 
 LEVEL_RUNS = 6
-"""Number of healthy runs whose mean is the level. More would reduce its noise little, since the current run has its own
-(`bench/level.py`), and would hold a gain back for longer."""
+"""Number of healthy runs whose mean is the level. More would reduce its noise little,
+since the current run has its own (`bench/level.py`), and would hold a gain back for
+longer."""
 
 LOOKED_BACK = 24
 """Number of runs, besides those at the anchor, in which a loss is looked for."""
@@ -53,10 +55,15 @@ class MetricPast:
     @property
     def sound(self) -> list[int]:
         """The healthy runs that count."""
-        return [index for index, healthy in enumerate(self.healthy) if healthy and index >= self.start]
+        return [
+            index
+            for index, healthy in enumerate(self.healthy)
+            if healthy and index >= self.start
+        ]
 
     def level(self, *, main: bool) -> tuple[Look, ...]:
-        """The runs that form the reference: for `main` its level, for a pull request the branch as it is now."""
+        """The runs that form the reference: for `main` its level, for a pull request
+        the branch as it is now."""
         indexes = self.sound
         if self.open and not main:
             indexes = list(range(self.since, len(self.looks)))
@@ -68,13 +75,19 @@ class MetricPast:
 
 
 def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
-    """The runs before that of `line`, the oldest first: of each commit the first one, where runs of a job are known."""
+    """The runs before that of `line`, the oldest first: of each commit the first one,
+    where runs of a job are known."""
     looks: list[Look] = []
     commits: set[str] = set()
     for run in history.gated:
         samples = history.samples.get(run.samples or "")
         is_undecided = not run.eligible and run.verdict == "error"
-        if samples is None or run.time > line.time or same_run(run, line) or is_undecided:
+        if (
+            samples is None
+            or run.time > line.time
+            or same_run(run, line)
+            or is_undecided
+        ):
             continue
         if run.github_run is not None and run.commit is not None:
             if run.commit in commits:
@@ -88,12 +101,17 @@ def was_run(looks: Iterable[Look], line: RunLine) -> bool:
     """Whether the commit of `line` was run before."""
     if line.github_run is None or line.commit is None:
         return False
-    return any(look.line.github_run is not None and look.line.commit == line.commit for look in looks)
+    return any(
+        look.line.github_run is not None and look.line.commit == line.commit
+        for look in looks
+    )
 
 
 def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     """What `looks` say about `metric` of the run of `line`."""
-    runs = tuple(look for look in looks if incomparable(look.line, line, metric) is None)
+    runs = tuple(
+        look for look in looks if incomparable(look.line, line, metric) is None
+    )
     parts, is_below = _losses(runs, metric)
     healthy = []
     for look, below in zip(runs, is_below, strict=True):
@@ -103,7 +121,8 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     since = len(runs)
     for part in parts:
         place = _place(runs, part.since, part.commit)
-        # Without a healthy run before it, a loss can't be judged: main is compared with its baseline's run alone.
+        # Without a healthy run before it, a loss can't be judged: main is compared with
+        # its baseline's run alone.
         if part.until is None and any(healthy[:place]):
             open_losses.append(part)
             since = min(since, place)
@@ -117,8 +136,11 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     return MetricPast(metric, runs, tuple(healthy), start, tuple(open_losses), since)
 
 
-def _losses(runs: Sequence[Look], metric: str) -> tuple[list[BelowPart], NDArray[np.bool_]]:
-    """What was said last of each loss of a metric, and a mask over the runs that are below their level."""
+def _losses(
+    runs: Sequence[Look], metric: str
+) -> tuple[list[BelowPart], NDArray[np.bool_]]:
+    """What was said last of each loss of a metric, and a mask over the runs that are
+    below their level."""
     parts: dict[str | None, BelowPart] = {}
     is_below = np.zeros(len(runs), dtype=bool)
     for index, look in enumerate(runs):
@@ -128,7 +150,9 @@ def _losses(runs: Sequence[Look], metric: str) -> tuple[list[BelowPart], NDArray
             parts[part.slice] = part
             is_below[_place(runs, part.since, part.commit) : index + 1] = True
             if part.until is not None:
-                is_below[_place(runs, part.until, None, default=index) : index + 1] = False
+                is_below[_place(runs, part.until, None, default=index) : index + 1] = (
+                    False
+                )
     for part in parts.values():
         if part.until is None:
             is_below[_place(runs, part.since, part.commit) :] = True
@@ -136,7 +160,8 @@ def _losses(runs: Sequence[Look], metric: str) -> tuple[list[BelowPart], NDArray
 
 
 def newly_accepted(past: MetricPast, line: RunLine, slice_: str | None = None) -> float:
-    """The total of the drops that are accepted in the run of `line`, and were in no healthy run before."""
+    """The total of the drops that are accepted in the run of `line`, and were in no
+    healthy run before."""
     accepted_before: set[str] = set()
     for look, healthy in zip(past.looks, past.healthy, strict=True):
         if healthy:
@@ -155,42 +180,60 @@ def at_level(
     levels: Mapping[str, Sequence[Look]],
     names: Mapping[str, str],
 ) -> RunScores:
-    """`baseline` with the scores of the level: by metric, the mean over the runs of `levels` that have the sample.
+    """`baseline` with the scores of the level: by metric, the mean over the runs of
+    `levels` that have the sample.
 
-    `answers` has the score of each of these runs, the oldest first. Samples and metrics that the runs don't have keep
-    the baseline's scores. `names` are the ids that samples had before they were renamed. Scores are stored in steps:
-    one that is equal to that of either run is as exact as it.
+    `answers` has the score of each of these runs, the oldest first. Samples and metrics
+    that the runs don't have keep the baseline's scores. `names` are the ids that
+    samples had before they were renamed. Scores are stored in steps: one that is equal
+    to that of either run is as exact as it.
     """
     metrics = dict(baseline.metrics)
     hashes = {
-        sample_id: facts.content_hash for sample_id, facts in current.samples.items() if sample_id in baseline.samples
+        sample_id: facts.content_hash
+        for sample_id, facts in current.samples.items()
+        if sample_id in baseline.samples
     }
     for metric, looks in levels.items():
         if metric in metrics and metric in current.metrics and looks:
             stored = _stored_scores(looks, metric, hashes, names)
-            metrics[metric] = _at_level(metrics[metric], current.metrics[metric], stored)
+            metrics[metric] = _at_level(
+                metrics[metric], current.metrics[metric], stored
+            )
     return replace(baseline, metrics=metrics)
 
 
 def _stored_scores(
-    looks: Sequence[Look], metric: str, hashes: Mapping[str, str | None], names: Mapping[str, str]
+    looks: Sequence[Look],
+    metric: str,
+    hashes: Mapping[str, str | None],
+    names: Mapping[str, str],
 ) -> dict[str, list[float]]:
-    """The scores of samples in the runs, the oldest first, under the ids of today. `hashes` are those of the samples'
-    contents, by id, and `names` the ids that they had before they were renamed."""
-    codes = [sample_code(sample_id, content_hash) for sample_id, content_hash in hashes.items()]
+    """The scores of samples in the runs, the oldest first, under the ids of today.
+    `hashes` are those of the samples' contents, by id, and `names` the ids that they
+    had before they were renamed."""
+    codes = [
+        sample_code(sample_id, content_hash)
+        for sample_id, content_hash in hashes.items()
+    ]
     scores = scores_of(looks, codes, metric)
     baseline_ids = [names.get(sample_id, sample_id) for sample_id in hashes]
     if baseline_ids != list(hashes):
         baseline_codes = list(map(sample_code, baseline_ids, hashes.values()))
-        scores = np.where(np.isfinite(scores), scores, scores_of(looks, baseline_codes, metric))
+        scores = np.where(
+            np.isfinite(scores), scores, scores_of(looks, baseline_codes, metric)
+        )
     stored = {}
     for sample_id, column in zip(hashes, scores.T, strict=True):
         stored[sample_id] = column[np.isfinite(column)].tolist()
     return stored
 
 
-def _at_level(baseline: MetricScores, current: MetricScores, stored: Mapping[str, Sequence[float]]) -> MetricScores:
-    """The scores of one metric in the baseline, with the `stored` ones in place of those of its run."""
+def _at_level(
+    baseline: MetricScores, current: MetricScores, stored: Mapping[str, Sequence[float]]
+) -> MetricScores:
+    """The scores of one metric in the baseline, with the `stored` ones in place of
+    those of its run."""
     values = dict(baseline.values)
     answers = dict(baseline.answers)
     for sample_id, rounded in stored.items():
@@ -201,7 +244,9 @@ def _at_level(baseline: MetricScores, current: MetricScores, stored: Mapping[str
             if value:
                 exact[round(value * STEPS)] = value
         scores = [exact.get(round(score * STEPS), score) for score in rounded]
-        values[sample_id] = scores[0] if min(scores) == max(scores) else sum(scores) / len(scores)
+        values[sample_id] = (
+            scores[0] if min(scores) == max(scores) else sum(scores) / len(scores)
+        )
         answers.pop(sample_id, None)
         if len(scores) > 1:
             answers[sample_id] = tuple(scores)
@@ -209,15 +254,22 @@ def _at_level(baseline: MetricScores, current: MetricScores, stored: Mapping[str
         baseline,
         values=values,
         answers=answers,
-        failed={sample_id: failure for sample_id, failure in baseline.failed.items() if sample_id not in values},
+        failed={
+            sample_id: failure
+            for sample_id, failure in baseline.failed.items()
+            if sample_id not in values
+        },
         not_applicable={
-            sample_id: reason for sample_id, reason in baseline.not_applicable.items() if sample_id not in values
+            sample_id: reason
+            for sample_id, reason in baseline.not_applicable.items()
+            if sample_id not in values
         },
     )
 
 
 def incomparable(then: RunLine, now: RunLine, metric: str) -> str | None:
-    """Why the scores of `metric` in the two runs can't be compared; None if they can."""
+    """Why the scores of `metric` in the two runs can't be compared; None if they
+    can."""
     if then.part != now.part:
         return "earlier runs evaluated another half of the system"
     if metric not in then.scores:
@@ -232,26 +284,38 @@ def incomparable(then: RunLine, now: RunLine, metric: str) -> str | None:
 
 
 def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Floats:
-    """The scores (runs, samples) of `metric` for the samples `codes`, NaN if missing."""
+    """The scores (runs, samples) of `metric` for the samples `codes`, NaN if
+    missing."""
     scores = np.full((len(looks), len(codes)), np.nan)
     places_by_key: dict[str, dict[int, int]] = {}
     for index, look in enumerate(looks):
         key = look.samples.key
         if key not in places_by_key:
-            place_of = {code: place for place, code in enumerate(sample_codes(look.samples))}
-            places_by_key[key] = {column: place_of[code] for column, code in enumerate(codes) if code in place_of}
+            place_of = {
+                code: place for place, code in enumerate(sample_codes(look.samples))
+            }
+            places_by_key[key] = {
+                column: place_of[code]
+                for column, code in enumerate(codes)
+                if code in place_of
+            }
         places = places_by_key[key]
-        scores[index, list(places)] = decode(look.line.scores[metric])[list(places.values())]
+        scores[index, list(places)] = decode(look.line.scores[metric])[
+            list(places.values())
+        ]
     return scores
 
 
 def needed_runs(history: History, days: int) -> frozenset[str]:
-    """The runs whose scores are needed: those of the windows, the levels, and the anchors (of `days`, of a release)."""
+    """The runs whose scores are needed: those of the windows, the levels, and the
+    anchors (of `days`, of a release)."""
     if not history.gated:
         return frozenset()
     newest = history.gated[-1]
     looks = looks_before(history, newest)
-    releases = [index for index, look in enumerate(looks) if look.line.release is not None]
+    releases = [
+        index for index, look in enumerate(looks) if look.line.release is not None
+    ]
     since_release = looks[releases[-1] :] if releases else ()
     max_age = timedelta(days=days)
     needed = list(looks[-LOOKED_BACK:])
@@ -266,8 +330,11 @@ def needed_runs(history: History, days: int) -> frozenset[str]:
     return frozenset({newest.run, *(look.line.run for look in needed)})
 
 
-def _place(runs: Sequence[Look], run: str, commit: str | None, default: int | None = None) -> int:
-    """The index of `run`, or else of the first run of `commit`; `default` (the end) if there is neither."""
+def _place(
+    runs: Sequence[Look], run: str, commit: str | None, default: int | None = None
+) -> int:
+    """The index of `run`, or else of the first run of `commit`; `default` (the end) if
+    there is neither."""
     for index, look in enumerate(runs):
         if look.line.run == run and (commit is None or look.line.commit == commit):
             return index

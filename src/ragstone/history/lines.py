@@ -1,4 +1,5 @@
-"""The lines of history.jsonl, strictly parsed: one per run, and one per set of samples of these."""
+"""The lines of history.jsonl, strictly parsed: one per run, and one per set of samples
+of these."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+)
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -15,7 +23,9 @@ Text = Annotated[str, StringConstraints(max_length=500)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
-Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # whole numbers that every reader of JSON has
+Count = Annotated[
+    int, Field(ge=0, le=2**53 - 1)
+]  # whole numbers that every reader of JSON has
 Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Verdict = Literal["pass", "fail", "inconclusive", "error", "none"]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -57,7 +67,8 @@ class AcceptedPart(_Line):
 
 
 class BelowPart(_Line):
-    """A loss of a metric on the main branch that is not over, or is over with this run."""
+    """A loss of a metric on the main branch that is not over, or is over with this
+    run."""
 
     metric: Text
     slice: Text | None = None
@@ -75,40 +86,56 @@ class BelowPart(_Line):
 
 
 class FigurePart(_Line):
-    """A figure of a window: its value, and of how many answers it is (0: it is a count)."""
+    """A figure of a window: its value, and of how many answers it is (0: it is a
+    count)."""
 
     value: float = Field(ge=0.0, allow_inf_nan=False)
     n: Count = 0
 
 
 class WindowPart(_Line):
-    """A window of production, from the `time` of its line to `end`: its figures, and the means of its metrics."""
+    """A window of production, from the `time` of its line to `end`: its figures, and
+    the means of its metrics."""
 
     end: Time
     figures: dict[Text, FigurePart]
-    alerts: tuple[Text, ...] = Field(default=(), description="figures and metrics that were beyond what is allowed")
+    alerts: tuple[Text, ...] = Field(
+        default=(), description="figures and metrics that were beyond what is allowed"
+    )
 
 
 class RunLine(_Line):
-    """One run of the main branch; without a verdict, any run, which is shown and compared with nothing by itself."""
+    """One run of the main branch; without a verdict, any run, which is shown and
+    compared with nothing by itself."""
 
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = SCHEMA_VERSION
     run: Key = Field(description="the run's fingerprint")
     time: Time = Field(description="when it started")
     commit: Text | None = None
-    pull_request: Number | None = Field(default=None, description="the one that was merged, where it is known")
-    release: Text | None = Field(default=None, description="the release or tag of this commit")
-    github_run: Number | None = Field(default=None, description="GitHub's id of the workflow run")
-    event: Event | None = Field(default=None, description="what started the job, as GitHub names it")
+    pull_request: Number | None = Field(
+        default=None, description="the one that was merged, where it is known"
+    )
+    release: Text | None = Field(
+        default=None, description="the release or tag of this commit"
+    )
+    github_run: Number | None = Field(
+        default=None, description="GitHub's id of the workflow run"
+    )
+    event: Event | None = Field(
+        default=None, description="what started the job, as GitHub names it"
+    )
     verdict: Verdict
     eligible: bool = Field(description="whether it may be a baseline")
     judge: Text = Field(description="its name, for people")
     judge_key: Key = Field(description="hash of all that tells one judge from another")
     golden: Text = Field(description="hash of the golden set")
-    system: Text | None = Field(default=None, description="the version that the system under test names")
+    system: Text | None = Field(
+        default=None, description="the version that the system under test names"
+    )
     part: Literal["retrieval", "generation"] | None = Field(
-        default=None, description="the half of the system that was evaluated; null: the whole"
+        default=None,
+        description="the half of the system that was evaluated; null: the whole",
     )
     metrics: dict[Text, MeanPart]
     versions: dict[Text, Text] = Field(description="metric to its version")
@@ -119,10 +146,18 @@ class RunLine(_Line):
     calls: Count = 0
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     accepted: tuple[AcceptedPart, ...] = ()
-    below: tuple[BelowPart, ...] = Field(default=(), description="losses that are not over, or are over with this run")
-    samples: Key | None = Field(default=None, description="key of the line that names the samples of `scores`")
-    scores: dict[Text, Codes] = Field(default_factory=dict, description="metric to two characters a sample")
-    window: WindowPart | None = Field(default=None, description="what was logged in production; null for other runs")
+    below: tuple[BelowPart, ...] = Field(
+        default=(), description="losses that are not over, or are over with this run"
+    )
+    samples: Key | None = Field(
+        default=None, description="key of the line that names the samples of `scores`"
+    )
+    scores: dict[Text, Codes] = Field(
+        default_factory=dict, description="metric to two characters a sample"
+    )
+    window: WindowPart | None = Field(
+        default=None, description="what was logged in production; null for other runs"
+    )
 
     @property
     def window_length(self) -> timedelta:
@@ -140,7 +175,8 @@ class RunLine(_Line):
 
 
 class SamplesLine(_Line):
-    """The samples that lines refer to: eight characters for each, and six for its group if there are any."""
+    """The samples that lines refer to: eight characters for each, and six for its group
+    if there are any."""
 
     kind: Literal["samples"] = "samples"
     schema_version: Literal[1] = SCHEMA_VERSION

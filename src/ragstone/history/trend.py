@@ -55,17 +55,27 @@ class Mark:
     slice: str | None = None
 
 
-def trends(runs: Sequence[RunLine], metrics: Sequence[str], *, most: int = MAX_POINTS) -> tuple[Trend, ...]:
-    """The trend of each of `metrics` that at least two of `runs` have, over the newest `most` of them."""
+def trends(
+    runs: Sequence[RunLine], metrics: Sequence[str], *, most: int = MAX_POINTS
+) -> tuple[Trend, ...]:
+    """The trend of each of `metrics` that at least two of `runs` have, over the newest
+    `most` of them."""
     changes: list[tuple[str, ...]] = [()]
     for before, after in pairwise(runs):
         marks_between = _differences(1, before, after)
-        changes.append(tuple(mark.text for mark in marks_between if mark.kind in ("judge", "golden")))
+        changes.append(
+            tuple(
+                mark.text for mark in marks_between if mark.kind in ("judge", "golden")
+            )
+        )
     newest = runs[-most:]
     changes = [(), *changes[-most:][1:]]
     all_trends = []
     for metric in metrics:
-        points = tuple(_point(run, metric, changed) for run, changed in zip(newest, changes, strict=False))
+        points = tuple(
+            _point(run, metric, changed)
+            for run, changed in zip(newest, changes, strict=False)
+        )
         all_trends.append(Trend(metric, points))
     return tuple(trend for trend in all_trends if len(trend.values) >= 2)
 
@@ -76,7 +86,8 @@ def _point(run: RunLine, metric: str, changed: tuple[str, ...]) -> Point:
 
 
 def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
-    """What sets each of `runs` apart from the run before it, and the releases; the oldest run first.
+    """What sets each of `runs` apart from the run before it, and the releases; the
+    oldest run first.
 
     An accepted drop is marked at the first run in which it was in force.
     """
@@ -94,7 +105,11 @@ def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
 
 def _accepted(place: int, entry: AcceptedPart) -> Mark:
     if entry.metric == GOLDEN_SET:
-        return Mark(place, "accepted", f"accepted: an edit of {entry.drop:.1%} of the {GOLDEN_SET} ({entry.id})")
+        return Mark(
+            place,
+            "accepted",
+            f"accepted: an edit of {entry.drop:.1%} of the {GOLDEN_SET} ({entry.id})",
+        )
     on_slice = "" if entry.slice is None else f" on '{entry.slice}'"
     text = f"accepted: {entry.metric}{on_slice} may drop by {entry.drop:g} ({entry.id})"
     return Mark(place, "accepted", text, entry.metric, entry.slice)
@@ -103,14 +118,31 @@ def _accepted(place: int, entry: AcceptedPart) -> Mark:
 def _differences(place: int, before: RunLine, after: RunLine) -> Iterator[Mark]:
     if before.judge_key != after.judge_key:
         is_same_name = before.judge == after.judge
-        text = f"judge: {after.judge}, other prompts or parameters" if is_same_name else f"judge: now {after.judge}"
+        text = (
+            f"judge: {after.judge}, other prompts or parameters"
+            if is_same_name
+            else f"judge: now {after.judge}"
+        )
         yield Mark(place, "judge", text)
     if before.golden != after.golden:
         yield Mark(place, "golden", "golden set changed")
     if before.part != after.part:
-        yield Mark(place, "part", f"evaluated: {'the whole system' if after.part is None else f'{after.part} alone'}")
+        yield Mark(
+            place,
+            "part",
+            f"evaluated: {'the whole system' if after.part is None else f'{after.part} alone'}",
+        )
     if before.system != after.system:
-        yield Mark(place, "system", "system: no version" if after.system is None else f"system: {after.system}")
+        yield Mark(
+            place,
+            "system",
+            "system: no version" if after.system is None else f"system: {after.system}",
+        )
     for metric, version in after.versions.items():
         if metric in before.versions and before.versions[metric] != version:
-            yield Mark(place, "metric", f"{metric}: version {version}, was {before.versions[metric]}", metric)
+            yield Mark(
+                place,
+                "metric",
+                f"{metric}: version {version}, was {before.versions[metric]}",
+                metric,
+            )

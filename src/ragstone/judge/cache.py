@@ -1,8 +1,10 @@
 """The cache of judgements: one SQLite file that travels with the run directory.
 
-Keys are hashes of everything that a judgement depends on, so an entry is never out of date. Values are the model's
-checked replies. They are checked again when read, so a damaged entry is a miss and not a score. Each entry has the
-number of the last run that used it, so that `prune` can drop what no recent run did, such as removed samples' texts.
+Keys are hashes of everything that a judgement depends on, so an entry is never out of
+date. Values are the model's checked replies. They are checked again when read, so a
+damaged entry is a miss and not a score. Each entry has the number of the last run that
+used it, so that `prune` can drop what no recent run did, such as removed samples'
+texts.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _CREATE = (
     "(key BLOB PRIMARY KEY, value TEXT NOT NULL, used INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID"
 )
 MAX_KEPT_BYTES = 256 * 1024**2
-"""Keys and values that a finished run keeps: those used last. The file travels with every baseline."""
+"""Keys and values that a finished run keeps: those used last. The file travels with
+every baseline."""
 KEPT_RUNS = 3
 """Runs after which an entry that none of them used is dropped."""
 
@@ -35,16 +38,19 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 class CacheWarning(UserWarning):
-    """A cache could not be used, and was set aside or left alone. Judging continues without it."""
+    """A cache could not be used, and was set aside or left alone. Judging continues
+    without it."""
 
 
 class JudgementCache:
     """Judgements by key, in a file that several processes may share.
 
-    With `refresh`, entries older than this object are not read, and are replaced when they are judged again. A file
-    that SQLite can't read is renamed to ``*.corrupt`` with a CacheWarning. Disk errors are never raised: what can't be
-    read is a miss, and what can't be written is judged again next time. Raises ConfigError if the file, or one of
-    SQLite's files next to it, is a link, a pipe or a folder: a link could redirect writes anywhere.
+    With `refresh`, entries older than this object are not read, and are replaced when
+    they are judged again. A file that SQLite can't read is renamed to ``*.corrupt``
+    with a CacheWarning. Disk errors are never raised: what can't be read is a miss, and
+    what can't be written is judged again next time. Raises ConfigError if the file, or
+    one of SQLite's files next to it, is a link, a pipe or a folder: a link could
+    redirect writes anywhere.
     """
 
     def __init__(self, path: Path, *, refresh: bool = False) -> None:
@@ -61,7 +67,9 @@ class JudgementCache:
         if self._db is None or (self._fresh is not None and key not in self._fresh):
             return None
         try:
-            row = self._db.execute("SELECT value FROM judgements WHERE key = ?", (key,)).fetchone()
+            row = self._db.execute(
+                "SELECT value FROM judgements WHERE key = ?", (key,)
+            ).fetchone()
         except sqlite3.Error as error:
             self._give_up(error)
             return None
@@ -82,27 +90,44 @@ class JudgementCache:
         if self._db is None or len(value) > _MAX_VALUE:
             return
         try:
-            self._db.execute("INSERT OR REPLACE INTO judgements (key, value) VALUES (?, ?)", (key, value))
+            self._db.execute(
+                "INSERT OR REPLACE INTO judgements (key, value) VALUES (?, ?)",
+                (key, value),
+            )
             self._used.add(key)
         except (sqlite3.Error, UnicodeEncodeError) as error:
             self._give_up(error)
 
     def __len__(self) -> int:
-        return 0 if self._db is None else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
+        return (
+            0
+            if self._db is None
+            else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
+        )
 
     def restore_from(self, path: Path) -> int:
-        """Copy the entries of another run's cache that are missing here, and its count of runs; returns how many.
+        """Copy the entries of another run's cache that are missing here, and its count
+        of runs; returns how many.
 
-        Only for the cache of a trusted baseline: an entry's key says what it is about, not that it is true. A file that
-        is not a cache, is too large or is damaged is left alone with a CacheWarning.
+        Only for the cache of a trusted baseline: an entry's key says what it is about,
+        not that it is true. A file that is not a cache, is too large or is damaged is
+        left alone with a CacheWarning.
         """
         if self._db is None or not path.is_file():
             return 0
         if path.is_symlink():
-            warnings.warn(CacheWarning(f"{path} is a link, which is not followed, and was not restored"), stacklevel=2)
+            warnings.warn(
+                CacheWarning(
+                    f"{path} is a link, which is not followed, and was not restored"
+                ),
+                stacklevel=2,
+            )
             return 0
         if path.stat().st_size > _MAX_FILE:
-            warnings.warn(CacheWarning(f"{path} is larger than 2 GB and was not restored"), stacklevel=2)
+            warnings.warn(
+                CacheWarning(f"{path} is larger than 2 GB and was not restored"),
+                stacklevel=2,
+            )
             return 0
         before = len(self)
         try:
@@ -119,13 +144,21 @@ class JudgementCache:
                         "ON CONFLICT (key) DO UPDATE SET used = max(used, excluded.used)",
                         rows,
                     )
-                    db.execute(f"PRAGMA application_id = {max(_runs(db), _runs(source))}")
+                    db.execute(
+                        f"PRAGMA application_id = {max(_runs(db), _runs(source))}"
+                    )
         except (sqlite3.Error, UnicodeError) as error:
-            warnings.warn(CacheWarning(f"{path} is not a readable cache and was not restored ({error})"), stacklevel=2)
+            warnings.warn(
+                CacheWarning(
+                    f"{path} is not a readable cache and was not restored ({error})"
+                ),
+                stacklevel=2,
+            )
         return len(self) - before
 
     def prune(self) -> None:
-        """At the end of a finished run: keep what one of the last KEPT_RUNS runs used, at most MAX_KEPT_BYTES of it.
+        """At the end of a finished run: keep what one of the last KEPT_RUNS runs used,
+        at most MAX_KEPT_BYTES of it.
 
         What was used last is kept, with a CacheWarning if that is not all.
         """
@@ -134,8 +167,13 @@ class JudgementCache:
         try:
             with self._transaction() as db:
                 run = _runs(db) + 1
-                db.executemany("UPDATE judgements SET used = ? WHERE key = ?", ((run, key) for key in self._used))
-                outdated = db.execute("DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)).rowcount
+                db.executemany(
+                    "UPDATE judgements SET used = ? WHERE key = ?",
+                    ((run, key) for key in self._used),
+                )
+                outdated = db.execute(
+                    "DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)
+                ).rowcount
                 beyond = db.execute(
                     "DELETE FROM judgements WHERE key IN (SELECT key FROM (SELECT key, sum(length(key) + length(value))"
                     " OVER (ORDER BY used DESC, key) AS size FROM judgements) WHERE size > ?)",
@@ -143,7 +181,9 @@ class JudgementCache:
                 ).rowcount
                 db.execute(f"PRAGMA application_id = {run}")
             if outdated + beyond:
-                with contextlib.suppress(sqlite3.OperationalError):  # another process has the file open
+                with contextlib.suppress(
+                    sqlite3.OperationalError
+                ):  # another process has the file open
                     self._db.execute("VACUUM")
         except sqlite3.Error as error:
             self._give_up(error)
@@ -153,7 +193,8 @@ class JudgementCache:
             warnings.warn(CacheWarning(text), stacklevel=2)
 
     def close(self) -> None:
-        """Merge the write-ahead log into the file, so that the file can be copied on its own."""
+        """Merge the write-ahead log into the file, so that the file can be copied on
+        its own."""
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -164,7 +205,12 @@ class JudgementCache:
         try:
             return _connect(self.path)
         except sqlite3.OperationalError as error:
-            warnings.warn(CacheWarning(f"{self.path} can't be opened ({error}); judging without it"), stacklevel=3)
+            warnings.warn(
+                CacheWarning(
+                    f"{self.path} can't be opened ({error}); judging without it"
+                ),
+                stacklevel=3,
+            )
             return None
         except sqlite3.DatabaseError as error:
             return self._set_aside(error)
@@ -189,7 +235,12 @@ class JudgementCache:
         if self._db is not None:
             self._db.close()
             self._db = None
-            warnings.warn(CacheWarning(f"{self.path} failed ({error}); judging continues without it"), stacklevel=3)
+            warnings.warn(
+                CacheWarning(
+                    f"{self.path} failed ({error}); judging continues without it"
+                ),
+                stacklevel=3,
+            )
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -211,16 +262,25 @@ def _refuse_other_than_file(path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         what = "a link, which is not followed" if stat.S_ISLNK(mode) else "no file"
-        raise ConfigError(f"it is {what}.", where=str(path), hint="Remove it; judgements are kept in a file there.")
+        raise ConfigError(
+            f"it is {what}.",
+            where=str(path),
+            hint="Remove it; judgements are kept in a file there.",
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-    db.text_factory = lambda raw: raw.decode("utf-8", "replace")  # a text from elsewhere may not be UTF-8
+    db = sqlite3.connect(
+        path, timeout=30.0, isolation_level=None, check_same_thread=False
+    )
+    db.text_factory = lambda raw: raw.decode(
+        "utf-8", "replace"
+    )  # a text from elsewhere may not be UTF-8
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA journal_mode = WAL")
-        # A power cut may lose the last judgements, which are then requested again; it can't damage the file.
+        # A power cut may lose the last judgements, which are then requested again; it
+        # can't damage the file.
         db.execute("PRAGMA synchronous = NORMAL")
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _FORMAT):
@@ -237,9 +297,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    # Without a log next to it nobody is writing, so SQLite need not lock, and can read from a read-only folder.
+    # Without a log next to it nobody is writing, so SQLite need not lock, and can read
+    # from a read-only folder.
     how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
-    db = sqlite3.connect(f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0)
+    db = sqlite3.connect(
+        f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0
+    )
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
@@ -251,12 +314,16 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 
 def _runs(db: sqlite3.Connection) -> int:
-    """How many finished runs the file has seen; SQLite leaves this number of the header to applications."""
-    return max(0, min(int(db.execute("PRAGMA application_id").fetchone()[0]), 2**31 - 2))
+    """How many finished runs the file has seen; SQLite leaves this number of the header
+    to applications."""
+    return max(
+        0, min(int(db.execute("PRAGMA application_id").fetchone()[0]), 2**31 - 2)
+    )
 
 
 def _check_tables(db: sqlite3.Connection) -> None:
-    """Reject views, triggers and foreign tables: a file from elsewhere may contain data and nothing else."""
+    """Reject views, triggers and foreign tables: a file from elsewhere may contain data
+    and nothing else."""
     entries = db.execute("SELECT type, name FROM sqlite_master").fetchall()
     if entries != [("table", "judgements")]:
         raise sqlite3.DatabaseError("the file contains more than judgements")

@@ -1,4 +1,5 @@
-"""Citations in an answer: what it cites, what each of its statements cites, and whether that supports the statement."""
+"""Citations in an answer: what it cites, what each of its statements cites, and whether
+that supports the statement."""
 
 from __future__ import annotations
 
@@ -9,16 +10,29 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from ragstone.judge.judgements import CitationTable, CitedStatement, Statement, Verdict, context_id
+from ragstone.judge.judgements import (
+    CitationTable,
+    CitedStatement,
+    Statement,
+    Verdict,
+    context_id,
+)
 from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.normal import FOOTNOTE, normalise
-from ragstone.judge.offline.statements import MAX_STATEMENTS, answer_abstains, claimed_sentences
+from ragstone.judge.offline.statements import (
+    MAX_STATEMENTS,
+    answer_abstains,
+    claimed_sentences,
+)
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
 
 _BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
 _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
-_LABEL = re.compile(r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$", re.IGNORECASE)
+_LABEL = re.compile(
+    r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$",
+    re.IGNORECASE,
+)
 _MAX_IN_RANGE = 20
 MAX_BRACKETS = 100
 """Of more distinct brackets in an answer, the first are looked up in the contexts."""
@@ -34,17 +48,19 @@ _QUESTION_MARKS = ("?", "？", "؟")
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A citation as it is written, and the rank of the context that it names, from 0; None if there is none."""
+    """A citation as it is written, and the rank of the context that it names, from 0;
+    None if there is none."""
 
     label: str
     rank: int | None
 
 
 class Citable:
-    """What an answer can cite: its contexts, by their ids and by positions, and those of earlier turns by their ids.
+    """What an answer can cite: its contexts, by their ids and by positions, and those
+    of earlier turns by their ids.
 
-    Positions are from 1, or from 0 if the answer cites 0 and not the number of the contexts. The number of a footnote
-    whose text names an id stands for that context.
+    Positions are from 1, or from 0 if the answer cites 0 and not the number of the
+    contexts. The number of a footnote whose text names an id stands for that context.
     """
 
     def __init__(self, response: Response) -> None:
@@ -69,8 +85,9 @@ class Citable:
     def citations(self, text: str) -> list[Citation]:
         """What `text` cites, in order.
 
-        Recognises ``[1]``, ``[1, 3]``, ``[2-4]``, ``[doc 2]``, ``[^1]`` and ``[the-context-id]``. A bracket with
-        neither a number, nor an id of a context, nor an id like one of theirs with other digits, is not a citation.
+        Recognises ``[1]``, ``[1, 3]``, ``[2-4]``, ``[doc 2]``, ``[^1]`` and
+        ``[the-context-id]``. A bracket with neither a number, nor an id of a context,
+        nor an id like one of theirs with other digits, is not a citation.
         """
         citations = []
         for bracket in _BRACKETED.finditer(text):
@@ -89,11 +106,15 @@ class Citable:
         return Citation(str(position), rank if 0 <= rank < self._count else None)
 
     def statements(self) -> list[tuple[str, list[Citation]]]:
-        """The statements of the answer, one a sentence, without their citations, and these."""
+        """The statements of the answer, one a sentence, without their citations, and
+        these."""
         text = _AFTER_STOP.sub(r"\2\1", normalise(self.answer))
         statements = []
         for sentence, claimed in claimed_sentences(text, guess_language(text)):
-            bare = _BRACKETED.sub(lambda bracket: "" if self.citations(bracket[0]) else bracket[0], claimed)
+            bare = _BRACKETED.sub(
+                lambda bracket: "" if self.citations(bracket[0]) else bracket[0],
+                claimed,
+            )
             bare = " ".join(bare.split())
             if bare and not bare.endswith(_QUESTION_MARKS):
                 statements.append((bare, self.citations(sentence)))
@@ -101,24 +122,31 @@ class Citable:
 
 
 def _pattern(name: str) -> str:
-    """`name` with 0 for each of its numbers; not a pattern (empty) without one, and if it is nothing but a number."""
+    """`name` with 0 for each of its numbers; not a pattern (empty) without one, and if
+    it is nothing but a number."""
     pattern, numbers = _NUMBER.subn("0", name)
     return pattern if numbers and pattern != "0" else ""
 
 
 def _marked(answer: str) -> str:
-    """`answer` with superscript numbers, where they are marks of footnotes, as ``[^1]``."""
+    """`answer` with superscript numbers, where they are marks of footnotes, as
+    ``[^1]``."""
     answer = _SUP.sub(r"[^\1]", answer)
-    return FOOTNOTE.sub(lambda mark: f"[^{unicodedata.normalize('NFKC', mark[0])}]", answer)
+    return FOOTNOTE.sub(
+        lambda mark: f"[^{unicodedata.normalize('NFKC', mark[0])}]", answer
+    )
 
 
 def cites_what_is_there(response: Response) -> bool | None:
-    """Whether each citation in an answer is one of its contexts; None if it cites nothing.
+    """Whether each citation in an answer is one of its contexts; None if it cites
+    nothing.
 
     A bracket that a context has too is no citation.
     """
     citable = Citable(response)
-    brackets = dict.fromkeys(match.group() for match in _BRACKETED.finditer(citable.answer))
+    brackets = dict.fromkeys(
+        match.group() for match in _BRACKETED.finditer(citable.answer)
+    )
     ranks: list[int | None] = []
     for bracket in islice(brackets, MAX_BRACKETS):
         if not any(bracket in context.text for context in response.contexts):
@@ -149,15 +177,21 @@ def _positions(part: str) -> list[int]:
     return [int(label.group(1))]
 
 
-async def judge_citations(judge: Judge, response: Response, call: Call) -> CitationTable:
-    """What each statement of an answer cites, whether that supports it, and what of it is irrelevant.
+async def judge_citations(
+    judge: Judge, response: Response, call: Call
+) -> CitationTable:
+    """What each statement of an answer cites, whether that supports it, and what of it
+    is irrelevant.
 
-    As ALCE defines it (Gao et al. 2023, section 3.3), with the judge's verdicts of support: all cited contexts together
-    must support the statement, and one of several is irrelevant if it doesn't alone and the others do without it. A
-    statement that cites what is not there is not supported, and not judged. A judge with a method `citations` says so
-    itself. Raises JudgementFailed.
+    As ALCE defines it (Gao et al. 2023, section 3.3), with the judge's verdicts of
+    support: all cited contexts together must support the statement, and one of several
+    is irrelevant if it doesn't alone and the others do without it. A statement that
+    cites what is not there is not supported, and not judged. A judge with a method
+    `citations` says so itself. Raises JudgementFailed.
     """
-    own: Callable[..., Awaitable[CitationTable]] | None = getattr(judge, "citations", None)
+    own: Callable[..., Awaitable[CitationTable]] | None = getattr(
+        judge, "citations", None
+    )
     if own is not None:
         return await own(response, call=call)
     if answer_abstains(response.answer):
@@ -165,31 +199,52 @@ async def judge_citations(judge: Judge, response: Response, call: Call) -> Citat
     citable = Citable(response)
     statements = citable.statements()
     if len(statements) > MAX_STATEMENTS:
-        raise JudgementFailed(f"the answer has {len(statements)} statements, more than {MAX_STATEMENTS}")
+        raise JudgementFailed(
+            f"the answer has {len(statements)} statements, more than {MAX_STATEMENTS}"
+        )
     supports = partial(_supports, judge, citable, call)
     judged = []
     for number, (text, citations) in enumerate(statements, start=1):
-        judged.append(await _judge_statement(Statement(f"s{number}", text), citations, supports))
+        judged.append(
+            await _judge_statement(Statement(f"s{number}", text), citations, supports)
+        )
     return CitationTable(tuple(judged))
 
 
 async def _judge_statement(
-    statement: Statement, citations: Sequence[Citation], supports: Callable[[Statement, Sequence[int]], Awaitable[bool]]
+    statement: Statement,
+    citations: Sequence[Citation],
+    supports: Callable[[Statement, Sequence[int]], Awaitable[bool]],
 ) -> CitedStatement:
     missing = tuple(citation.label for citation in citations if citation.rank is None)
-    cited = dict.fromkeys(citation.rank for citation in citations if citation.rank is not None)
+    cited = dict.fromkeys(
+        citation.rank for citation in citations if citation.rank is not None
+    )
     ranks = list(cited)[:MAX_CITED]
     supported = bool(ranks) and not missing and await supports(statement, ranks)
     irrelevant = []
     if supported and len(ranks) > 1:
         for rank in ranks:
             without = [cited_rank for cited_rank in ranks if cited_rank != rank]
-            if not await supports(statement, [rank]) and await supports(statement, without):
+            if not await supports(statement, [rank]) and await supports(
+                statement, without
+            ):
                 irrelevant.append(context_id(rank))
-    return CitedStatement(statement, tuple(map(context_id, ranks)), missing, supported, tuple(irrelevant))
+    return CitedStatement(
+        statement, tuple(map(context_id, ranks)), missing, supported, tuple(irrelevant)
+    )
 
 
-async def _supports(judge: Judge, citable: Citable, call: Call, statement: Statement, ranks: Sequence[int]) -> bool:
-    """Whether the judge says that the contexts of these ranks support a statement together."""
-    table = await judge.support([citable.contexts[rank] for rank in ranks], [statement], call=call)
+async def _supports(
+    judge: Judge,
+    citable: Citable,
+    call: Call,
+    statement: Statement,
+    ranks: Sequence[int],
+) -> bool:
+    """Whether the judge says that the contexts of these ranks support a statement
+    together."""
+    table = await judge.support(
+        [citable.contexts[rank] for rank in ranks], [statement], call=call
+    )
     return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]

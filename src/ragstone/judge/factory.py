@@ -48,14 +48,18 @@ def build_judge(
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
-    `cache` is the path of judgements.sqlite, None for no cache; the offline and the scripted judge need none. `environ`
-    is read for keys, identities and base addresses only; `tell_secret` is called with each token obtained for this run.
-    A script and a fitted judge must lie below `within`. Raises ConfigError for an unknown name, a missing key or base
-    URL, embeddings that the judge can't use, and settings that it can't honour (a budget without a known price).
+    `cache` is the path of judgements.sqlite, None for no cache; the offline and the
+    scripted judge need none. `environ` is read for keys, identities and base addresses
+    only; `tell_secret` is called with each token obtained for this run. A script and a
+    fitted judge must lie below `within`. Raises ConfigError for an unknown name, a
+    missing key or base URL, embeddings that the judge can't use, and settings that it
+    can't honour (a budget without a known price).
     """
     _, model = split_name(settings.name)
     make: Builder = pkgutil.resolve_name(provider_of(settings.name).build)
-    return make(model, settings, Surroundings(golden_set, cache, environ, tell_secret, within))
+    return make(
+        model, settings, Surroundings(golden_set, cache, environ, tell_secret, within)
+    )
 
 
 def build_llm(_: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
@@ -70,29 +74,44 @@ def build_llm(_: str, settings: JudgeSettings, surroundings: Surroundings) -> Ju
     ).judge()
 
 
-def build_scripted(model: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
+def build_scripted(
+    model: str, settings: JudgeSettings, surroundings: Surroundings
+) -> Judge:
     from ragstone.judge.scripted import read_script
 
-    return read_script(Path(model), concurrency=settings.concurrency, within=surroundings.within)
+    return read_script(
+        Path(model), concurrency=settings.concurrency, within=surroundings.within
+    )
 
 
-def build_fitted(model: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
+def build_fitted(
+    model: str, settings: JudgeSettings, surroundings: Surroundings
+) -> Judge:
     from ragstone.judge.fitted import FittedJudge, read_fitted
 
     path = Path(model)
-    fitted, digest = read_fitted(path, within=surroundings.within, digests=settings.model_digests)
-    return FittedJudge(path.name, fitted, digest, build_offline("", settings, surroundings))
+    fitted, digest = read_fitted(
+        path, within=surroundings.within, digests=settings.model_digests
+    )
+    return FittedJudge(
+        path.name, fitted, digest, build_offline("", settings, surroundings)
+    )
 
 
-def build_offline(_: str, settings: JudgeSettings, surroundings: Surroundings) -> OfflineJudge:
+def build_offline(
+    _: str, settings: JudgeSettings, surroundings: Surroundings
+) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
     topic, endpoint = _topic(settings, surroundings.environ)
     return OfflineJudge(topic=topic, endpoint=endpoint)
 
 
-def _topic(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[Topic | None, str | None]:
-    """The offline judge's embedding comparison of question and answer, and the endpoint that it uses."""
+def _topic(
+    settings: JudgeSettings, environ: Mapping[str, str]
+) -> tuple[Topic | None, str | None]:
+    """The offline judge's embedding comparison of question and answer, and the endpoint
+    that it uses."""
     if settings.embeddings is None:
         return None, None
     service, _, model = settings.embeddings.partition(":")

@@ -1,7 +1,8 @@
-"""The judge `fitted:FILE`: the offline judge, corrected by a logistic model of a team's own labels.
+"""The judge `fitted:FILE`: the offline judge, corrected by a logistic model of a team's
+own labels.
 
-The file is written by `ragstone calibrate --fit`. It is data, never code: weights of named features, and how they were
-graded.
+The file is written by `ragstone calibrate --fit`. It is data, never code: weights of
+named features, and how they were graded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
-from ragstone.judge.judgements import Statement, Support, SupportTable, Verdict, context_id
+from ragstone.judge.judgements import (
+    Statement,
+    Support,
+    SupportTable,
+    Verdict,
+    context_id,
+)
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.offline.model import log_odds, logistic
 from ragstone.judge.protocol import Call
@@ -44,8 +51,8 @@ class _Part(BaseModel):
 
 
 class Graded(_Part):
-    """The mean squared error of the probabilities (Brier), and their AUROC with its 95 % interval; its ends are None if
-    they are not defined.
+    """The mean squared error of the probabilities (Brier), and their AUROC with its 95
+    % interval; its ends are None if they are not defined.
     """
 
     brier: _Number
@@ -55,13 +62,17 @@ class Graded(_Part):
 
 
 class FittedModel(_Part):
-    """p = 1 ÷ (1 + exp(-(bias + Σ weight · feature))): the probability that people pass the answer.
+    """p = 1 ÷ (1 + exp(-(bias + Σ weight · feature))): the probability that people pass
+    the answer.
 
-    `cross_validated` grades it on labels that it was not fitted to, `offline` the plain offline judge on the same.
+    `cross_validated` grades it on labels that it was not fitted to, `offline` the plain
+    offline judge on the same.
     """
 
     bias: _Number
-    weights: dict[Annotated[str, Field(max_length=40)], _Number] = Field(min_length=1, max_length=40)
+    weights: dict[Annotated[str, Field(max_length=40)], _Number] = Field(
+        min_length=1, max_length=40
+    )
     labels: int = Field(ge=1)
     passes: int = Field(ge=0)
     groups: int = Field(ge=1)
@@ -70,11 +81,15 @@ class FittedModel(_Part):
 
     def probability(self, features: Features) -> float:
         """The probability for `features`, those of `weights`."""
-        return logistic(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
+        return logistic(
+            self.bias
+            + sum(weight * features[name] for name, weight in self.weights.items())
+        )
 
 
 class FittedFile(_Part):
-    """The content of the file. `offline` is the version of the judge that it corrects."""
+    """The content of the file. `offline` is the version of the judge that it
+    corrects."""
 
     schema_version: Literal[1] = 1
     kind: Literal["ragstone fitted judge"] = "ragstone fitted judge"
@@ -82,14 +97,25 @@ class FittedFile(_Part):
     faithfulness: FittedModel
 
 
-def read_fitted(path: Path, *, within: Path | None = None, digests: Sequence[str] = ()) -> tuple[FittedFile, str]:
-    """The content of `path` and its SHA-256, one of `digests` if there are any. Raises ConfigError."""
-    hint, unreadable = "Create it with: ragstone calibrate LABELS --run RUN --fit FILE", "the judge can't be read"
-    with disk_errors(path, unreadable, hint=hint), parse_errors(path, "not a fitted judge", hint=hint):
+def read_fitted(
+    path: Path, *, within: Path | None = None, digests: Sequence[str] = ()
+) -> tuple[FittedFile, str]:
+    """The content of `path` and its SHA-256, one of `digests` if there are any. Raises
+    ConfigError."""
+    hint, unreadable = (
+        "Create it with: ragstone calibrate LABELS --run RUN --fit FILE",
+        "the judge can't be read",
+    )
+    with (
+        disk_errors(path, unreadable, hint=hint),
+        parse_errors(path, "not a fitted judge", hint=hint),
+    ):
         text = read_regular(path, within=within, limit=MAX_BYTES)
         fitted = FittedFile.model_validate_json(text)
     digest = hashlib.sha256(text).hexdigest()
-    if digests and digest not in {allowed.removeprefix("sha256:") for allowed in digests}:
+    if digests and digest not in {
+        allowed.removeprefix("sha256:") for allowed in digests
+    }:
         raise ConfigError(
             f"the fitted judge has the digest sha256:{digest}, which judge.model_digests does not name.",
             where=str(path),
@@ -98,8 +124,11 @@ def read_fitted(path: Path, *, within: Path | None = None, digests: Sequence[str
     return fitted, digest
 
 
-def features_of(table: SupportTable, statements: Sequence[Statement], contexts: Sequence[Context]) -> dict[str, float]:
-    """What is known of an answer's support by the contexts. The first is the offline judge's own opinion."""
+def features_of(
+    table: SupportTable, statements: Sequence[Statement], contexts: Sequence[Context]
+) -> dict[str, float]:
+    """What is known of an answer's support by the contexts. The first is the offline
+    judge's own opinion."""
     chances = [item.chance for item in table.supports]
     answer_words, context_words = (
         _words(" ".join(item.text for item in statements)),
@@ -109,11 +138,13 @@ def features_of(table: SupportTable, statements: Sequence[Statement], contexts: 
         log_odds(fmean(chances)),
         log_odds(min(chances) if table.all_supported is None else table.all_supported),
         log_odds(min(chances)),
-        sum(item.verdict is Verdict.CONTRADICTED for item in table.supports) / len(chances),
+        sum(item.verdict is Verdict.CONTRADICTED for item in table.supports)
+        / len(chances),
         math.log(len(chances)),
         math.log1p(len(answer_words)),
         len(set(answer_words) & set(context_words)) / max(1, len(set(answer_words))),
-        len(_pairs(answer_words) & _pairs(context_words)) / max(1, len(_pairs(answer_words))),
+        len(_pairs(answer_words) & _pairs(context_words))
+        / max(1, len(_pairs(answer_words))),
         math.log1p(len(contexts)),
     )
     return dict(zip(FEATURES, values, strict=True))
@@ -122,12 +153,15 @@ def features_of(table: SupportTable, statements: Sequence[Statement], contexts: 
 class FittedJudge:
     """Support as a team's labels of faithfulness say; the rest by the offline judge.
 
-    A statement's probability is moved with the others', in log-odds, until their mean is that of the answer.
+    A statement's probability is moved with the others', in log-odds, until their mean
+    is that of the answer.
     """
 
     concurrency = 4
 
-    def __init__(self, name: str, fitted: FittedFile, digest: str, offline: OfflineJudge) -> None:
+    def __init__(
+        self, name: str, fitted: FittedFile, digest: str, offline: OfflineJudge
+    ) -> None:
         if fitted.offline != offline.identity.version:
             raise ConfigError(
                 f"was fitted to the offline judge {fitted.offline}, but this is {offline.identity.version}.",
@@ -135,11 +169,17 @@ class FittedJudge:
                 hint="Fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
             )
         if {*fitted.faithfulness.weights} != {*FEATURES}:
-            raise ConfigError("has weights of other features than this version's.", where=name, hint="Fit it again.")
+            raise ConfigError(
+                "has weights of other features than this version's.",
+                where=name,
+                hint="Fit it again.",
+            )
         self.name, self.file, self.digest, self.offline = name, fitted, digest, offline
         self._model = fitted.faithfulness
         parameters = (*offline.identity.parameters, ("sha256", digest))
-        self.identity = replace(offline.identity, provider="fitted", model=name, parameters=parameters)
+        self.identity = replace(
+            offline.identity, provider="fitted", model=name, parameters=parameters
+        )
         self.statements = offline.statements
         self.reverse_questions = offline.reverse_questions
         self.relevancy = offline.relevancy
@@ -150,13 +190,26 @@ class FittedJudge:
         self.close = offline.close
 
     async def support(
-        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+        self,
+        contexts: Sequence[Context],
+        statements: Sequence[Statement],
+        *,
+        call: Call,
     ) -> SupportTable:
         words = await self.offline.support(contexts, statements, call=call)
         chance = self._model.probability(features_of(words, statements, contexts))
         shift = _shift([log_odds(item.chance) for item in words.supports], chance)
-        texts = dict(zip((item.id for item in statements), (item.text for item in statements), strict=True))
-        moved = (_moved(item, shift, texts[item.statement_id], contexts) for item in words.supports)
+        texts = dict(
+            zip(
+                (item.id for item in statements),
+                (item.text for item in statements),
+                strict=True,
+            )
+        )
+        moved = (
+            _moved(item, shift, texts[item.statement_id], contexts)
+            for item in words.supports
+        )
         return SupportTable(tuple(moved), chance)
 
 
@@ -170,15 +223,28 @@ def _shift(odds: Sequence[float], mean: float) -> float:
     return (low + high) / 2
 
 
-def _moved(support: Support, shift: float, statement: str, contexts: Sequence[Context]) -> Support:
+def _moved(
+    support: Support, shift: float, statement: str, contexts: Sequence[Context]
+) -> Support:
     chance = logistic(log_odds(support.chance) + shift)
     if chance < 0.5:
-        verdict = Verdict.CONTRADICTED if support.verdict is Verdict.CONTRADICTED else Verdict.UNSUPPORTED
+        verdict = (
+            Verdict.CONTRADICTED
+            if support.verdict is Verdict.CONTRADICTED
+            else Verdict.UNSUPPORTED
+        )
         return Support(support.statement_id, verdict, (), chance)
     words = set(_words(statement))
-    nearest = max(range(len(contexts)), key=lambda rank: (len(words & set(_words(contexts[rank].text))), -rank))
+    nearest = max(
+        range(len(contexts)),
+        key=lambda rank: (len(words & set(_words(contexts[rank].text))), -rank),
+    )
     return Support(
-        support.statement_id, Verdict.SUPPORTED, support.supported_by or (context_id(nearest),), chance, support.quote
+        support.statement_id,
+        Verdict.SUPPORTED,
+        support.supported_by or (context_id(nearest),),
+        chance,
+        support.quote,
     )
 
 

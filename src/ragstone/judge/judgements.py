@@ -1,7 +1,9 @@
-"""Typed results of judge calls. Everything here can be written to a record and read back without loss.
+"""Typed results of judge calls. Everything here can be written to a record and read
+back without loss.
 
-Contexts are addressed by rank: ``c1`` is the first context of the response, whatever id the retriever gave it.
-Statements of the answer are ``s1``…, statements of the reference ``r1``….
+Contexts are addressed by rank: ``c1`` is the first context of the response, whatever id
+the retriever gave it. Statements of the answer are ``s1``…, statements of the reference
+``r1``….
 """
 
 from __future__ import annotations
@@ -46,12 +48,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The verdict on one statement, with the ids of what supports it (contexts, or statements of the other side).
+    """The verdict on one statement, with the ids of what supports it (contexts, or
+    statements of the other side).
 
-    `probability` is the judge's probability in [0, 1] that the statement is supported, if it has one. `quote` is the
-    passage that the verdict rests on, if the judge names one: a verbatim quote from one of the contexts. `unquoted`:
-    the judge named words that are in no context, also when asked again. `contradicted_by` are the contexts that
-    contradict what others support.
+    `probability` is the judge's probability in [0, 1] that the statement is supported,
+    if it has one. `quote` is the passage that the verdict rests on, if the judge names
+    one: a verbatim quote from one of the contexts. `unquoted`: the judge named words
+    that are in no context, also when asked again. `contradicted_by` are the contexts
+    that contradict what others support.
     """
 
     statement_id: str
@@ -64,13 +68,19 @@ class Support:
 
     @property
     def chance(self) -> float:
-        """The probability that the statement is supported: 0 or 1 by the verdict of a judge that gives none."""
-        return float(self.verdict is Verdict.SUPPORTED) if self.probability is None else self.probability
+        """The probability that the statement is supported: 0 or 1 by the verdict of a
+        judge that gives none."""
+        return (
+            float(self.verdict is Verdict.SUPPORTED)
+            if self.probability is None
+            else self.probability
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class StatementList:
-    """The statements of an answer, and whether the answer abstains (says that it can't answer)."""
+    """The statements of an answer, and whether the answer abstains (says that it can't
+    answer)."""
 
     statements: tuple[Statement, ...]
     abstains: bool
@@ -80,8 +90,8 @@ class StatementList:
 class SupportTable:
     """One verdict for each statement of the answer, in the order of the statements.
 
-    `all_supported` is the judge's probability in [0, 1] that every statement is supported; None for a judge that gives
-    only verdicts.
+    `all_supported` is the judge's probability in [0, 1] that every statement is
+    supported; None for a judge that gives only verdicts.
     """
 
     supports: tuple[Support, ...]
@@ -90,7 +100,8 @@ class SupportTable:
 
 @dataclass(frozen=True, slots=True)
 class ContextUsefulness:
-    """Whether one context helps to reach the reference (or, without one, the answer)."""
+    """Whether one context helps to reach the reference (or, without one, the
+    answer)."""
 
     context_id: str
     useful: bool
@@ -99,10 +110,11 @@ class ContextUsefulness:
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """Usefulness of every context by rank, and which contexts support each statement of the reference.
+    """Usefulness of every context by rank, and which contexts support each statement of
+    the reference.
 
-    Without a reference, `against_reference` is False, usefulness is judged against the answer, and
-    `reference_statements` and `attributions` are empty.
+    Without a reference, `against_reference` is False, usefulness is judged against the
+    answer, and `reference_statements` and `attributions` are empty.
     """
 
     contexts: tuple[ContextUsefulness, ...]
@@ -113,7 +125,8 @@ class ContextUse:
 
 @dataclass(frozen=True, slots=True)
 class ReverseQuestions:
-    """Questions that the answer alone would answer, and the cosine of each with the real question, in [-1, 1]."""
+    """Questions that the answer alone would answer, and the cosine of each with the
+    real question, in [-1, 1]."""
 
     questions: tuple[str, ...]
     similarities: tuple[float, ...]
@@ -123,9 +136,10 @@ class ReverseQuestions:
 class ReferenceMatch:
     """The answer compared with the reference, statement by statement.
 
-    `answer_supports`: is each statement of the answer backed by the reference? `reference_supports`: is each statement
-    of the reference made by the answer? `answer_share` and `reference_share` are the same as shares of content in [0,
-    1], if the judge has finer values than verdicts.
+    `answer_supports`: is each statement of the answer backed by the reference?
+    `reference_supports`: is each statement of the reference made by the answer?
+    `answer_share` and `reference_share` are the same as shares of content in [0, 1], if
+    the judge has finer values than verdicts.
     """
 
     reference_statements: tuple[Statement, ...]
@@ -139,8 +153,9 @@ class ReferenceMatch:
 class SentenceRelevance:
     """How many of a context's sentences are needed to answer the question.
 
-    `probability` is the judge's probability in [0, 1] that the context answers the question, if it has one, and `share`
-    the share of the sentences that it expects to be needed if so.
+    `probability` is the judge's probability in [0, 1] that the context answers the
+    question, if it has one, and `share` the share of the sentences that it expects to
+    be needed if so.
     """
 
     context_id: str
@@ -158,7 +173,8 @@ class ContextGrades:
 
     @property
     def probability(self) -> float | None:
-        """The share of all sentences that is expected to be needed; None for a judge that only counts sentences."""
+        """The share of all sentences that is expected to be needed; None for a judge
+        that only counts sentences."""
         expected = 0.0
         for context in self.contexts:
             if context.probability is None or context.share is None:
@@ -185,9 +201,10 @@ class EntityList:
 class CitedStatement:
     """A statement of an answer and the contexts that it cites.
 
-    `cited` are their ids (``c1``…), each once, and `missing` the citations of what was never retrieved, as they are
-    written. `supported`: all that is cited is there, and supports the statement together. `irrelevant` are those of
-    `cited` that don't support it alone, and without which the others do.
+    `cited` are their ids (``c1``…), each once, and `missing` the citations of what was
+    never retrieved, as they are written. `supported`: all that is cited is there, and
+    supports the statement together. `irrelevant` are those of `cited` that don't
+    support it alone, and without which the others do.
     """
 
     statement: Statement
@@ -214,7 +231,8 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerPreference:
-    """Which answer is better, asked in both orders: with the new one shown first, and with the earlier one."""
+    """Which answer is better, asked in both orders: with the new one shown first, and
+    with the earlier one."""
 
     new_first: Better
     earlier_first: Better
@@ -222,7 +240,8 @@ class AnswerPreference:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a rubric or a function of the user's says of one answer: a value in [0, 1], and why in a few words.
+    """What a rubric or a function of the user's says of one answer: a value in [0, 1],
+    and why in a few words.
 
     `value` is None if it does not apply.
     """
@@ -233,9 +252,11 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class JudgementFailure:
-    """The judge could not give this judgement; `reason` says why in a few words (no secrets, one line).
+    """The judge could not give this judgement; `reason` says why in a few words (no
+    secrets, one line).
 
-    `not_applicable`: there is nothing to judge (too little text), so the score is not applicable, not failed.
+    `not_applicable`: there is nothing to judge (too little text), so the score is not
+    applicable, not failed.
     """
 
     reason: str
@@ -246,9 +267,10 @@ class JudgementFailure:
 class Judgements:
     """All results of one judging round for one response. None: not requested.
 
-    `previous_match` compares the answer with the previous one to the same question, which stands for the reference.
-    `preference` compares it with the baseline's. `custom` are the grades of custom metrics, by name.
-    `standalone_question` is the question that was judged, if it was written out from a conversation.
+    `previous_match` compares the answer with the previous one to the same question,
+    which stands for the reference. `preference` compares it with the baseline's.
+    `custom` are the grades of custom metrics, by name. `standalone_question` is the
+    question that was judged, if it was written out from a conversation.
     """
 
     statements: StatementList | JudgementFailure | None = None

@@ -18,15 +18,19 @@ FITTED = "fitted:"
 
 
 def provider_of(name: str) -> Provider:
-    """The provider in `name`, a judge's name in the settings. Raises ConfigError with a suggestion."""
+    """The provider in `name`, a judge's name in the settings. Raises ConfigError with a
+    suggestion."""
     provider = find_provider(name.strip().partition(":")[0])
     if provider is None:
-        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=_hint(name.strip()))
+        raise ConfigError(
+            f"unknown judge '{name}'.", where="judge.name", hint=_hint(name.strip())
+        )
     return provider
 
 
 def _hint(name: str) -> str:
-    """What was meant by a name without a known provider: a model alone, or a misspelt provider."""
+    """What was meant by a name without a known provider: a model alone, or a misspelt
+    provider."""
     provider, colon, model = name.partition(":")
     close_providers = difflib.get_close_matches(provider, PROVIDERS, n=1)
     if colon and model and close_providers:
@@ -34,8 +38,11 @@ def _hint(name: str) -> str:
     return suggested_model(name) or suggestion(provider, PROVIDERS)
 
 
-def suggested_model(model: str, providers: Sequence[str] = ("openai", "anthropic")) -> str | None:
-    """``Did you mean 'openai:gpt-5.4-mini'?`` for a model that is nearly a listed one of `providers`."""
+def suggested_model(
+    model: str, providers: Sequence[str] = ("openai", "anthropic")
+) -> str | None:
+    """``Did you mean 'openai:gpt-5.4-mini'?`` for a model that is nearly a listed one
+    of `providers`."""
     judges: dict[str, str] = {}
     for provider in filter(None, map(find_provider, providers)):
         for listed in (*provider.prices, *provider.snapshots):
@@ -46,7 +53,8 @@ def suggested_model(model: str, providers: Sequence[str] = ("openai", "anthropic
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises ConfigError with a suggestion."""
+    """`openai:gpt-x` as ("openai", "gpt-x"), `offline` as ("offline", ""). Raises
+    ConfigError with a suggestion."""
     provider = provider_of(name)
     _, colon, model = name.strip().partition(":")
     model = model.strip()
@@ -68,11 +76,13 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 SOON_DAYS = 60
-"""Warn about a retirement nearer than this: the shortest notice that Anthropic gives."""
+"""Warn about a retirement nearer than this: the shortest notice that Anthropic
+gives."""
 
 
 def moving_name(provider: str, model: str) -> str | None:
-    """One sentence if the provider may point `model` to another model; None if it is fixed or unknown."""
+    """One sentence if the provider may point `model` to another model; None if it is
+    fixed or unknown."""
     provider_info = find_provider(provider)
     if provider_info is None or not provider_info.snapshots:
         return None
@@ -81,26 +91,40 @@ def moving_name(provider: str, model: str) -> str | None:
     if model not in provider_info.snapshots:
         return None
     fixed = provider_info.snapshots[model]
-    instead = f"; '{fixed}' is a fixed model" if fixed else "; a name with a date is a fixed model"
+    instead = (
+        f"; '{fixed}' is a fixed model"
+        if fixed
+        else "; a name with a date is a fixed model"
+    )
     return f"the judge's name '{model}' may be moved to another snapshot{instead}."
 
 
-_SNAPSHOT = re.compile(r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest|v\d+(?::\d+)?))+$")
+_SNAPSHOT = re.compile(
+    r"(?:[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest|v\d+(?::\d+)?))+$"
+)
 
 
 def other_models(judge: JudgeIdentity, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the names that replies reported which are not the judge's by another date or path.
+    """Those of the names that replies reported which are not the judge's by another
+    date or path.
 
     None for names that are the user's own: of a deployment, or an inference profile.
     """
-    if judge.model.startswith("arn:") or re.search(r"/openai/deployments/|\.azure\.com\b", judge.endpoint or ""):
+    if judge.model.startswith("arn:") or re.search(
+        r"/openai/deployments/|\.azure\.com\b", judge.endpoint or ""
+    ):
         return ()
     own = _base_name(judge.model)
     return tuple(name for name in names if _base_name(name) != own)
 
 
 def _base_name(model: str) -> str:
-    name = model.casefold().rpartition("/")[2].removesuffix(".gguf").rpartition("anthropic.")[2]
+    name = (
+        model.casefold()
+        .rpartition("/")[2]
+        .removesuffix(".gguf")
+        .rpartition("anthropic.")[2]
+    )
     return _SNAPSHOT.sub("", name)
 
 

@@ -21,17 +21,29 @@ QUALITY = (
 SAME = "the answer is that of the baseline"
 NO_ANSWER = "the baseline has no answer to it"
 
-_NEW_FIRST = {Preference.FIRST: Better.NEW, Preference.SECOND: Better.EARLIER, Preference.NEITHER: Better.NEITHER}
-_EARLIER_FIRST = {Preference.FIRST: Better.EARLIER, Preference.SECOND: Better.NEW, Preference.NEITHER: Better.NEITHER}
+_NEW_FIRST = {
+    Preference.FIRST: Better.NEW,
+    Preference.SECOND: Better.EARLIER,
+    Preference.NEITHER: Better.NEITHER,
+}
+_EARLIER_FIRST = {
+    Preference.FIRST: Better.EARLIER,
+    Preference.SECOND: Better.NEW,
+    Preference.NEITHER: Better.NEITHER,
+}
 
 
 class WithEarlierAnswers:
-    """`judge`, which can also compare an answer with an earlier one to the same question.
+    """`judge`, which can also compare an answer with an earlier one to the same
+    question.
 
-    `earlier` finds it by the sample, or returns None. Everything else is the judge's own.
+    `earlier` finds it by the sample, or returns None. Everything else is the judge's
+    own.
     """
 
-    def __init__(self, judge: Judge, earlier: Callable[[Sample], Response | None]) -> None:
+    def __init__(
+        self, judge: Judge, earlier: Callable[[Sample], Response | None]
+    ) -> None:
         self.judge = judge
         self._earlier = earlier
 
@@ -39,12 +51,18 @@ class WithEarlierAnswers:
         return getattr(self.judge, name)
 
     async def preference(
-        self, sample: Sample, response: Response, *, question: str | None = None, call: Call
+        self,
+        sample: Sample,
+        response: Response,
+        *,
+        question: str | None = None,
+        call: Call,
     ) -> AnswerPreference:
-        """Which is better, asked in both orders. `question` is that of `sample` in other words, if they are clearer.
+        """Which is better, asked in both orders. `question` is that of `sample` in
+        other words, if they are clearer.
 
-        Raises JudgementFailed (not applicable) if there is no earlier answer, if it is the same, or if the judge gives
-        no preferences.
+        Raises JudgementFailed (not applicable) if there is no earlier answer, if it is
+        the same, or if the judge gives no preferences.
         """
         before = self._earlier(sample)
         if before is None or before.failure is not None:
@@ -52,9 +70,13 @@ class WithEarlierAnswers:
         if " ".join(before.answer.split()) == " ".join(response.answer.split()):
             raise JudgementFailed(SAME, not_applicable=True)
         if not isinstance(self.judge, DirectJudge):
-            raise JudgementFailed(f"{self.judge.identity.label()} gives no preferences", not_applicable=True)
+            raise JudgementFailed(
+                f"{self.judge.identity.label()} gives no preferences",
+                not_applicable=True,
+            )
         new, old = (
-            (answered.answer, [context.text for context in answered.contexts]) for answered in (response, before)
+            (answered.answer, [context.text for context in answered.contexts])
+            for answered in (response, before)
         )
         ask = self.judge.direct_preference
         question_text = question or sample.question

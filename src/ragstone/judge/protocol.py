@@ -27,9 +27,11 @@ DRAIN_S = 5.0
 
 
 class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a program error
-    """Raised by a Judge method when this one judgement fails. The run continues; the score is failed.
+    """Raised by a Judge method when this one judgement fails. The run continues; the
+    score is failed.
 
-    With `not_applicable`, there is nothing to judge (too little text), and the score is not applicable instead.
+    With `not_applicable`, there is nothing to judge (too little text), and the score is
+    not applicable instead.
     """
 
     def __init__(self, reason: str, *, not_applicable: bool = False) -> None:
@@ -41,11 +43,12 @@ class JudgementFailed(Exception):  # noqa: N818 - an outcome of one call, not a 
 @with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class JudgeIdentity:
-    """The judge's identity. Two runs are comparable when their judge identities are equal.
+    """The judge's identity. Two runs are comparable when their judge identities are
+    equal.
 
-    `provider` is one of `providers.PROVIDERS`, or the name of a judge of the user's own. `version` is the
-    offline judge's version or the hash of all prompts and schemas. `endpoint` is scheme, host and path, never a
-    credential.
+    `provider` is one of `providers.PROVIDERS`, or the name of a judge of the user's
+    own. `version` is the offline judge's version or the hash of all prompts and
+    schemas. `endpoint` is scheme, host and path, never a credential.
     """
 
     provider: str
@@ -57,7 +60,8 @@ class JudgeIdentity:
 
     @property
     def offline(self) -> bool:
-        """Whether it judges without a language model; False for judges of the user's own."""
+        """Whether it judges without a language model; False for judges of the user's
+        own."""
         provider = find_provider(self.provider)
         return provider is not None and provider.offline
 
@@ -65,12 +69,15 @@ class JudgeIdentity:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
         provider = find_provider(self.provider)
         label = provider.label if provider is not None else "{provider} {model}"
-        return label.format(provider=self.provider, model=self.model, version=self.version)
+        return label.format(
+            provider=self.provider, model=self.model, version=self.version
+        )
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What judging one sample has cost so far. `cost_usd` is None as soon as one call has no known price."""
+    """What judging one sample has cost so far. `cost_usd` is None as soon as one call
+    has no known price."""
 
     calls: int = 0
     cached_calls: int = 0
@@ -86,12 +93,15 @@ class Ledger:
         self.cached_input_tokens += ledger.cached_input_tokens
         self.output_tokens += ledger.output_tokens
         both = self.cost_usd is not None and ledger.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (ledger.cost_usd or 0.0) if both else None
+        self.cost_usd = (
+            (self.cost_usd or 0.0) + (ledger.cost_usd or 0.0) if both else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a judge needs to know about the caller: the sample, the repeat (from 0), and where to book the cost.
+    """What a judge needs to know about the caller: the sample, the repeat (from 0), and
+    where to book the cost.
 
     A `fresh` call is neither answered from a cache nor stored in one.
     """
@@ -104,7 +114,8 @@ class Call:
 
 @dataclass(slots=True)
 class Sightings:
-    """What a judge's replies reported about the model that wrote them, and how they were requested."""
+    """What a judge's replies reported about the model that wrote them, and how they
+    were requested."""
 
     models: set[str] = field(default_factory=set)
     fingerprints: set[str] = field(default_factory=set)
@@ -114,8 +125,9 @@ class Sightings:
 class Judge(Protocol):
     """Gives judgements. Methods may be awaited concurrently.
 
-    Each raises JudgementFailed when this one judgement fails, and JudgeError when the judge as a whole can't continue
-    (key refused, out of budget, circuit open); then the run ends, resumable.
+    Each raises JudgementFailed when this one judgement fails, and JudgeError when the
+    judge as a whole can't continue (key refused, out of budget, circuit open); then the
+    run ends, resumable.
     """
 
     @property
@@ -125,36 +137,67 @@ class Judge(Protocol):
     def concurrency(self) -> int:
         """How many samples are worth judging at once (at least 1)."""
 
-    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList: ...
+    async def statements(
+        self, question: str, answer: str, *, call: Call
+    ) -> StatementList: ...
 
     async def support(
-        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+        self,
+        contexts: Sequence[Context],
+        statements: Sequence[Statement],
+        *,
+        call: Call,
     ) -> SupportTable:
-        """One Support per statement, in order. Never called without contexts or without statements."""
+        """One Support per statement, in order. Never called without contexts or without
+        statements."""
 
     async def context_use(
-        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
+        self,
+        question: str,
+        reference: str | None,
+        answer: str,
+        contexts: Sequence[Context],
+        *,
+        call: Call,
     ) -> ContextUse:
         """Usefulness of each context, in order. Never called without contexts."""
 
-    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions: ...
+    async def reverse_questions(
+        self, question: str, answer: str, *, n: int, call: Call
+    ) -> ReverseQuestions: ...
 
     async def reference_match(
-        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
+        self,
+        question: str,
+        reference: str,
+        statements: Sequence[Statement],
+        answer: str,
+        *,
+        call: Call,
     ) -> ReferenceMatch: ...
 
-    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades: ...
+    async def context_relevance(
+        self, question: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextGrades: ...
 
     async def close(self) -> None: ...
 
 
 def checked_judge(judge: object) -> Judge:
-    """`judge`, if it has what a Judge must have. Raises ConfigError that says what is missing."""
+    """`judge`, if it has what a Judge must have. Raises ConfigError that says what is
+    missing."""
     name = judge.__name__ if isinstance(judge, type) else type(judge).__name__
     if isinstance(judge, type):
-        raise ConfigError(f"the judge is the class {name}, not an object.", hint=f"Make one: judge={name}(…)")
-    if judge is None or isinstance(judge, bool | int | float | bytes | list | tuple | dict):
-        raise ConfigError(f"judge is a name such as 'offline', or a Judge, found {name}.")
+        raise ConfigError(
+            f"the judge is the class {name}, not an object.",
+            hint=f"Make one: judge={name}(…)",
+        )
+    if judge is None or isinstance(
+        judge, bool | int | float | bytes | list | tuple | dict
+    ):
+        raise ConfigError(
+            f"judge is a name such as 'offline', or a Judge, found {name}."
+        )
     if not isinstance(getattr(judge, "identity", None), JudgeIdentity):
         raise ConfigError(
             f"{name}.identity must be a JudgeIdentity: it decides which runs may be compared.",
@@ -172,9 +215,13 @@ def checked_judge(judge: object) -> Judge:
             raise ConfigError(f"{name} has no method '{method}'.", hint=_PROTOCOL)
         plain = inspect.unwrap(attribute)
         if inspect.isroutine(plain) and not inspect.iscoroutinefunction(plain):
-            raise ConfigError(f"{name}.{method} must be defined with `async def`.", hint=_PROTOCOL)
+            raise ConfigError(
+                f"{name}.{method} must be defined with `async def`.", hint=_PROTOCOL
+            )
     return cast(Judge, judge)
 
 
-_METHODS = tuple(name for name, found in vars(Judge).items() if inspect.iscoroutinefunction(found))
+_METHODS = tuple(
+    name for name, found in vars(Judge).items() if inspect.iscoroutinefunction(found)
+)
 _PROTOCOL = "The protocol Judge in ragstone.judge.protocol lists the methods, their arguments and results."

@@ -1,4 +1,5 @@
-"""Rubrics: the user's own questions about an answer, which a language model answers with one of a few levels."""
+"""Rubrics: the user's own questions about an answer, which a language model answers
+with one of a few levels."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ EMPTY = "the answer is empty"
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """A question about an answer. `levels` describe the possible grades, worst first; `sees` is what the judge sees.
+    """A question about an answer. `levels` describe the possible grades, worst first;
+    `sees` is what the judge sees.
 
     Level i of k (from 0) has the value i ÷ (k − 1).
     """
@@ -34,12 +36,16 @@ class Rubric:
 
     def grade(self, level: int) -> Grade:
         """The grade of a level, from 0."""
-        return Grade(level / (len(self.levels) - 1), f"{level + 1} of {len(self.levels)}: {self.levels[level]}")
+        return Grade(
+            level / (len(self.levels) - 1),
+            f"{level + 1} of {len(self.levels)}: {self.levels[level]}",
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RubricTexts:
-    """The texts that the judge grades by; None is a text that the rubric does not see."""
+    """The texts that the judge grades by; None is a text that the rubric does not
+    see."""
 
     question: str | None = None
     answer: str | None = None
@@ -47,15 +53,21 @@ class RubricTexts:
     reference: str | None = None
 
 
-async def graded_by(rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call) -> Grade:
-    """The grade of one answer by `judge`; an empty answer gets the worst one without a call.
+async def graded_by(
+    rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call
+) -> Grade:
+    """The grade of one answer by `judge`; an empty answer gets the worst one without a
+    call.
 
-    A judge can grade if it has a method `grade(rubric, shown, *, call)`, which gives one of the rubric's levels. Raises
-    JudgementFailed, not applicable for a judge without it.
+    A judge can grade if it has a method `grade(rubric, shown, *, call)`, which gives
+    one of the rubric's levels. Raises JudgementFailed, not applicable for a judge
+    without it.
     """
     ask = getattr(judge, "grade", None)
     if ask is None:
-        raise JudgementFailed(NO_MODEL.format(judge.identity.label()), not_applicable=True)
+        raise JudgementFailed(
+            NO_MODEL.format(judge.identity.label()), not_applicable=True
+        )
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
     sees: Sequence[str] = rubric.sees
@@ -64,7 +76,9 @@ async def graded_by(rubric: Rubric, judge: Judge, sample: Sample, response: Resp
     shown = RubricTexts(
         question=sample.question if "question" in sees else None,
         answer=response.answer if "answer" in sees else None,
-        contexts=tuple(context.text for context in response.contexts) if "contexts" in sees else None,
+        contexts=tuple(context.text for context in response.contexts)
+        if "contexts" in sees
+        else None,
         reference=sample.reference if "reference" in sees else None,
     )
     grade: Grade = await ask(rubric, shown, call=call)

@@ -1,4 +1,5 @@
-"""A judge that returns prepared judgements: for tests and for rehearsing a policy without a model."""
+"""A judge that returns prepared judgements: for tests and for rehearsing a policy
+without a model."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ from ragstone.judge.rubric import Rubric, RubricTexts
 
 _T = TypeVar("_T")
 _MAX_BYTES = 64 * 1024 * 1024
-_SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(dict[str, Judgements | list[Judgements]])
+_SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(
+    dict[str, Judgements | list[Judgements]]
+)
 
 
 def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
@@ -44,20 +47,24 @@ def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
 
 
 def _scripted(kind: type[_T], name: str) -> Callable[..., Coroutine[Any, Any, _T]]:  # noqa: ARG001 - for the type
-    """The method of a judge that gives the judgement called `name`, whatever it is asked."""
+    """The method of a judge that gives the judgement called `name`, whatever it is
+    asked."""
 
     async def give(self: ScriptedJudge, *_: object, call: Call, **__: object) -> _T:
-        judgement: _T | JudgementFailure | None = getattr(self.judgements_for(call), name)
+        judgement: _T | JudgementFailure | None = getattr(
+            self.judgements_for(call), name
+        )
         return _given(judgement, name.replace("_", " "))
 
     return give
 
 
 class ScriptedJudge:
-    """Answers from a mapping of sample id to Judgements, or to one Judgements per repeat (the last one is reused).
+    """Answers from a mapping of sample id to Judgements, or to one Judgements per
+    repeat (the last one is reused).
 
-    A JudgementFailure in the script, a judgement that is None and a sample that is missing from the script all raise
-    JudgementFailed. No call costs anything.
+    A JudgementFailure in the script, a judgement that is None and a sample that is
+    missing from the script all raise JudgementFailed. No call costs anything.
     """
 
     def __init__(
@@ -86,30 +93,49 @@ class ScriptedJudge:
     citations = _scripted(CitationTable, "citations")
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
-        return _given(self.judgements_for(call).custom.get(rubric.name), f"grade for {rubric.name}")
+        return _given(
+            self.judgements_for(call).custom.get(rubric.name),
+            f"grade for {rubric.name}",
+        )
 
     async def close(self) -> None:
         return None
 
     def judgements_for(self, call: Call) -> Judgements:
-        """The script's judgements for the sample and the repeat. Raises JudgementFailed."""
+        """The script's judgements for the sample and the repeat. Raises
+        JudgementFailed."""
         rounds = self._judgements.get(call.sample_id)
         if not rounds:
-            raise JudgementFailed(f"the script has no judgements for sample '{call.sample_id}'")
+            raise JudgementFailed(
+                f"the script has no judgements for sample '{call.sample_id}'"
+            )
         return rounds[min(call.repeat, len(rounds) - 1)]
 
 
-def read_script(path: Path, *, concurrency: int = 64, within: Path | None = None) -> ScriptedJudge:
-    """The judge scripted in `path`: a JSON object of sample id to judgements, in the format that a run records.
+def read_script(
+    path: Path, *, concurrency: int = 64, within: Path | None = None
+) -> ScriptedJudge:
+    """The judge scripted in `path`: a JSON object of sample id to judgements, in the
+    format that a run records.
 
     Raises ConfigError with the file and the position in it.
     """
-    hint = 'Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.'
-    with disk_errors(path, "the script can't be read"), parse_errors(path, "not a script of judgements", hint=hint):
+    hint = (
+        'Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.'
+    )
+    with (
+        disk_errors(path, "the script can't be read"),
+        parse_errors(path, "not a script of judgements", hint=hint),
+    ):
         text = read_regular(path, within=within, limit=_MAX_BYTES)
         script = _SCRIPT.validate_json(text)
     _refuse_unknown(path, text)
-    return ScriptedJudge(script, name=path.name, version=hashlib.sha256(text).hexdigest()[:12], concurrency=concurrency)
+    return ScriptedJudge(
+        script,
+        name=path.name,
+        version=hashlib.sha256(text).hexdigest()[:12],
+        concurrency=concurrency,
+    )
 
 
 def _refuse_unknown(path: Path, text: bytes) -> None:
@@ -120,5 +146,7 @@ def _refuse_unknown(path: Path, text: bytes) -> None:
             for name in judgements:
                 if name not in field_names:
                     raise ConfigError(
-                        f"{sample_id}: unknown judgement '{name}'.", where=str(path), hint=suggestion(name, field_names)
+                        f"{sample_id}: unknown judgement '{name}'.",
+                        where=str(path),
+                        hint=suggestion(name, field_names),
                     )

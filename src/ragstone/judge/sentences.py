@@ -18,12 +18,14 @@ _MARKUP = re.compile(
     r"|(?<!\w)(?P<lows>_{2,3})(?![A-Za-z0-9_]+__)(?P<bold>[^\s_](?:(?!__).)*?)(?<!\s)(?P=lows)(?!\w)"
     r"|</?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?P<attributes>\s[^<>]{0,200})?/?>"
 )
-"""Code, which stays as it is, and marks that go: emphasis in pairs, unless it is a name (``__init__``), an argument
-(``**kwargs``) or a glob (``src/**``), and HTML tags."""
+"""Code, which stays as it is, and marks that go: emphasis in pairs, unless it is a name
+(``__init__``), an argument (``**kwargs``) or a glob (``src/**``), and HTML tags."""
 
 _CLOSED = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*)\s*>")
 _NOTE = re.compile(r"^\s*\[\^?\d{1,3}\]:?\s")
-_BOLD_LINE = re.compile(r"^ {0,3}(?:\*\*|__(?!\w+__))[^\n*_]{0,79}[^\n*_.!。](?:\*\*:?|__:?)\s*$")
+_BOLD_LINE = re.compile(
+    r"^ {0,3}(?:\*\*|__(?!\w+__))[^\n*_]{0,79}[^\n*_.!。](?:\*\*:?|__:?)\s*$"
+)
 _FENCE = re.compile(r"(```|~~~)")
 _HTML = re.compile(
     r"a|abbr|b|big|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|font|h[1-6r]|i|img|ins|kbd|li|mark|ol|p|pre"
@@ -34,8 +36,9 @@ _TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
 _LONG, _LONG_QUOTED, _LONG_WIDE = 128_000, 32_000, 4_000
-"""Longer paragraphs are split into parts. Those with Chinese and Japanese full stops, which need no space after them,
-are split into shorter parts, or into longer ones where each such stop closes a quotation."""
+"""Longer paragraphs are split into parts. Those with Chinese and Japanese full stops,
+which need no space after them, are split into shorter parts, or into longer ones where
+each such stop closes a quotation."""
 _FULL_STOP = re.compile(r"[.!?।؟](?=\s)")
 _WIDE_STOPS = frozenset("。！？｡")
 _WIDE_STOP = re.compile(r"[。！？｡](?![。！？｡」』”’）\"')])")
@@ -48,16 +51,23 @@ class Kind(Enum):
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of normalised `text` in order, without bullets and light markup; none is empty.
+    """The sentences of normalised `text` in order, without bullets and light markup;
+    none is empty.
 
-    `language` is an ISO 639-1 code. Each line of a list, a table or a block of code is separate; wrapped lines are
-    joined. Code, names like ``__init__``, placeholders like ``<branch>`` and globs keep their marks.
+    `language` is an ISO 639-1 code. Each line of a list, a table or a block of code is
+    separate; wrapped lines are joined. Code, names like ``__init__``, placeholders like
+    ``<branch>`` and globs keep their marks.
     """
-    return [sentence for _, block in _blocks(text) for sentence in _sentences(block, language)]
+    return [
+        sentence
+        for _, block in _blocks(text)
+        for sentence in _sentences(block, language)
+    ]
 
 
 def split_blocks(text: str, language: str) -> list[tuple[Kind, list[str]]]:
-    """The sentences of each paragraph, list item, heading or row, as `split_sentences` gives them."""
+    """The sentences of each paragraph, list item, heading or row, as `split_sentences`
+    gives them."""
     return [(kind, _sentences(block, language)) for kind, block in _blocks(text)]
 
 
@@ -72,8 +82,13 @@ def _sentences(block: str, language: str) -> list[str]:
 
 
 def _blocks(text: str) -> list[tuple[Kind, str]]:
-    """Paragraphs, list items, headings, and rows of tables and of code, each on one line."""
-    closed = frozenset(map(str.lower, _CLOSED.findall(text))) if "</" in text else frozenset()
+    """Paragraphs, list items, headings, and rows of tables and of code, each on one
+    line."""
+    closed = (
+        frozenset(map(str.lower, _CLOSED.findall(text)))
+        if "</" in text
+        else frozenset()
+    )
     if "\n" not in text:
         return [(Kind.TEXT, _bare(text, closed))]
     blocks: list[tuple[Kind, str]] = []
@@ -96,7 +111,11 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
             blocks.append((Kind.CODE, plain))
         elif rule:
             rows = [row_kind for row_kind, _ in blocks[-2:]]
-            if "|" in plain and rows[-1:] == [Kind.ROW] and rows != [Kind.ROW, Kind.ROW]:
+            if (
+                "|" in plain
+                and rows[-1:] == [Kind.ROW]
+                and rows != [Kind.ROW, Kind.ROW]
+            ):
                 blocks[-1] = (Kind.TABLE_HEAD, blocks[-1][1])
         elif heading or row:
             blocks.append((Kind.HEADING if heading else Kind.ROW, _bare(plain, closed)))
@@ -108,7 +127,8 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
 
 
 def _parts(block: str) -> Iterator[str]:
-    """`block`, split into parts at sentence ends if it is long: sentencex may take quadratic time."""
+    """`block`, split into parts at sentence ends if it is long: sentencex may take
+    quadratic time."""
     if len(block) <= _LONG_WIDE:
         yield block
         return
@@ -128,7 +148,8 @@ def _parts(block: str) -> Iterator[str]:
 
 
 def _bare(block: str, closed: frozenset[str]) -> str:
-    """`block` without bullet and markup; `closed` are the names of the tags that the text closes."""
+    """`block` without bullet and markup; `closed` are the names of the tags that the
+    text closes."""
 
     def unmarked(match: re.Match[str]) -> str:
         tag = (match["tag"] or "").lower()
@@ -144,7 +165,8 @@ def _bare(block: str, closed: frozenset[str]) -> str:
 
 
 def _bounded(sentence: str) -> list[str]:
-    """Text without a full stop (logs, minified data), cut at spaces to limit the length of a sentence."""
+    """Text without a full stop (logs, minified data), cut at spaces to limit the length
+    of a sentence."""
     if len(sentence) <= MAX_SENTENCE:
         return [sentence]
     parts = []

@@ -1,4 +1,5 @@
-"""Text similarity: the protocol, and a word-based version for when no embedding model is available."""
+"""Text similarity: the protocol, and a word-based version for when no embedding model
+is available."""
 
 from __future__ import annotations
 
@@ -24,14 +25,19 @@ class Similarity(Protocol):
     def label(self) -> str:
         """A description for the judge's identity."""
 
-    async def similarities(self, question: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """The cosine of `question` with each of `texts`, in [-1, 1]. Raises JudgementFailed."""
+    async def similarities(
+        self, question: str, texts: Sequence[str], *, call: Call
+    ) -> tuple[float, ...]:
+        """The cosine of `question` with each of `texts`, in [-1, 1]. Raises
+        JudgementFailed."""
 
 
 class LexicalSimilarity:
-    """Cosine of word and letter-trigram counts, words weighted by how rare they are among the golden set's questions.
+    """Cosine of word and letter-trigram counts, words weighted by how rare they are
+    among the golden set's questions.
 
-    The documented fallback for a provider without embeddings. Values are in [0, 1] and lower than those of embeddings.
+    The documented fallback for a provider without embeddings. Values are in [0, 1] and
+    lower than those of embeddings.
     """
 
     label = "words and trigrams 1"
@@ -42,20 +48,34 @@ class LexicalSimilarity:
         for question in questions:
             counts.update(set(_terms(question)))
             total += 1
-        self._weights = {term: math.log((1 + total) / (1 + count)) + 1 for term, count in counts.items()}
+        self._weights = {
+            term: math.log((1 + total) / (1 + count)) + 1
+            for term, count in counts.items()
+        }
         self._unknown = math.log(1 + total) + 1
 
-    async def similarities(self, question: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:  # noqa: ARG002
+    async def similarities(
+        self,
+        question: str,
+        texts: Sequence[str],
+        *,
+        call: Call,  # noqa: ARG002
+    ) -> tuple[float, ...]:
         question_vector = self._vector(question)
         return tuple(_cosine(question_vector, self._vector(text)) for text in texts)
 
     def _vector(self, text: str) -> dict[str, float]:
-        return {term: n * self._weights.get(term, self._unknown) for term, n in Counter(_terms(text)).items()}
+        return {
+            term: n * self._weights.get(term, self._unknown)
+            for term, n in Counter(_terms(text)).items()
+        }
 
 
 def cosines(vectors: np.ndarray) -> tuple[float, ...]:
-    """The cosine of the first row with each of the others, in [-1, 1]. Raises JudgementFailed for a row of zeros."""
-    # Imported here: a run that finds everything in the cache compares nothing, and starts sooner without numpy.
+    """The cosine of the first row with each of the others, in [-1, 1]. Raises
+    JudgementFailed for a row of zeros."""
+    # Imported here: a run that finds everything in the cache compares nothing, and
+    # starts sooner without numpy.
     import numpy as np
 
     norms = np.linalg.norm(vectors, axis=1)
@@ -67,11 +87,17 @@ def cosines(vectors: np.ndarray) -> tuple[float, ...]:
 
 def _terms(text: str) -> list[str]:
     words = _WORD.findall(cleaned(text).casefold())
-    grams = [f"#{word[at : at + 3]}" for word in (f" {word} " for word in words) for at in range(len(word) - 2)]
+    grams = [
+        f"#{word[at : at + 3]}"
+        for word in (f" {word} " for word in words)
+        for at in range(len(word) - 2)
+    ]
     return words + grams
 
 
 def _cosine(first: dict[str, float], second: dict[str, float]) -> float:
     dot = sum(weight * second.get(term, 0.0) for term, weight in first.items())
-    norms = math.sqrt(sum(w * w for w in first.values()) * sum(w * w for w in second.values()))
+    norms = math.sqrt(
+        sum(w * w for w in first.values()) * sum(w * w for w in second.values())
+    )
     return min(1.0, dot / norms) if norms else 0.0

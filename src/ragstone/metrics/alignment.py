@@ -1,8 +1,9 @@
-"""Alignment of retriever and generator: do answers draw on the contexts that the retriever ranks first?
+"""Alignment of retriever and generator: do answers draw on the contexts that the
+retriever ranks first?
 
-Everything here is computed from the support verdicts that faithfulness needs as well. A context is used if it supports
-a statement of the answer. Contexts with the same text, apart from white space, count once, at their best rank: a judge
-may name any of them.
+Everything here is computed from the support verdicts that faithfulness needs as well. A
+context is used if it supports a statement of the answer. Contexts with the same text,
+apart from white space, count once, at their best rank: a judge may name any of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FIRST_WORDS = 8
 
 @dataclass(frozen=True, slots=True)
 class UsedContexts:
-    """The contexts of one answer with different texts, and those that support the answer: ranks from 0, ascending."""
+    """The contexts of one answer with different texts, and those that support the
+    answer: ranks from 0, ascending."""
 
     ranks: tuple[int, ...]
     used: tuple[int, ...]
@@ -38,12 +40,15 @@ class UsedContexts:
 
 
 def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContexts:
-    """Which of the contexts with `texts`, in rank order, are named in `supporting` (``c1``…); other names are ignored.
+    """Which of the contexts with `texts`, in rank order, are named in `supporting`
+    (``c1``…); other names are ignored.
 
     A context without text can't be used.
     """
     first_ranks: dict[str, int] = {}
-    flat = [" ".join(text.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]) for text in texts]
+    flat = [
+        " ".join(text.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]) for text in texts
+    ]
     if len(set(flat)) < len(flat):  # so far, some are equal
         flat = [" ".join(text.split()) for text in texts]
     ranks = [first_ranks.setdefault(text, rank) for rank, text in enumerate(flat)]
@@ -61,12 +66,16 @@ class _Alignment(BaseMetric):
         if not response.contexts:
             return NotApplicable("no contexts were returned")
         supports = require(judgements.support, "support verdicts").supports
-        supported(supports, statements, "the support verdicts do not match the statements")
+        supported(
+            supports, statements, "the support verdicts do not match the statements"
+        )
         supporting: list[str] = []
         for support in supports:
             if support.verdict is Verdict.SUPPORTED:
                 supporting += support.supported_by
-        used = used_contexts([context.text for context in response.contexts], supporting)
+        used = used_contexts(
+            [context.text for context in response.contexts], supporting
+        )
         return Scored(self._value(used), note=_note(used))
 
     def _value(self, used: UsedContexts) -> float:
@@ -74,16 +83,24 @@ class _Alignment(BaseMetric):
 
 
 class TopContextUsed(_Alignment):
-    """1 if the first context supports a statement of the answer, else 0 (also if no context does)."""
+    """1 if the first context supports a statement of the answer, else 0 (also if no
+    context does)."""
 
-    info = MetricInfo(name="top_context_used", version="1", title="Top context used", blames="both", source=_RAG_E)
+    info = MetricInfo(
+        name="top_context_used",
+        version="1",
+        title="Top context used",
+        blames="both",
+        source=_RAG_E,
+    )
 
     def _value(self, used: UsedContexts) -> float:
         return float(used.top)
 
 
 class ContextUtilization(_Alignment):
-    """Contexts that support a statement of the answer ÷ all contexts, those with the same text counted once."""
+    """Contexts that support a statement of the answer ÷ all contexts, those with the
+    same text counted once."""
 
     info = MetricInfo(
         name="context_utilization",
@@ -97,7 +114,8 @@ class ContextUtilization(_Alignment):
 
 
 class ContextUtilizationRanked(_Alignment):
-    """Average precision over ranks, where a context is relevant if it supports a statement of the answer."""
+    """Average precision over ranks, where a context is relevant if it supports a
+    statement of the answer."""
 
     info = MetricInfo(
         name="context_utilization_ranked",

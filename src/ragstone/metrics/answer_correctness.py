@@ -1,23 +1,37 @@
-"""Answer correctness: compares the answer with the reference, statement by statement."""
+"""Answer correctness: compares the answer with the reference, statement by
+statement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, ReferenceMatch, Statement
-from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, graded, require, supported
+from ragstone.judge.judgements import (
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    Statement,
+)
+from ragstone.metrics.metric import (
+    AbstentionMetric,
+    MetricInfo,
+    answering,
+    fail,
+    graded,
+    require,
+    supported,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class AnswerCorrectness(AbstentionMetric):
-    """Harmonic mean of two shares: of the answer's statements that the reference supports, and of the reference's
-    statements that the answer gives.
+    """Harmonic mean of two shares: of the answer's statements that the reference
+    supports, and of the reference's statements that the answer gives.
 
-    If the judge provides finer shares than counted verdicts, as the offline judge does, they are used, and the counts
-    are the note. On an unanswerable sample, abstaining scores 1 and answering 0; on an answerable one, abstaining
-    scores 0.
+    If the judge provides finer shares than counted verdicts, as the offline judge does,
+    they are used, and the counts are the note. On an unanswerable sample, abstaining
+    scores 1 and answering 0; on an answerable one, abstaining scores 0.
     """
 
     info = MetricInfo(
@@ -37,8 +51,11 @@ class AnswerCorrectness(AbstentionMetric):
         return agreement(match, statements, "in the answer or in the reference")
 
 
-def agreement(match: ReferenceMatch, statements: Sequence[Statement], where: str) -> Scored:
-    """Harmonic mean of the shares of `statements` that the reference supports, and of its statements that they give.
+def agreement(
+    match: ReferenceMatch, statements: Sequence[Statement], where: str
+) -> Scored:
+    """Harmonic mean of the shares of `statements` that the reference supports, and of
+    its statements that they give.
 
     `where` is said if there are none. Raises EarlyScore.
     """
@@ -48,7 +65,12 @@ def agreement(match: ReferenceMatch, statements: Sequence[Statement], where: str
     backed = supported(match.answer_supports, statements, mismatch)
     stated = supported(match.reference_supports, match.reference_statements, mismatch)
     precision = graded(match.answer_share, backed, len(statements), "statements backed")
-    recall = graded(match.reference_share, stated, len(match.reference_statements), "statements of the reference given")
+    recall = graded(
+        match.reference_share,
+        stated,
+        len(match.reference_statements),
+        "statements of the reference given",
+    )
     notes = [share.note for share in (precision, recall) if share.note]
     return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
 

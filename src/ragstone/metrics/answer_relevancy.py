@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
-from ragstone.metrics.metric import AbstentionMetric, MetricInfo, answering, fail, require
+from ragstone.metrics.metric import (
+    AbstentionMetric,
+    MetricInfo,
+    answering,
+    fail,
+    require,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class AnswerRelevancy(AbstentionMetric):
-    """Mean cosine similarity of the question and the reverse questions, clamped to [0, 1] (RAGAS, section 3).
+    """Mean cosine similarity of the question and the reverse questions, clamped to [0,
+    1] (RAGAS, section 3).
 
-    Abstaining scores 0 on an answerable sample and 1 on an unanswerable one; answering an unanswerable one
-    scores 0.
+    Abstaining scores 0 on an answerable sample and 1 on an unanswerable one; answering
+    an unanswerable one scores 0.
     """
 
     info = MetricInfo(
@@ -28,10 +35,16 @@ class AnswerRelevancy(AbstentionMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = judgements.statements
-        too_short = isinstance(statements, JudgementFailure) and statements.not_applicable
-        if not sample.answerable or not too_short:  # too few words for a statement may answer: "No."
+        too_short = (
+            isinstance(statements, JudgementFailure) and statements.not_applicable
+        )
+        if (
+            not sample.answerable or not too_short
+        ):  # too few words for a statement may answer: "No."
             answering(sample, judgements)
-        similarities = require(judgements.reverse_questions, "reverse questions").similarities
+        similarities = require(
+            judgements.reverse_questions, "reverse questions"
+        ).similarities
         if not similarities:
             fail("no reverse questions were given")
         mean = sum(similarities) / len(similarities)

@@ -1,22 +1,38 @@
-"""Answer similarity: how near the answer is to the reference in meaning, by embeddings."""
+"""Answer similarity: how near the answer is to the reference in meaning, by
+embeddings."""
 
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements, Verdict
-from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, answering, fail, require
+from ragstone.judge.judgements import (
+    JudgementFailure,
+    JudgementKind,
+    Judgements,
+    Verdict,
+)
+from ragstone.metrics.metric import (
+    BaseMetric,
+    EarlyScore,
+    MetricInfo,
+    answering,
+    fail,
+    require,
+)
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 STATEMENTS_WEIGHT = 0.75
-"""The weight of the statements in ragas' answer correctness; the rest is that of the similarity."""
+"""The weight of the statements in ragas' answer correctness; the rest is that of the
+similarity."""
 
 
 class AnswerSimilarity(BaseMetric):
-    """Cosine of the embeddings of answer and reference, clamped to [0, 1]; of several references, the nearest counts.
+    """Cosine of the embeddings of answer and reference, clamped to [0, 1]; of several
+    references, the nearest counts.
 
-    An empty answer scores 0. Not applicable without a reference, on an unanswerable sample, or if the judge has no
-    embeddings: cosines of different models (or of word counts) don't compare.
+    An empty answer scores 0. Not applicable without a reference, on an unanswerable
+    sample, or if the judge has no embeddings: cosines of different models (or of word
+    counts) don't compare.
     """
 
     info = MetricInfo(
@@ -38,11 +54,14 @@ class AnswerSimilarity(BaseMetric):
 
 
 class WeightedCorrectness(BaseMetric):
-    """ragas' answer correctness: 0.75 · F1 of statements + 0.25 · similarity to the reference by embeddings.
+    """ragas' answer correctness: 0.75 · F1 of statements + 0.25 · similarity to the
+    reference by embeddings.
 
-    F1 = TP ÷ (TP + (FP + FN) ÷ 2), where TP and FP are statements of the answer that the reference supports or does
-    not, and FN statements of the reference that the answer doesn't give. Only verdicts count, no grades. Abstention is
-    scored as in answer correctness, but only with embeddings, so that it is never all that is scored.
+    F1 = TP ÷ (TP + (FP + FN) ÷ 2), where TP and FP are statements of the answer that
+    the reference supports or does not, and FN statements of the reference that the
+    answer doesn't give. Only verdicts count, no grades. Abstention is scored as in
+    answer correctness, but only with embeddings, so that it is never all that is
+    scored.
     """
 
     info = MetricInfo(
@@ -54,7 +73,13 @@ class WeightedCorrectness(BaseMetric):
         divides=True,
     )
 
-    reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH, JudgementKind.ANSWER_SIMILARITY})
+    reads = frozenset(
+        {
+            JudgementKind.STATEMENTS,
+            JudgementKind.REFERENCE_MATCH,
+            JudgementKind.ANSWER_SIMILARITY,
+        }
+    )
     reference_needed = True
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
@@ -70,23 +95,32 @@ class WeightedCorrectness(BaseMetric):
         if not match.answer_supports or not match.reference_supports:
             fail("no statements were found in the answer or in the reference")
         similarity = nearest(judgements)
-        right = sum(support.verdict is Verdict.SUPPORTED for support in match.answer_supports)
+        right = sum(
+            support.verdict is Verdict.SUPPORTED for support in match.answer_supports
+        )
         wrong = len(match.answer_supports) - right
-        missing = sum(support.verdict is not Verdict.SUPPORTED for support in match.reference_supports)
+        missing = sum(
+            support.verdict is not Verdict.SUPPORTED
+            for support in match.reference_supports
+        )
         f1 = right / (right + (wrong + missing) / 2) if right else 0.0
         note = f"statements {f1:.2f}, similarity {similarity:.2f}"
-        return Scored(STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * similarity, note=note)
+        return Scored(
+            STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * similarity, note=note
+        )
 
 
 def need_embeddings(judgements: Judgements) -> None:
-    """End a formula that no sample has without embeddings: also where it would not compare. Raises EarlyScore."""
+    """End a formula that no sample has without embeddings: also where it would not
+    compare. Raises EarlyScore."""
     similarity = judgements.answer_similarity
     if isinstance(similarity, JudgementFailure) and similarity.not_applicable:
         raise EarlyScore(NotApplicable(similarity.reason))
 
 
 def nearest(judgements: Judgements) -> float:
-    """The highest cosine of the answer with a reference, in [0, 1]. Raises EarlyScore."""
+    """The highest cosine of the answer with a reference, in [0, 1]. Raises
+    EarlyScore."""
     cosines = require(judgements.answer_similarity, "similarities").cosines
     if not cosines or not all(-1.0 <= value <= 1.0 for value in cosines):
         fail("no similarity in [-1, 1] was given")

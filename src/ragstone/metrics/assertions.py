@@ -1,4 +1,5 @@
-"""Assertions of a golden row: phrases that an answer must and must not contain, patterns, and its length."""
+"""Assertions of a golden row: phrases that an answer must and must not contain,
+patterns, and its length."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ _SHOWN = 60
 
 
 class AssertionsMetric(BaseMetric):
-    """Assertions that hold ÷ all assertions of the sample; the note lists those that do not.
+    """Assertions that hold ÷ all assertions of the sample; the note lists those that do
+    not.
 
-    Phrases are compared without regard to case and white space, patterns are searched as they are. Assertions with a
-    type hold where those of promptfoo do: they compare texts as they are written.
+    Phrases are compared without regard to case and white space, patterns are searched
+    as they are. Assertions with a type hold where those of promptfoo do: they compare
+    texts as they are written.
     """
 
     info = MetricInfo(
@@ -53,7 +56,9 @@ class AssertionsMetric(BaseMetric):
         if not results:
             return NotApplicable("the sample has no assertions")
         wrong = [text for holds, text in results if not holds]
-        return Scored(1.0 - len(wrong) / len(results), note=some(wrong) if wrong else None)
+        return Scored(
+            1.0 - len(wrong) / len(results), note=some(wrong) if wrong else None
+        )
 
 
 def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
@@ -64,10 +69,16 @@ def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
     for phrase in assertions.must_not_contain:
         yield _flat(phrase) not in flat, f"contains '{clipped(phrase, _SHOWN)}'"
     for pattern in assertions.regex:
-        yield compiled(pattern).search(answer) is not None, f"does not match '{clipped(pattern, _SHOWN)}'"
+        yield (
+            compiled(pattern).search(answer) is not None,
+            f"does not match '{clipped(pattern, _SHOWN)}'",
+        )
     if assertions.max_words is not None:
         words = word_count(answer)
-        yield words <= assertions.max_words, f"has {counted(words, 'word')}, at most {assertions.max_words} are allowed"
+        yield (
+            words <= assertions.max_words,
+            f"has {counted(words, 'word')}, at most {assertions.max_words} are allowed",
+        )
     for assertion in assertions.typed:
         wrong = f"not {assertion.type}".removeprefix("not not-")
         values = [f"'{value}'" for value in assertion.values]

@@ -1,4 +1,5 @@
-"""Citation checks: do the cited ids exist, and do the cited contexts support what cites them?"""
+"""Citation checks: do the cited ids exist, and do the cited contexts support what cites
+them?"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _CITES_NOTHING = NotApplicable("the answer cites nothing")
 
 
 class CitationValidity(BaseMetric):
-    """Citations of existing contexts ÷ all citations in the answer. Not applicable without citations."""
+    """Citations of existing contexts ÷ all citations in the answer. Not applicable
+    without citations."""
 
     info = MetricInfo(
         name="citation_validity",
@@ -31,7 +33,9 @@ class CitationValidity(BaseMetric):
         if not citations:
             return _CITES_NOTHING
         missing = [citation.label for citation in citations if citation.rank is None]
-        return Scored(1.0 - len(missing) / len(citations), note=_cites_missing(missing, response))
+        return Scored(
+            1.0 - len(missing) / len(citations), note=_cites_missing(missing, response)
+        )
 
 
 def _cites_missing(labels: list[str], response: Response) -> str | None:
@@ -53,7 +57,10 @@ class _CitationQuality(BaseMetric):
         if not total:
             return _CITES_NOTHING
         missing = [label for statement in statements for label in statement.missing]
-        return Scored(right / total, note=_cites_missing(missing, response) or _first_mistake(statements))
+        return Scored(
+            right / total,
+            note=_cites_missing(missing, response) or _first_mistake(statements),
+        )
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
         """How many are right, and of how many."""
@@ -72,19 +79,35 @@ def _first_mistake(statements: tuple[CitedStatement, ...]) -> str | None:
 
 
 class CitationRecall(_CitationQuality):
-    """Statements that the contexts they cite support together ÷ all statements: one that cites nothing is not."""
+    """Statements that the contexts they cite support together ÷ all statements: one
+    that cites nothing is not."""
 
-    info = MetricInfo(name="citation_recall", version="1", blames="generation", source=_ALCE.format("recall"))
+    info = MetricInfo(
+        name="citation_recall",
+        version="1",
+        blames="generation",
+        source=_ALCE.format("recall"),
+    )
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
         return sum(statement.supported for statement in statements), len(statements)
 
 
 class CitationPrecision(_CitationQuality):
-    """Citations of a supported statement that are not irrelevant ÷ all citations. Not applicable without citations."""
+    """Citations of a supported statement that are not irrelevant ÷ all citations. Not
+    applicable without citations."""
 
-    info = MetricInfo(name="citation_precision", version="1", blames="generation", source=_ALCE.format("precision"))
+    info = MetricInfo(
+        name="citation_precision",
+        version="1",
+        blames="generation",
+        source=_ALCE.format("precision"),
+    )
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
-        right = sum(len(item.cited) - len(item.irrelevant) for item in statements if item.supported)
+        right = sum(
+            len(item.cited) - len(item.irrelevant)
+            for item in statements
+            if item.supported
+        )
         return right, sum(len(item.cited) + len(item.missing) for item in statements)

@@ -11,8 +11,9 @@ from ragstone.system.response import Response
 
 
 class Clarification(BaseMetric):
-    """1 if the answer asks the user back, else 0. It applies to samples that expect so, and no other metric of answers
-    does. No judge is asked: see judge/offline/clarification.py."""
+    """1 if the answer asks the user back, else 0. It applies to samples that expect so,
+    and no other metric of answers does. No judge is asked: see
+    judge/offline/clarification.py."""
 
     info = MetricInfo(
         name="clarification",

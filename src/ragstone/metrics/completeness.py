@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, answering, fail, graded, require, supported
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    answering,
+    fail,
+    graded,
+    require,
+    supported,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class Completeness(BaseMetric):
-    """Statements of the reference that the answer gives ÷ all statements of the reference.
+    """Statements of the reference that the answer gives ÷ all statements of the
+    reference.
 
-    It uses the verdicts of answer correctness, whose recall it is for an answer that claims something. Alone it isn't
-    lowered by what the answer says besides, and it doesn't apply to unanswerable samples, which have nothing to be
-    complete about. Abstaining from an answerable question, and an empty answer, score 0. If the judge provides a finer
-    share than counted verdicts, as the offline judge does, it is used, and the count is the note.
+    It uses the verdicts of answer correctness, whose recall it is for an answer that
+    claims something. Alone it isn't lowered by what the answer says besides, and it
+    doesn't apply to unanswerable samples, which have nothing to be complete about.
+    Abstaining from an answerable question, and an empty answer, score 0. If the judge
+    provides a finer share than counted verdicts, as the offline judge does, it is used,
+    and the count is the note.
     """
 
     info = MetricInfo(
@@ -39,4 +50,9 @@ class Completeness(BaseMetric):
             fail("no statements were found in the reference")
         mismatch = "the verdicts do not match the reference's statements"
         stated = supported(match.reference_supports, statements, mismatch)
-        return graded(match.reference_share, stated, len(statements), "statements of the reference given")
+        return graded(
+            match.reference_share,
+            stated,
+            len(statements),
+            "statements of the reference given",
+        )

@@ -12,10 +12,12 @@ from ragstone.system.response import Response
 
 
 def average_precision(useful: Sequence[float]) -> float:
-    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if no context is useful.
+    """Σ_i v_i · (Σ_{j≤i} v_j / i) ÷ Σ v_i over ranks i from 1, in [0, 1]; 0 if no
+    context is useful.
 
-    `useful` are verdicts, 0 or 1, or probabilities in [0, 1]: then it is the mean of the expected precision at each
-    rank, weighted by the probability that the context at that rank is useful.
+    `useful` are verdicts, 0 or 1, or probabilities in [0, 1]: then it is the mean of
+    the expected precision at each rank, weighted by the probability that the context at
+    that rank is useful.
     """
     hits = 0.0
     total = 0.0
@@ -28,7 +30,8 @@ def average_precision(useful: Sequence[float]) -> float:
 
 
 class ContextPrecision(BaseMetric):
-    """Average precision over ranks, with usefulness judged against the reference: graded if the judge grades it."""
+    """Average precision over ranks, with usefulness judged against the reference:
+    graded if the judge grades it."""
 
     info = MetricInfo(
         name="context_precision",
@@ -48,7 +51,11 @@ class ContextPrecision(BaseMetric):
             return excuse
         if bool(sample.reference) is self._with_reference:
             return None
-        return NotApplicable("the sample has no reference" if self._with_reference else "the sample has a reference")
+        return NotApplicable(
+            "the sample has no reference"
+            if self._with_reference
+            else "the sample has a reference"
+        )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
@@ -60,14 +67,17 @@ class ContextPrecision(BaseMetric):
             [context_id(rank) for rank in range(len(response.contexts))],
             "the context verdicts do not match the contexts",
         )
-        probabilities = [context.probability for context in judged if context.probability is not None]
+        probabilities = [
+            context.probability for context in judged if context.probability is not None
+        ]
         if len(probabilities) == len(judged):
             return Scored(average_precision(probabilities))
         return Scored(average_precision([context.useful for context in judged]))
 
 
 class ContextPrecisionNoReference(ContextPrecision):
-    """Average precision over ranks, with usefulness judged against the answer, for samples without a reference.
+    """Average precision over ranks, with usefulness judged against the answer, for
+    samples without a reference.
 
     A separate metric, so that the two are never mixed in one mean.
     """

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, expected_share, fail, require
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    expected_share,
+    fail,
+    require,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class ContextRecall(BaseMetric):
-    """Statements of the reference supported by some context ÷ all statements of the reference.
+    """Statements of the reference supported by some context ÷ all statements of the
+    reference.
 
-    With a judge that gives probabilities, such as the offline judge, the expected share: their sum ÷ all statements.
+    With a judge that gives probabilities, such as the offline judge, the expected
+    share: their sum ÷ all statements.
     """
 
     info = MetricInfo(
@@ -33,4 +41,9 @@ class ContextRecall(BaseMetric):
         if not use.against_reference or not use.reference_statements:
             fail("no statements were found in the reference")
         mismatch = "the attributions do not match the reference's statements"
-        return expected_share(use.attributions, use.reference_statements, mismatch, "statements of the reference held")
+        return expected_share(
+            use.attributions,
+            use.reference_statements,
+            mismatch,
+            "statements of the reference held",
+        )

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, fail, graded, require, require_one_to_one
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    fail,
+    graded,
+    require,
+    require_one_to_one,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class ContextRelevance(BaseMetric):
-    """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS, section 3).
+    """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS,
+    section 3).
 
-    A grading judge, such as the offline judge, gives the share that it expects from the probability of each sentence;
-    the note counts those that are more likely needed than not.
+    A grading judge, such as the offline judge, gives the share that it expects from the
+    probability of each sentence; the note counts those that are more likely needed than
+    not.
     """
 
     info = MetricInfo(

@@ -17,9 +17,14 @@ _FUNCTION = "function "
 
 
 def rubric_version(rubric: Rubric, prompt: str) -> str:
-    """The version of a metric with this rubric, asked with the prompt of that version."""
-    body = json.dumps([rubric.text, rubric.levels, sorted(rubric.sees), prompt], ensure_ascii=False)
-    return _RUBRIC + hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    """The version of a metric with this rubric, asked with the prompt of that
+    version."""
+    body = json.dumps(
+        [rubric.text, rubric.levels, sorted(rubric.sees), prompt], ensure_ascii=False
+    )
+    return (
+        _RUBRIC + hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    )
 
 
 def function_version(source: str) -> str:

@@ -1,4 +1,5 @@
-"""Context entity recall: the names, places, dates and numbers of the reference that occur in the contexts."""
+"""Context entity recall: the names, places, dates and numbers of the reference that
+occur in the contexts."""
 
 from __future__ import annotations
 
@@ -41,14 +42,20 @@ _Keys = tuple[str, ...]
 
 
 def entities(
-    text: str, language: Language, common: Collection[str] = (), names: Collection[str] = ()
+    text: str,
+    language: Language,
+    common: Collection[str] = (),
+    names: Collection[str] = (),
 ) -> frozenset[_Keys]:
-    """Names, places, dates and numbers in `text`, each as its keys: runs of capitalised words, times, and every number.
+    """Names, places, dates and numbers in `text`, each as its keys: runs of capitalised
+    words, times, and every number.
 
-    The first word of a sentence counts only if it is capitalised elsewhere, if more capitalised words or a number
-    follow it, or if it stands as a name does: "Ada was". `common` are words that are common nouns, known because they
-    are written small elsewhere: they are no part of a name of several words. `names` are words that have capitals in
-    other texts. In languages that capitalise all nouns, only names of several words and abbreviations count.
+    The first word of a sentence counts only if it is capitalised elsewhere, if more
+    capitalised words or a number follow it, or if it stands as a name does: "Ada was".
+    `common` are words that are common nouns, known because they are written small
+    elsewhere: they are no part of a name of several words. `names` are words that have
+    capitals in other texts. In languages that capitalise all nouns, only names of
+    several words and abbreviations count.
     """
     entity_keys: set[_Keys] = set()
     sentences = split_sentences(normalise(text), language.code)
@@ -61,7 +68,9 @@ def entities(
             entity_keys.add(Sentence(clock, language).keys)
         without_clocks = _CLOCK.sub(" ", sentence)
         keys = Sentence(without_clocks, language).keys
-        entity_keys.update((key,) for key in keys if _is_number(key) and key not in in_names)
+        entity_keys.update(
+            (key,) for key in keys if _is_number(key) and key not in in_names
+        )
     return frozenset(entity_keys)
 
 
@@ -75,7 +84,10 @@ def _capitalised_inside(sentences: Sequence[str]) -> set[str]:
 
 
 def _names_in(
-    sentence: str, language: Language, common: Collection[str], capitalised: Collection[str]
+    sentence: str,
+    language: Language,
+    common: Collection[str],
+    capitalised: Collection[str],
 ) -> Iterator[_Keys]:
     """The names in a sentence, each as its keys."""
     nouns = language.code in _CAPITAL_NOUNS
@@ -85,14 +97,22 @@ def _names_in(
         first = words[0]
         if not first[:1].isupper():
             continue
-        opens_sentence = run.start() == 0 and len(words) == 1 and first not in capitalised
-        if opens_sentence and (nouns or first.casefold() in common or not _NAMED_AT_START.match(sentence)):
+        opens_sentence = (
+            run.start() == 0 and len(words) == 1 and first not in capitalised
+        )
+        if opens_sentence and (
+            nouns or first.casefold() in common or not _NAMED_AT_START.match(sentence)
+        ):
             continue
         name = words
         if len(words) > 1:
             name = [word for word in words if word.casefold() not in common] or words
         keys = Sentence(" ".join(name), language).keys
-        if nouns and len(keys) < 2 and not any(_is_abbreviation(word) for word in words):
+        if (
+            nouns
+            and len(keys) < 2
+            and not any(_is_abbreviation(word) for word in words)
+        ):
             continue
         if keys and not all(map(_is_number, keys)):
             yield keys
@@ -108,12 +128,15 @@ def _is_abbreviation(word: str) -> bool:
 
 
 class ContextEntityRecall(BaseMetric):
-    """Entities of the reference that occur in some context ÷ all entities of the reference.
+    """Entities of the reference that occur in some context ÷ all entities of the
+    reference.
 
-    An LLM judge lists the entities of the reference; they are then looked for in the contexts with the offline judge's
-    word lists. The digest of these, and the version of the prompt, are part of the metric's version. Other judges list
-    none: then entities are found by capitals and digits, which is coarser. Of several references, the judge reads the
-    one that the contexts hold most of; by writing, the best counts. Not applicable if the reference names no entities.
+    An LLM judge lists the entities of the reference; they are then looked for in the
+    contexts with the offline judge's word lists. The digest of these, and the version
+    of the prompt, are part of the metric's version. Other judges list none: then
+    entities are found by capitals and digits, which is coarser. Of several references,
+    the judge reads the one that the contexts hold most of; by writing, the best counts.
+    Not applicable if the reference names no entities.
     """
 
     info = MetricInfo(
@@ -169,7 +192,8 @@ def _by_writing(references: Sequence[str], response: Response) -> Score:
 
 
 def _share(reference: str, response: Response) -> float | None:
-    """The share of the entities of `reference` that some context has; None if it has none."""
+    """The share of the entities of `reference` that some context has; None if it has
+    none."""
     language = guess_language(normalise(reference))
     common: set[str] = set()
     for text in (reference, *(context.text for context in response.contexts)):
@@ -187,7 +211,9 @@ def _share(reference: str, response: Response) -> float | None:
 
 def _search(response: Response, language: Language) -> Callable[[_Keys, str], bool]:
     """Whether one context has all keys of an entity, or its text if it has no keys."""
-    places_by_context = [read_passage(context.text, language).places for context in response.contexts]
+    places_by_context = [
+        read_passage(context.text, language).places for context in response.contexts
+    ]
     texts = [normalise(context.text).casefold() for context in response.contexts]
 
     def is_in_contexts(keys: _Keys, text: str) -> bool:

@@ -1,10 +1,13 @@
-"""Where evidence texts are in the contexts of an answer, however the corpus was cut into chunks.
+"""Where evidence texts are in the contexts of an answer, however the corpus was cut
+into chunks.
 
-Texts are compared as sequences of words, without case, punctuation and white space. A word of the evidence is found in
-a context if it is part of a run of three words that the context has, too (six characters in scripts without spaces); at
-the ends of a context, shorter runs and parts of a word count, because chunks may be cut anywhere.
-The first k contexts *have* the evidence if together they have nearly all of it: at least MIN_SHARE of its words, with
-fewer than GAP missing in a row. So it doesn't matter whether it lies in one chunk or is split over several.
+Texts are compared as sequences of words, without case, punctuation and white space. A
+word of the evidence is found in a context if it is part of a run of three words that
+the context has, too (six characters in scripts without spaces); at the ends of a
+context, shorter runs and parts of a word count, because chunks may be cut anywhere. The
+first k contexts *have* the evidence if together they have nearly all of it: at least
+MIN_SHARE of its words, with fewer than GAP missing in a row. So it doesn't matter
+whether it lies in one chunk or is split over several.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ MIN_SHARE = 0.9
 """Evidence is retrieved if at least this share of its words is found."""
 
 GAP = 5
-"""Evidence is not retrieved if so many of its words in a row are missing: a sentence of it may be gone."""
+"""Evidence is not retrieved if so many of its words in a row are missing: a sentence of
+it may be gone."""
 
 OVERLAP = 0.5
-"""A context carries evidence if they have this share of the shorter of the two in common."""
+"""A context carries evidence if they have this share of the shorter of the two in
+common."""
 
 RUN = 3
 """A run of so many words in common is no accident."""
@@ -34,11 +39,14 @@ _UNSPACED_FACTOR = 2
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
 _ASCII_WORD = re.compile("[0-9a-z]+")
-_INVISIBLE = dict.fromkeys([0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)])
+_INVISIBLE = dict.fromkeys(
+    [0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)]
+)
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
 _MAX_PLACES = 100
-"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as missing."""
+"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as
+missing."""
 _BETWEEN = "\0"
 """What no word contains."""
 _SHORT = 20_000
@@ -67,18 +75,24 @@ class EvidencePlace:
 
     @property
     def first(self) -> int | None:
-        """Where it begins: in the first carrier, or where it becomes complete; None if it isn't retrieved."""
+        """Where it begins: in the first carrier, or where it becomes complete; None if
+        it isn't retrieved."""
         if self.complete is None:
             return None
         return min((self.complete, *self.carriers[:1]))
 
 
-@lru_cache(maxsize=_REMEMBERED)  # several metrics ask for the same sample, one after the other
-def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[EvidencePlace, ...]:
+@lru_cache(
+    maxsize=_REMEMBERED
+)  # several metrics ask for the same sample, one after the other
+def locate(
+    evidence: tuple[str, ...], contexts: tuple[str, ...]
+) -> tuple[EvidencePlace, ...]:
     """Where each text of `evidence` is in `contexts`, in rank order.
 
-    Each evidence text should be given once (`distinct`). One without a word is in no context. Time is linear in the
-    length of the contexts, also for texts that repeat themselves.
+    Each evidence text should be given once (`distinct`). One without a word is in no
+    context. Time is linear in the length of the contexts, also for texts that repeat
+    themselves.
     """
     contexts_read = [_Context(words(text)) for text in contexts]
     return tuple(_place(words(text), contexts_read) for text in evidence)
@@ -86,7 +100,8 @@ def locate(evidence: tuple[str, ...], contexts: tuple[str, ...]) -> tuple[Eviden
 
 @lru_cache(maxsize=2 * _REMEMBERED)
 def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The first of all texts with the same words, in order; those without a word are left out."""
+    """The first of all texts with the same words, in order; those without a word are
+    left out."""
     first: dict[Words, str] = {}
     for text in texts:
         words_of_text = words(text)
@@ -96,7 +111,8 @@ def distinct(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def words(text: str) -> Words:
-    """The words of `text` in lower case; in scripts without spaces between words, its characters."""
+    """The words of `text` in lower case; in scripts without spaces between words, its
+    characters."""
     if len(text) <= _SHORT:
         return _remembered_words(text)
     return _words(text)
@@ -105,7 +121,9 @@ def words(text: str) -> Words:
 def _words(text: str) -> Words:
     if text.isascii() and ("\n" not in text or not _HYPHENATED.search(text)):
         return tuple(_ASCII_WORD.findall(text.lower()))
-    plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(_INVISIBLE)
+    plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(
+        _INVISIBLE
+    )
     return tuple(_WORD.findall(plain.casefold()))
 
 
@@ -123,7 +141,8 @@ def _runs(text: Words, size: int) -> Iterator[Words]:
 
 
 def passages(evidence: str, text: str) -> list[tuple[int, int]]:
-    """Where `text` has runs of words of `evidence`: start and end in characters, in order, without overlaps."""
+    """Where `text` has runs of words of `evidence`: start and end in characters, in
+    order, without overlaps."""
     size, evidence_runs = _sought(evidence)
     if not size:
         return []
@@ -148,16 +167,22 @@ def _sought(evidence: str) -> tuple[int, set[Words]]:
     return size, runs_of(evidence_words, size)
 
 
-@lru_cache(maxsize=64)  # the contexts of a sample, each searched for every evidence text, in two runs
+@lru_cache(
+    maxsize=64
+)  # the contexts of a sample, each searched for every evidence text, in two runs
 def _placed(text: str, size: int) -> tuple[list[tuple[int, int]], list[Words]]:
-    """Where the words of `text` are, and its runs of `size` words, in order. Some words may turn out to be none."""
+    """Where the words of `text` are, and its runs of `size` words, in order. Some words
+    may turn out to be none."""
     places: list[tuple[int, int]] = []
     plain: list[Words] = []
     for match in _WORD.finditer(text):
         word = match.group()
         places.append(match.span())
         plain.append((word.lower(),) if word.isascii() else _words(word)[:1])
-    runs = [tuple(chain.from_iterable(plain[first : first + size])) for first in range(len(places) - size + 1)]
+    runs = [
+        tuple(chain.from_iterable(plain[first : first + size]))
+        for first in range(len(places) - size + 1)
+    ]
     return places, runs
 
 
@@ -190,7 +215,8 @@ def _place(evidence: Words, contexts: Sequence[_Context]) -> EvidencePlace:
 
 
 def _limited_runs(evidence: Words, size: int) -> Sequence[Words | None]:
-    """The runs by place; None where one comes that often before that it counts as missing."""
+    """The runs by place; None where one comes that often before that it counts as
+    missing."""
     runs = tuple(_runs(evidence, size))
     if len(runs) - len(set(runs)) < _MAX_PLACES:
         return runs
@@ -203,7 +229,8 @@ def _limited_runs(evidence: Words, size: int) -> Sequence[Words | None]:
 
 
 class _Context:
-    """The words of a context, and its runs, which several evidence texts are compared with."""
+    """The words of a context, and its runs, which several evidence texts are compared
+    with."""
 
     def __init__(self, text: Words) -> None:
         self.words = text
@@ -216,7 +243,8 @@ class _Context:
 
 
 def _covered(begins: bytes, size: int) -> bytearray:
-    """1 for each word of a run of `size` words, of which `begins` has 1 where one begins."""
+    """1 for each word of a run of `size` words, of which `begins` has 1 where one
+    begins."""
     first = int.from_bytes(begins, "little")
     covered = 0
     for step in range(size):
@@ -225,10 +253,11 @@ def _covered(begins: bytes, size: int) -> bytearray:
 
 
 class _Seams:
-    """Words of the evidence at the ends of contexts, where chunks were cut: fewer than a run, or a part of a word.
+    """Words of the evidence at the ends of contexts, where chunks were cut: fewer than
+    a run, or a part of a word.
 
-    `anchor` is how many words on the inner side must agree, or all up to the end of the evidence. A word that was cut
-    in two is found once both of its parts are.
+    `anchor` is how many words on the inner side must agree, or all up to the end of the
+    evidence. A word that was cut in two is found once both of its parts are.
     """
 
     def __init__(self, evidence: Words, anchor: int) -> None:
@@ -244,7 +273,8 @@ class _Seams:
         return set()
 
     def _end(self, context: Words, step: int) -> Iterator[int]:
-        """Of the last words of `context` (`step` 1) or, read backwards, of the first (`step` -1)."""
+        """Of the last words of `context` (`step` 1) or, read backwards, of the first
+        (`step` -1)."""
         text = context[::step]
         last = text[-1]
         for place in self._with_part(last, step):
@@ -256,7 +286,8 @@ class _Seams:
                 yield place
 
     def _with_part(self, part: str, step: int) -> Iterator[int]:
-        """The places of the words that begin with `part` or, with `step` -1, end with it."""
+        """The places of the words that begin with `part` or, with `step` -1, end with
+        it."""
         sought = _BETWEEN + part if step == 1 else part + _BETWEEN
         at = self._joined.find(sought)
         while at >= 0:
@@ -266,7 +297,9 @@ class _Seams:
     @cached_property
     def _begins(self) -> Sequence[int]:
         """The character of `_joined` at which each word begins."""
-        return tuple(accumulate((len(word) + 1 for word in self._evidence[:-1]), initial=1))
+        return tuple(
+            accumulate((len(word) + 1 for word in self._evidence[:-1]), initial=1)
+        )
 
     def _is_whole(self, place: int, letters: int, step: int) -> bool:
         begins, ends = self._parts.setdefault(place, (set(), set()))
@@ -278,7 +311,8 @@ class _Seams:
         return any(total - begin in ends for begin in begins)
 
     def _inside(self, place: int, step: int) -> Words:
-        """The words of the evidence beside that at `place` that a context must have, in the order of reading."""
+        """The words of the evidence beside that at `place` that a context must have, in
+        the order of reading."""
         if step == 1:
             return self._evidence[max(0, place - self._anchor) : place]
         return self._evidence[place + 1 : place + 1 + self._anchor][::-1]
@@ -295,9 +329,12 @@ def _is_retrieved(present: bytes, gap: int) -> bool:
 
 
 def _factor(text: Words) -> int:
-    """How many times as many words make a run: more in scripts without spaces, where words are characters."""
+    """How many times as many words make a run: more in scripts without spaces, where
+    words are characters."""
     if "".join(text).isascii():
         return 1
-    if 2 * sum(re.match(f"[{_UNSPACED}]", word) is not None for word in text) > len(text):
+    if 2 * sum(re.match(f"[{_UNSPACED}]", word) is not None for word in text) > len(
+        text
+    ):
         return _UNSPACED_FACTOR
     return 1

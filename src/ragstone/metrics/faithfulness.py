@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, expected_share, require
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    claims,
+    expected_share,
+    require,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class Faithfulness(BaseMetric):
-    """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023, section 3).
+    """Supported statements ÷ all statements of the answer (RAGAS, Es et al. 2023,
+    section 3).
 
-    With a judge that gives probabilities, such as the offline judge, the expected share: their sum ÷ all statements.
-    Not applicable if the answer abstains. Statements without any context score 0, with a note. In a conversation,
-    contexts of earlier turns support an answer too.
+    With a judge that gives probabilities, such as the offline judge, the expected
+    share: their sum ÷ all statements. Not applicable if the answer abstains. Statements
+    without any context score 0, with a note. In a conversation, contexts of earlier
+    turns support an answer too.
     """
 
     info = MetricInfo(
@@ -32,7 +40,11 @@ class Faithfulness(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
         if not response.evidence:
-            return Scored(0.0, note="the answer makes statements, but no contexts were returned")
+            return Scored(
+                0.0, note="the answer makes statements, but no contexts were returned"
+            )
         support = require(judgements.support, "support verdicts")
         mismatch = "the support verdicts do not match the statements"
-        return expected_share(support.supports, statements, mismatch, "statements supported")
+        return expected_share(
+            support.supports, statements, mismatch, "statements supported"
+        )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.faithfulness import Faithfulness
-from ragstone.metrics.metric import MetricInfo, check_probability, claims, require, supported
+from ragstone.metrics.metric import (
+    MetricInfo,
+    check_probability,
+    claims,
+    require,
+    supported,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
@@ -14,10 +20,11 @@ FLAGGED_FROM = 0.5
 
 
 class Hallucination(Faithfulness):
-    """1 if a statement of the answer is not supported by the contexts, else 0; less is better.
+    """1 if a statement of the answer is not supported by the contexts, else 0; less is
+    better.
 
-    Of the judgements of faithfulness. With a judge that gives a probability, such as the offline judge, that
-    probability. Not applicable if the answer abstains.
+    Of the judgements of faithfulness. With a judge that gives a probability, such as
+    the offline judge, that probability. Not applicable if the answer abstains.
     """
 
     info = MetricInfo(
@@ -31,10 +38,19 @@ class Hallucination(Faithfulness):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
         if not response.evidence:
-            return Scored(1.0, note="the answer makes statements, but no contexts were returned")
+            return Scored(
+                1.0, note="the answer makes statements, but no contexts were returned"
+            )
         support = require(judgements.support, "support verdicts")
-        count = supported(support.supports, statements, "the support verdicts do not match the statements")
+        count = supported(
+            support.supports,
+            statements,
+            "the support verdicts do not match the statements",
+        )
         if support.all_supported is None:
             return Scored(float(count < len(statements)))
         check_probability(support.all_supported)
-        return Scored(1.0 - support.all_supported, note=f"{count} of {len(statements)} statements supported")
+        return Scored(
+            1.0 - support.all_supported,
+            note=f"{count} of {len(statements)} statements supported",
+        )

@@ -1,8 +1,9 @@
 """Hops: is the evidence found that each of several retrievals is needed for?
 
-`Sample.hops` says from which of them, counted from 1, each reference context is needed. It counts as found wherever a
-retrieval or a tool of the answer finds it: a search more, or one that finds the evidence of two, is no loss. Texts are
-compared as in metrics/evidence.py.
+`Sample.hops` says from which of them, counted from 1, each reference context is needed.
+It counts as found wherever a retrieval or a tool of the answer finds it: a search more,
+or one that finds the evidence of two, is no loss. Texts are compared as in
+metrics/evidence.py.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Hop:
     number: int
     """From 1."""
     ranks: tuple[int | None, ...]
-    """For each text that is needed, at least one, the rank in `found_contexts`, from 1, where it is whole; None if it
-    isn't found. Equal texts count once."""
+    """For each text that is needed, at least one, the rank in `found_contexts`, from 1,
+    where it is whole; None if it isn't found. Equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -38,7 +39,8 @@ def retrievals(response: Response) -> list[Retrieval]:
 
 
 def found_contexts(response: Response) -> list[tuple[str, Context]]:
-    """What the steps of an answer found, in order, with its source: contexts of retrievals, and results of tools."""
+    """What the steps of an answer found, in order, with its source: contexts of
+    retrievals, and results of tools."""
     contexts: list[tuple[str, Context]] = []
     for step in response.steps:
         if isinstance(step, Retrieval):
@@ -49,7 +51,8 @@ def found_contexts(response: Response) -> list[tuple[str, Context]]:
 
 
 def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
-    """The hops that the evidence of `sample` is labelled with, by number; empty if none is, or no steps are known."""
+    """The hops that the evidence of `sample` is labelled with, by number; empty if none
+    is, or no steps are known."""
     if response.without_steps:
         return ()
     contexts = tuple(context.text for _, context in found_contexts(response))
@@ -58,17 +61,25 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
         evidence = distinct(tuple(text for text, hop in labelled if hop == number))
         if evidence:
-            hops.append(Hop(number, tuple(place.complete for place in locate(evidence, contexts))))
+            hops.append(
+                Hop(
+                    number,
+                    tuple(place.complete for place in locate(evidence, contexts)),
+                )
+            )
     return tuple(hops)
 
 
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
-    return fmean(1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops_of(sample, response))
+    return fmean(
+        1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops_of(sample, response)
+    )
 
 
 def _precision(sample: Sample, response: Response) -> float:
-    """The mean over the retrievals of the share of their contexts that carry evidence; 0 without any."""
+    """The mean over the retrievals of the share of their contexts that carry evidence;
+    0 without any."""
     evidence = distinct(sample.reference_contexts)
     shares = [0.0] if not retrievals(response) else []
     for step in retrievals(response):
@@ -79,12 +90,17 @@ def _precision(sample: Sample, response: Response) -> float:
 
 
 class HopMetric(BaseMetric):
-    """A share of evidence or of contexts. The note names the first hop that loses evidence."""
+    """A share of evidence or of contexts. The note names the first hop that loses
+    evidence."""
 
     texts_needed = True
 
-    def __init__(self, name: str, source: str, share: Callable[[Sample, Response], float]) -> None:
-        self.info = MetricInfo(name=name, version="1", blames="retrieval", source=source, answerless=True)
+    def __init__(
+        self, name: str, source: str, share: Callable[[Sample, Response], float]
+    ) -> None:
+        self.info = MetricInfo(
+            name=name, version="1", blames="retrieval", source=source, answerless=True
+        )
         self._share = share
 
     @property
@@ -111,12 +127,22 @@ def _note(hops: Sequence[Hop], response: Response) -> str | None:
         if missing:
             note = f"hop {hop.number} doesn't find {missing} of {len(hop.ranks)}"
             count = len(retrievals(response))
-            return note if count >= hop.number else f"{note}: the answer has {counted(count, 'retrieval')}"
+            return (
+                note
+                if count >= hop.number
+                else f"{note}: the answer has {counted(count, 'retrieval')}"
+            )
     return None
 
 
-HOP_RECALL = HopMetric("hop_recall", "trec_eval (NIST): set_recall of the evidence of each hop; their mean", _recall)
+HOP_RECALL = HopMetric(
+    "hop_recall",
+    "trec_eval (NIST): set_recall of the evidence of each hop; their mean",
+    _recall,
+)
 
 HOP_PRECISION = HopMetric(
-    "hop_precision", "trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean", _precision
+    "hop_precision",
+    "trec_eval (NIST): set_P of each retrieval, by the evidence of all hops; their mean",
+    _precision,
 )

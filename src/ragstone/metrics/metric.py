@@ -29,7 +29,8 @@ class MetricInfo:
 
     name: str
     version: str
-    """It changes with the formula: runs with different versions of a metric are not compared on it."""
+    """It changes with the formula: runs with different versions of a metric are not
+    compared on it."""
     blames: Blames
     """The half of the system that a drop points to."""
     source: str
@@ -41,15 +42,18 @@ class MetricInfo:
     lower_is_better: bool = False
     """0 is the best score."""
     relative: bool = False
-    """The score compares the run with its baseline, so it has no change of its own, and may have no samples."""
+    """The score compares the run with its baseline, so it has no change of its own, and
+    may have no samples."""
     answerless: bool = False
     """It can be scored from the contexts of a system that only retrieves."""
     divides: bool = False
-    """What is missing from the best score can be divided into retrieval and generation by asking again with the
-    reference contexts."""
+    """What is missing from the best score can be divided into retrieval and generation
+    by asking again with the reference contexts."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
+        object.__setattr__(
+            self, "title", self.title or self.name.replace("_", " ").capitalize()
+        )
 
 
 class Metric(Protocol):
@@ -61,20 +65,31 @@ class Metric(Protocol):
         """What its score depends on of a sample, besides the question."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        """The judgements this metric reads for `sample`; empty if it needs none or does not apply."""
+        """The judgements this metric reads for `sample`; empty if it needs none or does
+        not apply."""
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
-        """Why the metric does not apply to `sample`, whatever the answer; None if it does."""
+        """Why the metric does not apply to `sample`, whatever the answer; None if it
+        does."""
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+    def score(
+        self, sample: Sample, response: Response, judgements: Judgements
+    ) -> Score:
         """The score of one successful response. Pure; never raises."""
 
 
 class ComparesAnswers(Protocol):
-    """A metric of all answers to one sample together, for a system that is asked several times."""
+    """A metric of all answers to one sample together, for a system that is asked
+    several times."""
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
-        """The score of two or more successful responses, each with one judging round. Pure; never raises."""
+    def compare(
+        self,
+        sample: Sample,
+        responses: Sequence[Response],
+        judgements: Sequence[Judgements],
+    ) -> Score:
+        """The score of two or more successful responses, each with one judging round.
+        Pure; never raises."""
 
 
 def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:
@@ -83,7 +98,8 @@ def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:
 
 
 class EarlyScore(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised where a metric's formula ends before its last line: `score` is the result."""
+    """Raised where a metric's formula ends before its last line: `score` is the
+    result."""
 
     def __init__(self, score: Score) -> None:
         super().__init__(score)
@@ -121,7 +137,8 @@ class BaseMetric:
     """The judgements of a sample that it applies to."""
     answerable_only: ClassVar[bool] = False
     reference_needed: ClassVar[bool] = False
-    """Of answerable samples; whether it applies to unanswerable ones is for `answerable_only` to say."""
+    """Of answerable samples; whether it applies to unanswerable ones is for
+    `answerable_only` to say."""
     texts_needed: ClassVar[bool] = False
     """Those of the contexts; also if it reads a judgement of them."""
 
@@ -152,7 +169,9 @@ class BaseMetric:
             return NotApplicable("the sample has no reference")
         return None
 
-    def score(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+    def score(
+        self, sample: Sample, response: Response, judgements: Judgements
+    ) -> Score:
         excuse = self.excuse(sample)
         if excuse is not None:
             return excuse
@@ -169,12 +188,14 @@ class BaseMetric:
         return response.lacking if self.reads_texts else None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        """The score of one successful response to a sample that the metric applies to. Pure; may raise EarlyScore."""
+        """The score of one successful response to a sample that the metric applies to.
+        Pure; may raise EarlyScore."""
         raise NotImplementedError
 
 
 class AbstentionMetric(BaseMetric):
-    """A metric that scores abstaining: 1 on an unanswerable sample, where answering scores 0, and 0 on the others."""
+    """A metric that scores abstaining: 1 on an unanswerable sample, where answering
+    scores 0, and 0 on the others."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         if sample.answerable:
@@ -202,10 +223,13 @@ def require(judgement: T | JudgementFailure | None, what: str) -> T:
 
 
 def answering(sample: Sample, judgements: Judgements) -> StatementList:
-    """The statements of an answer to an answerable sample; abstaining, and failing to, have scores of their own."""
+    """The statements of an answer to an answerable sample; abstaining, and failing to,
+    have scores of their own."""
     statements = require(judgements.statements, "statements")
     if sample.answerable and statements.abstains:
-        raise EarlyScore(Scored(0.0, note="abstains on a question that can be answered"))
+        raise EarlyScore(
+            Scored(0.0, note="abstains on a question that can be answered")
+        )
     if sample.answerable:
         return statements
     if statements.abstains:
@@ -213,8 +237,11 @@ def answering(sample: Sample, judgements: Judgements) -> StatementList:
     raise EarlyScore(Scored(0.0, note="answers a question that can't be answered"))
 
 
-def claims(judgements: Judgements, abstaining: str = "it claims nothing") -> StatementList:
-    """The statements of an answer that makes some; a metric of them does not apply to abstaining."""
+def claims(
+    judgements: Judgements, abstaining: str = "it claims nothing"
+) -> StatementList:
+    """The statements of an answer that makes some; a metric of them does not apply to
+    abstaining."""
     statements = require(judgements.statements, "statements")
     if statements.abstains:
         raise EarlyScore(NotApplicable(f"the answer abstains, so {abstaining}"))
@@ -223,22 +250,33 @@ def claims(judgements: Judgements, abstaining: str = "it claims nothing") -> Sta
     return statements
 
 
-def supported(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str) -> int:
-    """How many of `statements` are supported. `mismatch` says what is wrong if the verdicts are not theirs."""
+def supported(
+    supports: Sequence[Support], statements: Sequence[Statement], mismatch: str
+) -> int:
+    """How many of `statements` are supported. `mismatch` says what is wrong if the
+    verdicts are not theirs."""
     judged_ids = [support.statement_id for support in supports]
     require_one_to_one(judged_ids, [statement.id for statement in statements], mismatch)
     return sum(support.verdict is Verdict.SUPPORTED for support in supports)
 
 
 _VISIBLE_DIFFERENCE = 0.05
-"""A score that is so far from the share by verdicts would otherwise look like a contradiction of it."""
+"""A score that is so far from the share by verdicts would otherwise look like a
+contradiction of it."""
 
 
-def expected_share(supports: Sequence[Support], statements: Sequence[Statement], mismatch: str, what: str) -> Scored:
-    """The expected share of supported statements: the sum of their probabilities ÷ their number.
+def expected_share(
+    supports: Sequence[Support],
+    statements: Sequence[Statement],
+    mismatch: str,
+    what: str,
+) -> Scored:
+    """The expected share of supported statements: the sum of their probabilities ÷
+    their number.
 
-    A judge without probabilities gives 0 or 1 for each; for others, the note is the share by verdicts. `mismatch` says
-    what is wrong if the verdicts are not those of `statements`. A probability outside [0, 1], including NaN, fails.
+    A judge without probabilities gives 0 or 1 for each; for others, the note is the
+    share by verdicts. `mismatch` says what is wrong if the verdicts are not those of
+    `statements`. A probability outside [0, 1], including NaN, fails.
     """
     count = supported(supports, statements, mismatch)
     total = len(statements)
@@ -259,14 +297,17 @@ def check_probability(value: float) -> None:
         fail(f"a probability is in [0, 1], got {value!r}")
 
 
-def require_one_to_one(judged_ids: Sequence[str], ids: Sequence[str], mismatch: str) -> None:
+def require_one_to_one(
+    judged_ids: Sequence[str], ids: Sequence[str], mismatch: str
+) -> None:
     """Check that the ids of verdicts are those of what was to be judged, in order."""
     if list(judged_ids) != list(ids):
         fail(f"{mismatch} one to one")
 
 
 def graded(probability: float | None, count: int, total: int, what: str) -> Scored:
-    """The judge's grade of the whole if it gives one, with the share as the note; else the share, `count` ÷ `total`."""
+    """The judge's grade of the whole if it gives one, with the share as the note; else
+    the share, `count` ÷ `total`."""
     if probability is None:
         return Scored(count / total)
     check_probability(probability)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, fail, require, supported
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    claims,
+    fail,
+    require,
+    supported,
+)
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 
 class WrongStatements(BaseMetric):
-    """Statements of the answer that the reference doesn't support ÷ all statements; less is better.
+    """Statements of the answer that the reference doesn't support ÷ all statements;
+    less is better.
 
-    What the two forms of `NoiseSensitivity` count, and wrong statements that no context supports. Not applicable if the
-    answer abstains, or without a reference.
+    What the two forms of `NoiseSensitivity` count, and wrong statements that no context
+    supports. Not applicable if the answer abstains, or without a reference.
     """
 
     info = MetricInfo(
@@ -32,21 +40,35 @@ class WrongStatements(BaseMetric):
         statements = claims(judgements).statements
         match = require(judgements.reference_match, "reference verdicts")
         total = len(statements)
-        wrong = total - supported(match.answer_supports, statements, "the verdicts do not match the statements")
-        return Scored(wrong / total, note=f"not in the reference: {wrong} of {counted(total, 'statement')}")
+        wrong = total - supported(
+            match.answer_supports,
+            statements,
+            "the verdicts do not match the statements",
+        )
+        return Scored(
+            wrong / total,
+            note=f"not in the reference: {wrong} of {counted(total, 'statement')}",
+        )
 
 
 class NoiseSensitivity(BaseMetric):
-    """Statements of the answer that the reference doesn't support but a context does ÷ all statements; less is better.
+    """Statements of the answer that the reference doesn't support but a context does ÷
+    all statements; less is better.
 
-    A context is relevant if it supports a statement of the reference. In the ``relevant`` form a relevant context
-    supports the wrong statement (it holds the answer, and misled all the same); in the ``irrelevant`` form only others
-    do (noise misled). A statement counts in one of the two forms. Without contexts, nothing misled: 0. Not applicable
-    if the answer abstains, or without a reference.
+    A context is relevant if it supports a statement of the reference. In the
+    ``relevant`` form a relevant context supports the wrong statement (it holds the
+    answer, and misled all the same); in the ``irrelevant`` form only others do (noise
+    misled). A statement counts in one of the two forms. Without contexts, nothing
+    misled: 0. Not applicable if the answer abstains, or without a reference.
     """
 
     reads = frozenset(
-        {JudgementKind.STATEMENTS, JudgementKind.SUPPORT, JudgementKind.CONTEXT_USE, JudgementKind.REFERENCE_MATCH}
+        {
+            JudgementKind.STATEMENTS,
+            JudgementKind.SUPPORT,
+            JudgementKind.CONTEXT_USE,
+            JudgementKind.REFERENCE_MATCH,
+        }
     )
     answerable_only = reference_needed = True
 

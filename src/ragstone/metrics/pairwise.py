@@ -14,11 +14,12 @@ NO_BASELINE = "there is no baseline whose answers it could be compared with"
 
 
 class PairwisePreference(BaseMetric):
-    """The judge's choice between the new answer and the baseline's, asked in both orders.
+    """The judge's choice between the new answer and the baseline's, asked in both
+    orders.
 
-    1 if the new one is better, 0 if the baseline's is. A choice that depends on the order is none: such a sample is a
-    tie, and like an answer that did not change it has no score. So the mean is the share of wins among wins and losses,
-    as in a sign test.
+    1 if the new one is better, 0 if the baseline's is. A choice that depends on the
+    order is none: such a sample is a tie, and like an answer that did not change it has
+    no score. So the mean is the share of wins among wins and losses, as in a sign test.
     """
 
     info = MetricInfo(

@@ -1,8 +1,10 @@
-"""Measures of a ranking against graded relevance: pure functions, as trec_eval defines them.
+"""Measures of a ranking against graded relevance: pure functions, as trec_eval defines
+them.
 
-What is relevant are documents, known by their ids, or texts, of which a context may hold several, or only a part. If
-each text is in one context, and no two in the same, both give the same. With `k`, only the first `k` contexts count.
-All results are in [0, 1]; all are 0 when nothing is relevant.
+What is relevant are documents, known by their ids, or texts, of which a context may
+hold several, or only a part. If each text is in one context, and no two in the same,
+both give the same. With `k`, only the first `k` contexts count. All results are in [0,
+1]; all are 0 when nothing is relevant.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ class Located:
     """Where what is relevant is in ranked contexts; ranks are from 1."""
 
     items: tuple[tuple[int, int] | None, ...]
-    """For each relevant document or text: the rank where it begins, and how many first contexts have all of it; None
-    if the contexts don't have it."""
+    """For each relevant document or text: the rank where it begins, and how many first
+    contexts have all of it; None if the contexts don't have it."""
     relevant: frozenset[int]
     """The ranks of contexts with a relevant item or a large part of one."""
     gains: tuple[float, ...] = ()
@@ -42,7 +44,8 @@ class Located:
 
 
 def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Located:
-    """Where the relevant documents (of a grade above 0) are among `ranked` ids, best first, without repeats."""
+    """Where the relevant documents (of a grade above 0) are among `ranked` ids, best
+    first, without repeats."""
     rank_of = {document: rank for rank, document in enumerate(ranked, start=1)}
     last = len(ranked) + 1
     relevant = [document for document, grade in grades.items() if grade > 0]
@@ -63,12 +66,14 @@ def recall(located: Located, k: int | None = None) -> float:
 
 
 def precision(located: Located, k: int) -> float:
-    """Relevant contexts among the first `k` ÷ `k`, even if fewer were retrieved (trec_eval's P_k)."""
+    """Relevant contexts among the first `k` ÷ `k`, even if fewer were retrieved
+    (trec_eval's P_k)."""
     return located.relevant_in(k) / k
 
 
 def hit(located: Located, k: int) -> float:
-    """1 if one of the first `k` contexts is relevant, else 0 (trec_eval's success_k)."""
+    """1 if one of the first `k` contexts is relevant, else 0 (trec_eval's
+    success_k)."""
     return float(located.relevant_in(k) > 0)
 
 
@@ -81,8 +86,8 @@ def reciprocal_rank(located: Located, k: int | None = None) -> float:
 
 
 def average_precision(located: Located) -> float:
-    """Mean over all relevant items of the precision at the rank where they begin, 0 for those that are not retrieved;
-    its mean is MAP."""
+    """Mean over all relevant items of the precision at the rank where they begin, 0 for
+    those that are not retrieved; its mean is MAP."""
     if not located.items:
         return 0.0
     total = sum(located.relevant_in(rank) / rank for rank, _ in located.retrieved(None))
@@ -90,8 +95,9 @@ def average_precision(located: Located) -> float:
 
 
 def ndcg(located: Located, k: int | None = None) -> float:
-    """Discounted gain Σ gain ÷ log2(rank + 1) of the items that are retrieved, by the rank where they begin, ÷ that of
-    the ideal ranking, one item at each rank from 1 on (Järvelin & Kekäläinen 2002, with trec_eval's linear gains).
+    """Discounted gain Σ gain ÷ log2(rank + 1) of the items that are retrieved, by the
+    rank where they begin, ÷ that of the ideal ranking, one item at each rank from 1 on
+    (Järvelin & Kekäläinen 2002, with trec_eval's linear gains).
 
     At most 1, although one context may hold several texts.
     """

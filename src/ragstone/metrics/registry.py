@@ -6,15 +6,26 @@ from collections.abc import Iterable
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.golden.sample import Label
-from ragstone.metrics.alignment import ContextUtilization, ContextUtilizationRanked, TopContextUsed
+from ragstone.metrics.alignment import (
+    ContextUtilization,
+    ContextUtilizationRanked,
+    TopContextUsed,
+)
 from ragstone.metrics.answer_correctness import AnswerCorrectness
 from ragstone.metrics.answer_relevancy import AnswerRelevancy
 from ragstone.metrics.answer_similarity import AnswerSimilarity, WeightedCorrectness
 from ragstone.metrics.assertions import AssertionsMetric
-from ragstone.metrics.citations import CitationPrecision, CitationRecall, CitationValidity
+from ragstone.metrics.citations import (
+    CitationPrecision,
+    CitationRecall,
+    CitationValidity,
+)
 from ragstone.metrics.clarification import Clarification
 from ragstone.metrics.completeness import Completeness
-from ragstone.metrics.context_precision import ContextPrecision, ContextPrecisionNoReference
+from ragstone.metrics.context_precision import (
+    ContextPrecision,
+    ContextPrecisionNoReference,
+)
 from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.context_relevance import ContextRelevance
 from ragstone.metrics.entities import ContextEntityRecall
@@ -72,20 +83,38 @@ _LISTED: tuple[Metric, ...] = (
 )
 
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
-"""The listed metrics. Those with a number in their name exist for other numbers too: see `find_metric`."""
+"""The listed metrics. Those with a number in their name exist for other numbers too:
+see `find_metric`."""
 
-HEADLINE = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", "answer_correctness")
-"""The metrics that a run is read by. Answer correctness needs a reference, and one more call of an LLM judge."""
+HEADLINE = (
+    "faithfulness",
+    "answer_relevancy",
+    "context_recall",
+    "context_precision",
+    "answer_correctness",
+)
+"""The metrics that a run is read by. Answer correctness needs a reference, and one more
+call of an LLM judge."""
 
 DEFAULT = (*HEADLINE, "hallucination")
-"""The default metrics of a run: the headline metrics, and what costs no further call."""
+"""The default metrics of a run: the headline metrics, and what costs no further
+call."""
 
-LABELLED = ("assertions", "hop_recall", "hop_precision", "tool_selection", "tool_arguments", "clarification")
-"""Metrics of labels of their own: they are default ones, too, if they apply to a sample of the golden set."""
+LABELLED = (
+    "assertions",
+    "hop_recall",
+    "hop_precision",
+    "tool_selection",
+    "tool_arguments",
+    "clarification",
+)
+"""Metrics of labels of their own: they are default ones, too, if they apply to a sample
+of the golden set."""
 
 
 def find_metric(name: str) -> Metric | None:
-    """The metric called `name`, listed or with another number (``ndcg@15``); None if there is none."""
+    """The metric called `name`, listed or with another number (``ndcg@15``); None if
+    there is none."""
     return METRICS.get(name) or retrieval_metric(name) or limit_metric(name)
 
 
@@ -98,7 +127,8 @@ def metric_title(name: str) -> str:
 
 
 def labels_of(name: str) -> frozenset[Label]:
-    """What the scores of the metric called `name` depend on of a sample; of a project's own metric, the reference."""
+    """What the scores of the metric called `name` depend on of a sample; of a project's
+    own metric, the reference."""
     metric = find_metric(name)
     if metric is None:
         return frozenset({"reference"})
@@ -106,7 +136,8 @@ def labels_of(name: str) -> frozenset[Label]:
 
 
 def lower_is_better(name: str) -> bool | None:
-    """Whether 0 is the best score of the metric (or of the family) called `name`; None if there is no such metric."""
+    """Whether 0 is the best score of the metric (or of the family) called `name`; None
+    if there is no such metric."""
     metric = find_metric(name)
     if metric is not None:
         return metric.info.lower_is_better
@@ -117,15 +148,20 @@ def lower_is_better(name: str) -> bool | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether `name` is that of a metric, or of a family of metrics, of Ragstone's own."""
+    """Whether `name` is that of a metric, or of a family of metrics, of Ragstone's
+    own."""
     return lower_is_better(name) is not None
 
 
-def select_metrics(names: Iterable[str] | None = None, custom: Iterable[Metric] = ()) -> tuple[Metric, ...]:
-    """The metrics called `names` (a family's name selects the whole family), listed ones first, in registry order.
+def select_metrics(
+    names: Iterable[str] | None = None, custom: Iterable[Metric] = ()
+) -> tuple[Metric, ...]:
+    """The metrics called `names` (a family's name selects the whole family), listed
+    ones first, in registry order.
 
-    `custom` are the metrics of the project, which can be named too. Without names: the default metrics, and all custom
-    ones. Raises ConfigError for an unknown name, with a suggestion.
+    `custom` are the metrics of the project, which can be named too. Without names: the
+    default metrics, and all custom ones. Raises ConfigError for an unknown name, with a
+    suggestion.
     """
     custom_metrics = {metric.info.name: metric for metric in custom}
     if names is None:
@@ -138,9 +174,16 @@ def select_metrics(names: Iterable[str] | None = None, custom: Iterable[Metric] 
             continue
         metric = custom_metrics.get(name) or find_metric(name)
         if metric is None:
-            raise ConfigError(f"unknown metric '{name}'.", hint=suggestion(name, {*METRICS, *custom_metrics}))
+            raise ConfigError(
+                f"unknown metric '{name}'.",
+                hint=suggestion(name, {*METRICS, *custom_metrics}),
+            )
         unlisted.append(metric)
-    listed = [metric for name, metric in METRICS.items() if name in selected or metric.info.family in selected]
+    listed = [
+        metric
+        for name, metric in METRICS.items()
+        if name in selected or metric.info.family in selected
+    ]
     return (*listed, *unlisted)
 
 

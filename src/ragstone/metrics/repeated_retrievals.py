@@ -1,4 +1,5 @@
-"""Repeated retrievals: how often does an answer search for what it searched for before?"""
+"""Repeated retrievals: how often does an answer search for what it searched for
+before?"""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ _SHOWN = 60
 
 
 def repeated_retrievals(response: Response) -> list[Retrieval]:
-    """The retrievals that bring nothing new: an earlier one has the same query and source, or the same contexts.
+    """The retrievals that bring nothing new: an earlier one has the same query and
+    source, or the same contexts.
 
-    Queries are compared as words, without case and punctuation; contexts as sets, by their text, or else by their id.
+    Queries are compared as words, without case and punctuation; contexts as sets, by
+    their text, or else by their id.
     """
     earlier: set[object] = set()
     repeated = []
@@ -36,7 +39,8 @@ def repeated_retrievals(response: Response) -> list[Retrieval]:
 
 
 class RepeatedRetrievals(BaseMetric):
-    """Retrievals that repeat an earlier one of the same answer ÷ all its retrievals. Not applicable without any."""
+    """Retrievals that repeat an earlier one of the same answer ÷ all its retrievals.
+    Not applicable without any."""
 
     info = MetricInfo(
         name="repeated_retrievals",
@@ -50,7 +54,9 @@ class RepeatedRetrievals(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         total = len(retrievals(response))
         if not total:
-            return NotApplicable(NO_STEPS if response.without_steps else "the answer has no retrieval")
+            return NotApplicable(
+                NO_STEPS if response.without_steps else "the answer has no retrieval"
+            )
         repeated = repeated_retrievals(response)
         note = f"repeats '{clipped(repeated[0].query, _SHOWN)}'" if repeated else None
         return Scored(len(repeated) / total, note=note)

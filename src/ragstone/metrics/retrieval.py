@@ -1,7 +1,8 @@
-"""Retrieval metrics: compare the contexts' order with what the golden set calls relevant, without a judge.
+"""Retrieval metrics: compare the contexts' order with what the golden set calls
+relevant, without a judge.
 
-Relevant ids are compared with the contexts' ids. A sample without them, but with reference contexts, is labelled by
-text: see metrics/evidence.py.
+Relevant ids are compared with the contexts' ids. A sample without them, but with
+reference contexts, is labelled by text: see metrics/evidence.py.
 """
 
 from __future__ import annotations
@@ -25,19 +26,30 @@ USUAL_CUTS = (1, 3, 5, 10, 20)
 """The listed cut-offs; any other from 1 to 1000 is available by name (``ndcg@15``)."""
 
 _CUT_NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)@([1-9]\d{0,2}|1000)")
-_SOURCE = "trec_eval (NIST): recall_k, P_k, success_k, recip_rank, map, ndcg, ndcg_cut_k"
+_SOURCE = (
+    "trec_eval (NIST): recall_k, P_k, success_k, recip_rank, map, ndcg, ndcg_cut_k"
+)
 
 
 class RetrievalMetric(BaseMetric):
-    """One measure of the contexts' order against `Sample.relevant_ids`, or else against `Sample.reference_contexts`.
+    """One measure of the contexts' order against `Sample.relevant_ids`, or else against
+    `Sample.reference_contexts`.
 
-    Not applicable without either. Several chunks of one document count once, at their best rank; so do contexts with
-    the same words, if the labels are texts. A context without an id is not relevant; a response without any ids can't
-    be compared with relevant ids and fails.
+    Not applicable without either. Several chunks of one document count once, at their
+    best rank; so do contexts with the same words, if the labels are texts. A context
+    without an id is not relevant; a response without any ids can't be compared with
+    relevant ids and fails.
     """
 
     def __init__(self, name: str, title: str, measure: Measure) -> None:
-        self.info = MetricInfo(name=name, version="2", title=title, blames="retrieval", source=_SOURCE, answerless=True)
+        self.info = MetricInfo(
+            name=name,
+            version="2",
+            title=title,
+            blames="retrieval",
+            source=_SOURCE,
+            answerless=True,
+        )
         self._measure = measure
 
     @property
@@ -47,7 +59,9 @@ class RetrievalMetric(BaseMetric):
     def excuse(self, sample: Sample) -> NotApplicable | None:
         if _is_labelled_by_id(sample) or distinct(sample.reference_contexts):
             return None
-        return NotApplicable("the sample names neither relevant ids nor reference contexts")
+        return NotApplicable(
+            "the sample names neither relevant ids nor reference contexts"
+        )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
@@ -57,12 +71,17 @@ class RetrievalMetric(BaseMetric):
         if not _is_labelled_by_id(sample):
             return self._rate_by_text(sample, response)
         if all(context.id is None for context in response.contexts):
-            return Failed("system", "the contexts have no ids, so they can't be compared with relevant_ids")
+            return Failed(
+                "system",
+                "the contexts have no ids, so they can't be compared with relevant_ids",
+            )
         ids = []
         for rank, context in enumerate(response.contexts):
             ids.append(f"\0no id, rank {rank}" if context.id is None else context.id)
         ranked = list(dict.fromkeys(ids))
-        return Scored(self._measure(ranking.locate_documents(ranked, sample.relevant_ids)))
+        return Scored(
+            self._measure(ranking.locate_documents(ranked, sample.relevant_ids))
+        )
 
     def _rate_by_text(self, sample: Sample, response: Response) -> Score:
         if response.without_texts:
@@ -75,7 +94,8 @@ class RetrievalMetric(BaseMetric):
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
-    """The retrieval metric called `name`, with any cut-off from 1 to 1000; None if there is none."""
+    """The retrieval metric called `name`, with any cut-off from 1 to 1000; None if
+    there is none."""
     if name in _UNCUT:
         return RetrievalMetric(name, *_UNCUT[name])
     match = _CUT_NAME.fullmatch(name)

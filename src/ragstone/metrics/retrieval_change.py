@@ -1,4 +1,5 @@
-"""What became of the evidence of a sample between two runs: re-chunked, gone, or ranked lower."""
+"""What became of the evidence of a sample between two runs: re-chunked, gone, or ranked
+lower."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from enum import StrEnum
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
-from ragstone.metrics.evidence import EvidencePlace, Words, distinct, locate, runs_of, words
+from ragstone.metrics.evidence import (
+    EvidencePlace,
+    Words,
+    distinct,
+    locate,
+    runs_of,
+    words,
+)
 from ragstone.system.response import Context
 
 
@@ -18,7 +26,8 @@ class EvidenceChange(StrEnum):
     KEPT = "kept"
     """It is where it was, or ranks higher."""
     RECHUNKED = "rechunked"
-    """It is still returned, no lower than before, in a context with another text or another id."""
+    """It is still returned, no lower than before, in a context with another text or
+    another id."""
     LOWER = "lower"
     """It is still returned, but ranks lower."""
     GONE = "gone"
@@ -36,20 +45,32 @@ class RetrievalChange:
 
 _MIN_RUNS = 5
 _HARDLY = 0.1
-_WORST = (EvidenceChange.GONE, EvidenceChange.LOWER, EvidenceChange.RECHUNKED, EvidenceChange.KEPT)
+_WORST = (
+    EvidenceChange.GONE,
+    EvidenceChange.LOWER,
+    EvidenceChange.RECHUNKED,
+    EvidenceChange.KEPT,
+)
 
 
-def evidence_of(sample: Sample, contexts: Sequence[Context], judgements: Judgements | None = None) -> tuple[str, ...]:
-    """The texts that the right answer rests on: the reference contexts of the sample; without them, the texts of the
-    `contexts` of the baseline's answer that its relevant ids name; without those, the contexts that support the
-    reference according to `judgements`. Empty if nothing is known.
+def evidence_of(
+    sample: Sample, contexts: Sequence[Context], judgements: Judgements | None = None
+) -> tuple[str, ...]:
+    """The texts that the right answer rests on: the reference contexts of the sample;
+    without them, the texts of the `contexts` of the baseline's answer that its relevant
+    ids name; without those, the contexts that support the reference according to
+    `judgements`. Empty if nothing is known.
     """
     texts = distinct(sample.reference_contexts)
     if texts:
         return texts
-    relevant = {document for document, grade in sample.relevant_ids.items() if grade > 0}
+    relevant = {
+        document for document, grade in sample.relevant_ids.items() if grade > 0
+    }
     if relevant:
-        return distinct(tuple(context.text for context in contexts if context.id in relevant))
+        return distinct(
+            tuple(context.text for context in contexts if context.id in relevant)
+        )
     use = judgements.context_use if judgements is not None else None
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
@@ -57,16 +78,24 @@ def evidence_of(sample: Sample, contexts: Sequence[Context], judgements: Judgeme
     for attribution in use.attributions:
         if attribution.verdict is Verdict.SUPPORTED:
             supporting.update(attribution.supported_by)
-    return distinct(tuple(context.text for rank, context in enumerate(contexts) if context_id(rank) in supporting))
+    return distinct(
+        tuple(
+            context.text
+            for rank, context in enumerate(contexts)
+            if context_id(rank) in supporting
+        )
+    )
 
 
 def retrieval_change(
     evidence: tuple[str, ...], before: Sequence[Context], now: Sequence[Context]
 ) -> RetrievalChange | None:
-    """What became of `evidence` between the contexts `before` and those `now`; None if `before` had none of it.
+    """What became of `evidence` between the contexts `before` and those `now`; None if
+    `before` had none of it.
 
-    It ranks lower if more comes before it (by rank, or by text), and some of that is a context that was not above it,
-    nor with it in one context. A lower rank alone says little: shorter chunks have lower ranks.
+    It ranks lower if more comes before it (by rank, or by text), and some of that is a
+    context that was not above it, nor with it in one context. A lower rank alone says
+    little: shorter chunks have lower ranks.
     """
     places_before = locate(evidence, tuple(context.text for context in before))
     places_now = locate(evidence, tuple(context.text for context in now))
@@ -82,24 +111,32 @@ def retrieval_change(
 
 
 def _change(
-    place_before: EvidencePlace, place_now: EvidencePlace, before: Sequence[Context], now: Sequence[Context]
+    place_before: EvidencePlace,
+    place_now: EvidencePlace,
+    before: Sequence[Context],
+    now: Sequence[Context],
 ) -> EvidenceChange:
     if place_before.first is None or place_now.first is None:
         return EvidenceChange.GONE
     above_before = _runs(before[: place_before.first])
     above_now = now[: place_now.first - 1]
-    is_lower = place_now.first > place_before.first or len(_runs(above_now)) > len(above_before)
+    is_lower = place_now.first > place_before.first or len(_runs(above_now)) > len(
+        above_before
+    )
     if is_lower and any(_is_new(context, above_before) for context in above_now):
         return EvidenceChange.LOWER
     context_before = before[place_before.first - 1]
     context_now = now[place_now.first - 1]
-    if context_before.id == context_now.id and words(context_before.text) == words(context_now.text):
+    if context_before.id == context_now.id and words(context_before.text) == words(
+        context_now.text
+    ):
         return EvidenceChange.KEPT
     return EvidenceChange.RECHUNKED
 
 
 def _is_new(context: Context, runs_before: Set[Words]) -> bool:
-    """Whether the context has hardly any of these runs; a very short one may be a text that was there and was cut."""
+    """Whether the context has hardly any of these runs; a very short one may be a text
+    that was there and was cut."""
     runs = _runs((context,))
     return len(runs) >= _MIN_RUNS and len(runs & runs_before) <= _HARDLY * len(runs)
 

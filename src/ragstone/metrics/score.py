@@ -10,7 +10,11 @@ from typing import Literal
 
 FailedBy = Literal["system", "judge", "function"]
 FAILED_BY: Mapping[FailedBy, str] = MappingProxyType(
-    {"system": "the system under test", "judge": "the judge", "function": "a metric's function"}
+    {
+        "system": "the system under test",
+        "judge": "the judge",
+        "function": "a metric's function",
+    }
 )
 """What a score can fail by, in words."""
 
@@ -29,14 +33,16 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """The metric does not apply to this sample, which is left out of its mean and its coverage."""
+    """The metric does not apply to this sample, which is left out of its mean and its
+    coverage."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The score could not be computed. It lowers coverage and is left out of the mean."""
+    """The score could not be computed. It lowers coverage and is left out of the
+    mean."""
 
     by: FailedBy
     reason: str

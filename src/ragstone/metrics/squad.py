@@ -1,4 +1,5 @@
-"""Exact match and token F1 against the reference, as SQuAD defines them: of several references, the best counts."""
+"""Exact match and token F1 against the reference, as SQuAD defines them: of several
+references, the best counts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def squad_normalise(text: str) -> str:
-    """`text` in lower case, without ASCII punctuation, English articles and extra white space."""
+    """`text` in lower case, without ASCII punctuation, English articles and extra white
+    space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -28,7 +30,8 @@ def exact_match(answer: str, reference: str) -> float:
 
 
 def token_f1(answer: str, reference: str) -> float:
-    """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD 2.0)."""
+    """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD
+    2.0)."""
     answer_tokens = squad_normalise(answer).split()
     reference_tokens = squad_normalise(reference).split()
     if not answer_tokens or not reference_tokens:
@@ -38,11 +41,14 @@ def token_f1(answer: str, reference: str) -> float:
 
 
 class LexicalMatch(BaseMetric):
-    """A comparison of answer and reference as strings. Not applicable without a reference, or when unanswerable."""
+    """A comparison of answer and reference as strings. Not applicable without a
+    reference, or when unanswerable."""
 
     answerable_only = reference_needed = True
 
-    def __init__(self, name: str, title: str, compare: Callable[[str, str], float]) -> None:
+    def __init__(
+        self, name: str, title: str, compare: Callable[[str, str], float]
+    ) -> None:
         self.info = MetricInfo(
             name=name,
             version="1",
@@ -54,4 +60,9 @@ class LexicalMatch(BaseMetric):
         self._compare = compare
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        return Scored(max(self._compare(response.answer, reference) for reference in sample.references))
+        return Scored(
+            max(
+                self._compare(response.answer, reference)
+                for reference in sample.references
+            )
+        )

@@ -9,7 +9,14 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import JudgementKind, Judgements, Statement, Support
 from ragstone.metrics.answer_correctness import agreement
-from ragstone.metrics.metric import BaseMetric, EarlyScore, MetricInfo, expected_share, fail, require
+from ragstone.metrics.metric import (
+    BaseMetric,
+    EarlyScore,
+    MetricInfo,
+    expected_share,
+    fail,
+    require,
+)
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
@@ -18,11 +25,14 @@ _ASKED_ONCE = NotApplicable("the system was asked once; --answers 3 asks it agai
 
 
 class AnswerStability(BaseMetric):
-    """Mean agreement of each answer with the one before it, by the judge's reference match.
+    """Mean agreement of each answer with the one before it, by the judge's reference
+    match.
 
-    The earlier answer stands for the reference: the agreement is the harmonic mean of the shares of statements of each
-    answer that the other one gives. Equal texts agree; of two answers of which one abstains, agreement is 0, and 1 if
-    both do. k answers take k - 1 comparisons: every answer counts, and the expectation is that of all pairs.
+    The earlier answer stands for the reference: the agreement is the harmonic mean of
+    the shares of statements of each answer that the other one gives. Equal texts agree;
+    of two answers of which one abstains, agreement is 0, and 1 if both do. k answers
+    take k - 1 comparisons: every answer counts, and the expectation is that of all
+    pairs.
     """
 
     info = MetricInfo(
@@ -37,22 +47,33 @@ class AnswerStability(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
-        """The score of all answers to one sample, in the order in which the system was asked."""
+    def compare(
+        self,
+        sample: Sample,
+        responses: Sequence[Response],
+        judgements: Sequence[Judgements],
+    ) -> Score:
+        """The score of all answers to one sample, in the order in which the system was
+        asked."""
         answers = list(zip(responses, judgements, strict=True))
         try:
-            agreements = [_agreement(*earlier, *later) for earlier, later in pairwise(answers)]
+            agreements = [
+                _agreement(*earlier, *later) for earlier, later in pairwise(answers)
+            ]
         except EarlyScore as early:
             return early.score
         return _mean(agreements, "compared by the judge")
 
 
 class SelfConsistency(BaseMetric):
-    """Mean share of the statements of an answer that another answer to the question supports.
+    """Mean share of the statements of an answer that another answer to the question
+    supports.
 
-    What a model knows it says each time; what it makes up differs. Each answer is judged with the one before it, in
-    both directions, by the judgement that `answer_stability` reads: the expectation is that of all pairs. Equal texts
-    support each other, and an answer that abstains supports nothing; not applicable if all abstain.
+    What a model knows it says each time; what it makes up differs. Each answer is
+    judged with the one before it, in both directions, by the judgement that
+    `answer_stability` reads: the expectation is that of all pairs. Equal texts support
+    each other, and an answer that abstains supports nothing; not applicable if all
+    abstain.
     """
 
     info = MetricInfo(
@@ -67,8 +88,14 @@ class SelfConsistency(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
-        """The score of all answers to one sample, in the order in which the system was asked."""
+    def compare(
+        self,
+        sample: Sample,
+        responses: Sequence[Response],
+        judgements: Sequence[Judgements],
+    ) -> Score:
+        """The score of all answers to one sample, in the order in which the system was
+        asked."""
         if len(responses) < 2:
             return _ASKED_ONCE
         answers = list(zip(responses, judgements, strict=True))
@@ -79,13 +106,19 @@ class SelfConsistency(BaseMetric):
         except EarlyScore as early:
             return early.score
         if not shares:
-            return NotApplicable("every answer abstains, so nothing is said that another could support")
+            return NotApplicable(
+                "every answer abstains, so nothing is said that another could support"
+            )
         mean = sum(shares) / len(shares)
-        return Scored(min(1.0, mean), note=f"{counted(len(responses), 'answer')} compared by the judge")
+        return Scored(
+            min(1.0, mean),
+            note=f"{counted(len(responses), 'answer')} compared by the judge",
+        )
 
 
 class TokenStability(BaseMetric):
-    """Mean token F1 of all pairs of answers, after SQuAD's normalisation. No judge; sensitive to wording."""
+    """Mean token F1 of all pairs of answers, after SQuAD's normalisation. No judge;
+    sensitive to wording."""
 
     info = MetricInfo(
         name="answer_stability_tokens",
@@ -98,14 +131,25 @@ class TokenStability(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
 
-    def compare(self, sample: Sample, responses: Sequence[Response], judgements: Sequence[Judgements]) -> Score:
+    def compare(
+        self,
+        sample: Sample,
+        responses: Sequence[Response],
+        judgements: Sequence[Judgements],
+    ) -> Score:
         """The score of all answers to one sample."""
         pairs = combinations([response.answer for response in responses], 2)
-        return _mean([token_f1(answer, reference) for answer, reference in pairs], "compared by token overlap")
+        return _mean(
+            [token_f1(answer, reference) for answer, reference in pairs],
+            "compared by token overlap",
+        )
 
 
 def _agreement(
-    earlier: Response, judgements_of_earlier: Judgements, later: Response, judgements_of_later: Judgements
+    earlier: Response,
+    judgements_of_earlier: Judgements,
+    later: Response,
+    judgements_of_later: Judgements,
 ) -> float:
     if squad_normalise(earlier.answer) == squad_normalise(later.answer):
         return 1.0
@@ -113,14 +157,20 @@ def _agreement(
     later_statements = require(judgements_of_later.statements, "statements")
     if earlier_statements.abstains or later_statements.abstains:
         return float(earlier_statements.abstains and later_statements.abstains)
-    match = require(judgements_of_later.previous_match, "comparison with the previous answer")
+    match = require(
+        judgements_of_later.previous_match, "comparison with the previous answer"
+    )
     return agreement(match, later_statements.statements, "in one of two answers").value
 
 
 def _supported_shares(
-    earlier: Response, judgements_of_earlier: Judgements, later: Response, judgements_of_later: Judgements
+    earlier: Response,
+    judgements_of_earlier: Judgements,
+    later: Response,
+    judgements_of_later: Judgements,
 ) -> Iterator[float]:
-    """The shares of the statements of two answers that the other one supports; an answer that abstains has none."""
+    """The shares of the statements of two answers that the other one supports; an
+    answer that abstains has none."""
     earlier_statements = require(judgements_of_earlier.statements, "statements")
     later_statements = require(judgements_of_later.statements, "statements")
     if earlier_statements.abstains and later_statements.abstains:
@@ -132,7 +182,9 @@ def _supported_shares(
         yield 1.0
         yield 1.0
         return
-    match = require(judgements_of_later.previous_match, "comparison with the previous answer")
+    match = require(
+        judgements_of_later.previous_match, "comparison with the previous answer"
+    )
     if match.answer_share is not None and match.reference_share is not None:
         yield match.answer_share
         yield match.reference_share
@@ -141,10 +193,14 @@ def _supported_shares(
     yield _supported_share(match.reference_supports, match.reference_statements)
 
 
-def _supported_share(supports: Sequence[Support], statements: Sequence[Statement]) -> float:
+def _supported_share(
+    supports: Sequence[Support], statements: Sequence[Statement]
+) -> float:
     if not statements:
         fail("no statements were found in an answer that does not abstain")
-    return expected_share(supports, statements, "the verdicts do not match the statements", "supported").value
+    return expected_share(
+        supports, statements, "the verdicts do not match the statements", "supported"
+    ).value
 
 
 def _mean(values: Sequence[float], how: str) -> Score:
@@ -152,4 +208,7 @@ def _mean(values: Sequence[float], how: str) -> Score:
     if not values:
         return _ASKED_ONCE
     mean = sum(values) / len(values)
-    return Scored(min(1.0, max(0.0, mean)), note=f"{counted(len(values), 'pair')} of answers {how}")
+    return Scored(
+        min(1.0, max(0.0, mean)),
+        note=f"{counted(len(values), 'pair')} of answers {how}",
+    )

@@ -1,4 +1,5 @@
-"""Tool calls: does an answer call the tools that it should, with the right arguments, and do they succeed?"""
+"""Tool calls: does an answer call the tools that it should, with the right arguments,
+and do they succeed?"""
 
 from __future__ import annotations
 
@@ -44,10 +45,12 @@ _SENTENCES: Mapping[MistakeKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolMistake:
-    """One mistake in the calls of a tool; `tool` has all names of an expected call that is missing: ``a or b``.
+    """One mistake in the calls of a tool; `tool` has all names of an expected call that
+    is missing: ``a or b``.
 
-    A wrong argument has the path to it (``address.city``, ``items[0]``), and both values as JSON: `NOTHING` for one
-    that is not there, or should not be. An error has its text as `actual`.
+    A wrong argument has the path to it (``address.city``, ``items[0]``), and both
+    values as JSON: `NOTHING` for one that is not there, or should not be. An error has
+    its text as `actual`.
     """
 
     kind: MistakeKind
@@ -61,15 +64,21 @@ class ToolMistake:
 
 
 def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]:
-    """What is wrong with the calls of an answer: first by expected call, then unexpected calls, then errors.
+    """What is wrong with the calls of an answer: first by expected call, then
+    unexpected calls, then errors.
 
-    Empty if the answer came without steps. A sample without `tools` expects nothing: of it, only errors are mistakes.
+    Empty if the answer came without steps. A sample without `tools` expects nothing: of
+    it, only errors are mistakes.
     """
     if response.without_steps:
         return ()
     calls = calls_of(sample, response)
     pairs = match_calls(sample, calls)
-    extra = [call for place, call in enumerate(calls) if sample.tools and place not in pairs.values()]
+    extra = [
+        call
+        for place, call in enumerate(calls)
+        if sample.tools and place not in pairs.values()
+    ]
     mistakes: list[ToolMistake] = []
     for number, expected in enumerate(sample.tools):
         if number in pairs:
@@ -77,7 +86,9 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
             continue
         misplaced = next((call for call in extra if call.name in expected.names), None)
         if misplaced is None:
-            mistakes.append(ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names)))
+            mistakes.append(
+                ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
+            )
         else:
             extra.remove(misplaced)
             mistakes.append(ToolMistake(MistakeKind.OUT_OF_ORDER, misplaced.name))
@@ -94,25 +105,36 @@ def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
 
 
 def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
-    """The tool calls of an answer, in their order; a retrieval is one if `sample` expects a call of its source."""
+    """The tool calls of an answer, in their order; a retrieval is one if `sample`
+    expects a call of its source."""
     calls = []
     for step in response.steps:
         if isinstance(step, ToolCall):
             calls.append(step)
-        elif isinstance(step, Retrieval) and any(step.source in expected.names for expected in sample.tools):
+        elif isinstance(step, Retrieval) and any(
+            step.source in expected.names for expected in sample.tools
+        ):
             calls.append(ToolCall(step.source or "", {"query": step.query}))
     return calls
 
 
 def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
-    """The call, by its place in `calls`, that each expected call is answered by: as many as can be.
+    """The call, by its place in `calls`, that each expected call is answered by: as
+    many as can be.
 
-    Each call answers one, by its name; where there is a choice, with the fewest wrong arguments.
+    Each call answers one, by its name; where there is a choice, with the fewest wrong
+    arguments.
     """
     costs: list[dict[int, int]] = []
     for expected in sample.tools[:MAX_CALLS]:
-        named = ((place, call) for place, call in enumerate(calls) if call.name in expected.names)
-        costs.append({place: len(wrong_arguments(expected, call)) for place, call in named})
+        named = (
+            (place, call)
+            for place, call in enumerate(calls)
+            if call.name in expected.names
+        )
+        costs.append(
+            {place: len(wrong_arguments(expected, call)) for place, call in named}
+        )
     if sample.tools_in_order:
         return _longest_subsequence(costs, len(calls))
     pairs: dict[int, int] = {}
@@ -121,29 +143,44 @@ def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
     return pairs
 
 
-def _augment(number: int, costs: Sequence[Mapping[int, int]], pairs: dict[int, int], visited: set[int]) -> bool:
-    """Find a call for the expected call `number`, moving others to other calls if need be (Kuhn's algorithm)."""
+def _augment(
+    number: int,
+    costs: Sequence[Mapping[int, int]],
+    pairs: dict[int, int],
+    visited: set[int],
+) -> bool:
+    """Find a call for the expected call `number`, moving others to other calls if need
+    be (Kuhn's algorithm)."""
     for place in sorted(costs[number], key=costs[number].__getitem__):
         if place in visited:
             continue
         visited.add(place)
-        holder = next((matched for matched, call in pairs.items() if call == place), None)
+        holder = next(
+            (matched for matched, call in pairs.items() if call == place), None
+        )
         if holder is None or _augment(holder, costs, pairs, visited):
             pairs[number] = place
             return True
     return False
 
 
-def _longest_subsequence(costs: Sequence[Mapping[int, int]], calls: int) -> dict[int, int]:
-    """The longest common subsequence of expected calls and calls; of several, that with the lowest cost."""
-    best: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())] * (calls + 1)
+def _longest_subsequence(
+    costs: Sequence[Mapping[int, int]], calls: int
+) -> dict[int, int]:
+    """The longest common subsequence of expected calls and calls; of several, that with
+    the lowest cost."""
+    best: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())] * (
+        calls + 1
+    )
     for number, places in enumerate(costs):
         row = [best[0]]  # by the number of first calls: length, cost below 0, pairs
         for place in range(calls):
             candidates = [best[place + 1], row[place]]
             if place in places:
                 length, gain, pairs = best[place]
-                candidates.append((length + 1, gain - places[place], (*pairs, (number, place))))
+                candidates.append(
+                    (length + 1, gain - places[place], (*pairs, (number, place)))
+                )
             row.append(max(candidates))
         best = row
     return dict(best[-1][2])
@@ -154,12 +191,18 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]
     if expected.arguments is None:
         return []
     return [
-        ToolMistake(MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual))
-        for path, wanted, actual in _differences(expected.arguments, call.arguments, expected, "")
+        ToolMistake(
+            MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual)
+        )
+        for path, wanted, actual in _differences(
+            expected.arguments, call.arguments, expected, ""
+        )
     ]
 
 
-def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _differences(
+    wanted: Any, actual: Any, expected: ExpectedCall, path: str
+) -> Iterator[tuple[str, Any, Any]]:
     """The paths at which two JSON values differ, with both values there."""
     if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         names = list(wanted)
@@ -167,8 +210,14 @@ def _differences(wanted: Any, actual: Any, expected: ExpectedCall, path: str) ->
             names += [name for name in actual if name not in wanted]
         for name in names:
             inner = f"{path}.{name}" if path else name
-            yield from _differences(wanted.get(name, _ABSENT), actual.get(name, _ABSENT), expected, inner)
-    elif isinstance(wanted, list) and isinstance(actual, list) and len(wanted) == len(actual):
+            yield from _differences(
+                wanted.get(name, _ABSENT), actual.get(name, _ABSENT), expected, inner
+            )
+    elif (
+        isinstance(wanted, list)
+        and isinstance(actual, list)
+        and len(wanted) == len(actual)
+    ):
         for place, pair in enumerate(zip(wanted, actual, strict=True)):
             yield from _differences(*pair, expected, f"{path}[{place}]")
     elif not _is_equal(wanted, actual, expected.tolerance):
@@ -218,12 +267,15 @@ class _ToolMetric(BaseMetric):
         calls = calls_of(sample, response)
         return self._rate(sample, calls, match_calls(sample, calls))
 
-    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+    def _rate(
+        self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
+    ) -> Scored:
         raise NotImplementedError
 
 
 class ToolSelection(_ToolMetric):
-    """F1 of the calls that are made and those that are expected, by the names of the tools.
+    """F1 of the calls that are made and those that are expected, by the names of the
+    tools.
 
     With `tools_in_order`, those count that are in the longest common subsequence.
     """
@@ -235,13 +287,16 @@ class ToolSelection(_ToolMetric):
         source="RAGAS documentation, tool call F1, by names; the note is DeepEval's tool correctness",
     )
 
-    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+    def _rate(
+        self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
+    ) -> Scored:
         note = f"{len(pairs)} of {len(sample.tools)} expected called, {len(calls) - len(pairs)} unexpected"
         return Scored(2 * len(pairs) / (len(sample.tools) + len(calls)), note=note)
 
 
 class ToolArguments(_ToolMetric):
-    """Expected calls that are made with the arguments they name ÷ all that name some; the note is the first mistake."""
+    """Expected calls that are made with the arguments they name ÷ all that name some;
+    the note is the first mistake."""
 
     info = MetricInfo(
         name="tool_arguments",
@@ -255,14 +310,18 @@ class ToolArguments(_ToolMetric):
             return None
         return NotApplicable("the sample expects no arguments")
 
-    def _rate(self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]) -> Scored:
+    def _rate(
+        self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
+    ) -> Scored:
         total = 0
         wrong = []
         for number, expected in enumerate(sample.tools):
             if expected.arguments is None:
                 continue
             total += 1
-            mistakes = [ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))]
+            mistakes = [
+                ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
+            ]
             if number in pairs:
                 mistakes = wrong_arguments(expected, calls[pairs[number]])
             wrong += mistakes[:1]
@@ -270,7 +329,8 @@ class ToolArguments(_ToolMetric):
 
 
 class ToolErrors(BaseMetric):
-    """Tool calls that failed ÷ all tool calls of an answer. Not applicable without any."""
+    """Tool calls that failed ÷ all tool calls of an answer. Not applicable without
+    any."""
 
     info = MetricInfo(
         name="tool_errors",
@@ -284,6 +344,8 @@ class ToolErrors(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         calls = calls_of(sample, response)
         if not calls:
-            return NotApplicable(NO_STEPS if response.without_steps else "the answer has no tool call")
+            return NotApplicable(
+                NO_STEPS if response.without_steps else "the answer has no tool call"
+            )
         errors = _errors(calls)
         return Scored(len(errors) / len(calls), note=str(errors[0]) if errors else None)

@@ -1,1 +1,2 @@
-"""Use cases, a module each: read, evaluate, decide, write; and the settings made into their requests."""
+"""Use cases, a module each: read, evaluate, decide, write; and the settings made into
+their requests."""

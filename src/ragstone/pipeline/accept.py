@@ -1,4 +1,5 @@
-"""Accept a drop, a rise of a guard, or an edit of the golden set, on purpose: a new entry in accepted.toml."""
+"""Accept a drop, a rise of a guard, or an edit of the golden set, on purpose: a new
+entry in accepted.toml."""
 
 from __future__ import annotations
 
@@ -82,16 +83,23 @@ def accept(
     expires: datetime.date | None = None,
     custom: Collection[str] = (),
 ) -> Accepted:
-    """Append an entry for the drop of `metric` to the accepted.toml next to the policy, or in `root`. Nothing else
-    is changed.
+    """Append an entry for the drop of `metric` to the accepted.toml next to the policy,
+    or in `root`. Nothing else is changed.
 
-    `shown` is the drop, or the directory of the run with it; `custom` are the project's own metrics. Raises ConfigError
-    if there is no such drop, or the entry can't be written.
+    `shown` is the drop, or the directory of the run with it; `custom` are the project's
+    own metrics. Raises ConfigError if there is no such drop, or the entry can't be
+    written.
     """
     _require_metric(policy, shown, metric, slice_, custom)
     if expires is not None and expires < today:
-        raise ConfigError(f"{expires} is in the past.", where="--expires", hint="Use a future date.")
-    drop = shown if isinstance(shown, Shown) else drop_shown_by(shown, policy, metric, slice_)
+        raise ConfigError(
+            f"{expires} is in the past.", where="--expires", hint="Use a future date."
+        )
+    drop = (
+        shown
+        if isinstance(shown, Shown)
+        else drop_shown_by(shown, policy, metric, slice_)
+    )
     if (metric == GOLDEN_SET) != (drop.edit is not None):
         raise ConfigError(
             f"is needed for the metric '{GOLDEN_SET}', and for no other.",
@@ -114,7 +122,9 @@ def accept(
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise ConfigError(f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}.") from None
+        raise ConfigError(
+            f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}."
+        ) from None
     folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     _append(entry, policy, file)
@@ -122,26 +132,40 @@ def accept(
 
 
 def _require_metric(
-    policy: Policy, shown: Shown | Path, metric: str, slice_: str | None, custom: Collection[str]
+    policy: Policy,
+    shown: Shown | Path,
+    metric: str,
+    slice_: str | None,
+    custom: Collection[str],
 ) -> None:
     """Raise ConfigError unless a drop of `metric` can be accepted."""
     if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
         subject = f"an edit of the {GOLDEN_SET}" if metric == GOLDEN_SET else metric
-        raise ConfigError(f"{subject} has no slice.", where="--slice", hint="Remove --slice.")
+        raise ConfigError(
+            f"{subject} has no slice.", where="--slice", hint="Remove --slice."
+        )
     if find_metric(metric) is not None:
         return
     with_rules = {name for _, name, _ in policy.table.rules()}
     metrics = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
     if metric not in metrics and isinstance(shown, Path):
-        metrics |= {check.metric for check in _checks(shown) if check.metric is not None}
+        metrics |= {
+            check.metric for check in _checks(shown) if check.metric is not None
+        }
     if metric not in metrics:
-        raise ConfigError(f"unknown metric '{metric}'.", where="--metric", hint=suggestion(metric, metrics))
+        raise ConfigError(
+            f"unknown metric '{metric}'.",
+            where="--metric",
+            hint=suggestion(metric, metrics),
+        )
 
 
 def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
     """Add `entry` to the end of `file`. Raises ConfigError if it is there already."""
     if any(entry.id == accepted.id for accepted in policy.accepted):
-        raise ConfigError(f"this {entry.what} is already accepted ({entry.id}).", where=str(file))
+        raise ConfigError(
+            f"this {entry.what} is already accepted ({entry.id}).", where=str(file)
+        )
     before = read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEAD
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
@@ -149,7 +173,8 @@ def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
 
 
 def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` (or the edit) in the run in `path`, from its report. Raises ConfigError if there is none."""
+    """The drop of `metric` (or the edit) in the run in `path`, from its report. Raises
+    ConfigError if there is none."""
     run = RunDirectory.open(path)
     used = run.manifest.baseline.used if run.manifest.baseline is not None else None
     if used is None:
@@ -162,15 +187,25 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
     of_metric = [check for check in checks if _is_about(check, metric, slice_)]
     offers = [offer_for(check, policy.gate.decision) for check in of_metric]
     offer = next((offer for offer in offers if offer is not None), None)
-    still_failing = _failing_floor(checks, of_metric, policy, metric, slice_, is_offered=offer is not None)
+    still_failing = _failing_floor(
+        checks, of_metric, policy, metric, slice_, is_offered=offer is not None
+    )
     if offer is None:
         why = _why_nothing(of_metric, metric, slice_)
         raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
-    return Shown(offer.drop, run.fingerprint, used.fingerprint, offer.edit, run.manifest.system.commit, still_failing)
+    return Shown(
+        offer.drop,
+        run.fingerprint,
+        used.fingerprint,
+        offer.edit,
+        run.manifest.system.commit,
+        still_failing,
+    )
 
 
 def _is_about(check: Check, metric: str, slice_: str | None) -> bool:
-    """Whether `check` is one of `metric`, of the golden set's edit, or of the guard of this name."""
+    """Whether `check` is one of `metric`, of the golden set's edit, or of the guard of
+    this name."""
     if metric == GOLDEN_SET:
         return check.kind is CheckKind.GOLDEN_SET
     if check.kind is CheckKind.SHARE and check.name == metric:
@@ -191,18 +226,32 @@ def _failing_floor(
 
     Raises ConfigError if it is that of `metric`, and nothing of it is offered.
     """
-    failed = [check for check in checks if check.status is Status.FAIL and check.action is Action.BLOCK]
+    failed = [
+        check
+        for check in checks
+        if check.status is Status.FAIL and check.action is Action.BLOCK
+    ]
     levels = [check for check in failed if check.kind in LEVELS]
     own = [check for check in levels if check in of_metric]
     if not levels:
         return None
     level = own[0] if own else levels[0]
-    bound, side = ("max", "above its ceiling") if level.kind is CheckKind.CEILING else ("min", "below its floor")
+    bound, side = (
+        ("max", "above its ceiling")
+        if level.kind is CheckKind.CEILING
+        else ("min", "below its floor")
+    )
     title = title_of(level.metric, level.slice)
-    sentence = f"{title} is {side}, and `ragstone accept` does not apply to {level.kind}s."
+    sentence = (
+        f"{title} is {side}, and `ragstone accept` does not apply to {level.kind}s."
+    )
     hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
     if own and not is_offered:
-        key = ("metrics", metric, bound) if slice_ is None else ("slices", slice_, "metrics", metric, bound)
+        key = (
+            ("metrics", metric, bound)
+            if slice_ is None
+            else ("slices", slice_, "metrics", metric, bound)
+        )
         raise ConfigError(sentence, where=policy.where(*key), hint=hint)
     return f"{sentence} So the run fails still. {hint}"
 
@@ -212,7 +261,11 @@ def _why_nothing(of_metric: Sequence[Check], metric: str, slice_: str | None) ->
     kinds = {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}
     change = next((check for check in of_metric if check.kind in kinds), None)
     if metric == GOLDEN_SET:
-        return "no more questions of the baseline were edited than may be." if change is None else change.reason
+        return (
+            "no more questions of the baseline were edited than may be."
+            if change is None
+            else change.reason
+        )
     if metric in GUARDS:
         return f"{metric} is no check of this run." if change is None else change.reason
     title = title_of(metric, slice_)
@@ -224,5 +277,10 @@ def _why_nothing(of_metric: Sequence[Check], metric: str, slice_: str | None) ->
 def _checks(path: Path) -> tuple[Check, ...]:
     file = path / REPORT_FILES["json"]
     hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
-    with disk_errors(file, hint=hint), parse_errors(file, "not a report of this version", hint=hint):
-        return _Report.model_validate_json(read_regular(file, limit=MAX_REPORT_BYTES)).checks
+    with (
+        disk_errors(file, hint=hint),
+        parse_errors(file, "not a report of this version", hint=hint),
+    ):
+        return _Report.model_validate_json(
+            read_regular(file, limit=MAX_REPORT_BYTES)
+        ).checks

@@ -25,19 +25,25 @@ from ragstone.settings.settings import Settings, SystemSettings
 from ragstone.system.entrypoint import build_system, parse_entrypoint, shown_entrypoint
 from ragstone.system.response import System
 
-# -- the settings of the base's system ---------------------------------------------------------------------------------
+# -- the settings of the base's system
+# ---------------------------------------------------------------------------------
 
 
 def with_one_baseline(settings: Settings) -> Settings:
-    """`settings` with a run directory or a commit as the baseline; a flag overrides the other one in the config file.
+    """`settings` with a run directory or a commit as the baseline; a flag overrides the
+    other one in the config file.
 
     Raises ConfigError if there are two.
     """
     named = settings.gate.baseline is not None
     if settings.gate.baseline_commit is None:
         return settings
-    if named and ("gate.baseline" in settings.from_file) != ("gate.baseline_commit" in settings.from_file):
-        dropped = "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
+    if named and ("gate.baseline" in settings.from_file) != (
+        "gate.baseline_commit" in settings.from_file
+    ):
+        dropped = (
+            "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
+        )
         return with_one_baseline(settings.having(f"gate.{dropped}", None))
     if named:
         raise ConfigError(
@@ -48,21 +54,31 @@ def with_one_baseline(settings: Settings) -> Settings:
     return settings
 
 
-def base_settings(settings: Settings, root: Path, *, above: Path, own_environment: bool = False) -> SystemSettings:
-    """[system] as of the base commit, whose checkout has its config in `root`; `above` is the current checkout.
+def base_settings(
+    settings: Settings, root: Path, *, above: Path, own_environment: bool = False
+) -> SystemSettings:
+    """[system] as of the base commit, whose checkout has its config in `root`; `above`
+    is the current checkout.
 
-    What a flag, an input or the environment sets, it sets for both. The interpreter is that of the current system
-    unless the base has its `own_environment`. Raises ConfigError, BaselineError.
+    What a flag, an input or the environment sets, it sets for both. The interpreter is
+    that of the current system unless the base has its `own_environment`. Raises
+    ConfigError, BaselineError.
     """
     name = settings.config.name if settings.config is not None else None
     config = root / name if name is not None and (root / name).is_file() else None
     try:
-        then = load_settings(directory=root, environ={}, config=config, within=root).system
+        then = load_settings(
+            directory=root, environ={}, config=config, within=root
+        ).system
     except ConfigError as error:
-        raise BaselineError(f"the base commit's config can't be read: {error.message}", hint=error.hint) from None
+        raise BaselineError(
+            f"the base commit's config can't be read: {error.message}", hint=error.hint
+        ) from None
     now, gate = settings.system, settings.gate
     for_both = {
-        field: getattr(now, field) for field in now.model_fields_set if f"system.{field}" not in settings.from_file
+        field: getattr(now, field)
+        for field in now.model_fields_set
+        if f"system.{field}" not in settings.from_file
     }
     update: dict[str, object] = {**for_both, "python": _python(settings)}
     if own_environment:
@@ -72,8 +88,14 @@ def base_settings(settings: Settings, root: Path, *, above: Path, own_environmen
     elif then.entrypoint is None and "entrypoint" not in for_both:
         update["entrypoint"] = now.entrypoint
     folder = update.get("working_directory")
-    if isinstance(folder, str) and Path(folder).is_absolute() and Path(folder).is_relative_to(settings.root.absolute()):
-        update["working_directory"] = str(Path(folder).relative_to(settings.root.absolute()))
+    if (
+        isinstance(folder, str)
+        and Path(folder).is_absolute()
+        and Path(folder).is_relative_to(settings.root.absolute())
+    ):
+        update["working_directory"] = str(
+            Path(folder).relative_to(settings.root.absolute())
+        )
     system = then.model_copy(update=update)
     _check_entrypoint(system.entrypoint or "", now.entrypoint or "", above)
     return system
@@ -82,7 +104,9 @@ def base_settings(settings: Settings, root: Path, *, above: Path, own_environmen
 def _python(settings: Settings) -> str | None:
     """The interpreter, by a path that is valid in any folder."""
     python = settings.system.python
-    if python is None or not any(separator in python for separator in filter(None, (os.sep, os.altsep))):
+    if python is None or not any(
+        separator in python for separator in filter(None, (os.sep, os.altsep))
+    ):
         return python
     return str((settings.root / python).absolute())
 
@@ -109,11 +133,15 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
 
 
 def accepted_at(policy: Policy, settings: Settings, root: Path) -> tuple[str, ...]:
-    """The ids of the accepted drops in the base commit, whose checkout has the config in `root`."""
+    """The ids of the accepted drops in the base commit, whose checkout has the config
+    in `root`."""
     folder = settings.root if policy.file is None else Path(policy.file).parent
     inside = os.path.relpath(folder, settings.root)
     try:
-        return tuple(entry.id for entry in read_accepted(root / inside / ACCEPTED_FILE, within=root))
+        return tuple(
+            entry.id
+            for entry in read_accepted(root / inside / ACCEPTED_FILE, within=root)
+        )
     except RagstoneError:
         return ()
 
@@ -123,57 +151,83 @@ def commit_fingerprint(commit: str) -> str:
     return commit[:FINGERPRINT_DIGITS]
 
 
-# -- a checkout of the base, with git ----------------------------------------------------------------------------------
+# -- a checkout of the base, with git
+# ----------------------------------------------------------------------------------
 
 
 @contextmanager
-def base_from_git(settings: Settings, context: RunContext, policy: Policy) -> Iterator[BaseSystem]:
-    """The system at `settings.gate.baseline_commit`, checked out in a temporary git worktree for the block.
+def base_from_git(
+    settings: Settings, context: RunContext, policy: Policy
+) -> Iterator[BaseSystem]:
+    """The system at `settings.gate.baseline_commit`, checked out in a temporary git
+    worktree for the block.
 
     Raises ConfigError, BaselineError for a commit that can't be checked out.
     """
     git = Git(settings.root.absolute(), context.environ, "gate.baseline_commit")
     top, prefix = _place(git)
     commit = _commit(git, settings.gate.baseline_commit or "")
-    with tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary, ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary,
+        ExitStack() as stack,
+    ):
         folder = Path(temporary).resolve() / "checkout"
         stack.enter_context(_worktree(git, top, commit, folder))
         root = folder / prefix
-        root.mkdir(parents=True, exist_ok=True)  # a config file in a folder that the commit doesn't have
+        root.mkdir(
+            parents=True, exist_ok=True
+        )  # a config file in a folder that the commit doesn't have
         system = base_settings(settings, root, above=top)
-        for secret in known_secrets(context.environ, settings.model_copy(update={"system": system})):
+        for secret in known_secrets(
+            context.environ, settings.model_copy(update={"system": system})
+        ):
             context.redact.add(secret)
-        log = context.system_log.with_name(f"base-{context.system_log.name}") if context.system_log else None
-        ancestors = git.text_or(commit, "rev-list", "--first-parent", "--max-count=100", commit)
+        log = (
+            context.system_log.with_name(f"base-{context.system_log.name}")
+            if context.system_log
+            else None
+        )
+        ancestors = git.text_or(
+            commit, "rev-list", "--first-parent", "--max-count=100", commit
+        )
         environ = _moved(context.environ, top, folder)
 
         def make() -> System:
-            return build_system(system, root=root, environ=environ, log=log, within=None, not_from=top)
+            return build_system(
+                system, root=root, environ=environ, log=log, within=None, not_from=top
+            )
 
         yield BaseSystem(
             commit,
             system,
             make,
             log=log,
-            lineage=tuple(commit_fingerprint(ancestor) for ancestor in ancestors.split()),
+            lineage=tuple(
+                commit_fingerprint(ancestor) for ancestor in ancestors.split()
+            ),
             spent=accepted_at(policy, settings, root),
             notes=_notes(git, commit),
         )
 
 
 def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str]:
-    """`environ` with the folders of PYTHONPATH that are in the current checkout moved to the base's."""
+    """`environ` with the folders of PYTHONPATH that are in the current checkout moved
+    to the base's."""
     base_environ = dict(environ)
     if environ.get("PYTHONPATH"):
         entries = (Path(entry) for entry in environ["PYTHONPATH"].split(os.pathsep))
-        moved = (folder / entry.relative_to(top) if entry.is_relative_to(top) else entry for entry in entries)
+        moved = (
+            folder / entry.relative_to(top) if entry.is_relative_to(top) else entry
+            for entry in entries
+        )
         base_environ["PYTHONPATH"] = os.pathsep.join(map(str, moved))
     return base_environ
 
 
 @contextmanager
 def _worktree(git: Git, repository: Path, commit: str, folder: Path) -> Iterator[None]:
-    """A worktree of `commit` in `folder`, its submodules checked out as far as `repository` has them."""
+    """A worktree of `commit` in `folder`, its submodules checked out as far as
+    `repository` has them."""
     git = replace(git, folder=repository)
     try:
         _run(git, "worktree", "add", "--detach", "--force", str(folder), commit)
@@ -188,18 +242,24 @@ def _worktree(git: Git, repository: Path, commit: str, folder: Path) -> Iterator
                         "this clone.",
                         hint=f"Run `git -C {shlex.quote(path)} fetch origin {own}`.",
                     )
-                stack.enter_context(_worktree(inner, repository / path, own, folder / path))
+                stack.enter_context(
+                    _worktree(inner, repository / path, own, folder / path)
+                )
             yield
     finally:
-        # The folder first: then git has nothing to refuse, and only forgets the worktree.
+        # The folder first: then git has nothing to refuse, and only forgets the
+        # worktree.
         shutil.rmtree(folder, ignore_errors=True)
         git.text_or("", "worktree", "remove", "--force", str(folder))
 
 
 def _place(git: Git) -> tuple[Path, str]:
-    """The root of the repository, and the path from there to the folder. Raises ConfigError."""
+    """The root of the repository, and the path from there to the folder. Raises
+    ConfigError."""
     try:
-        top, _, prefix = git.text("rev-parse", "--show-toplevel", "--show-prefix").partition("\n")
+        top, _, prefix = git.text(
+            "rev-parse", "--show-toplevel", "--show-prefix"
+        ).partition("\n")
     except GitFailed as failed:
         raise ConfigError(
             f"{git.folder} is not in a git repository: {failed.line}",
@@ -212,12 +272,15 @@ def _place(git: Git) -> tuple[Path, str]:
 def _commit(git: Git, ref: str) -> str:
     """The commit that `ref` names. Raises BaselineError."""
     try:
-        return git.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+        return git.text(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
+        )
     except GitFailed:
         shallow = git.is_shallow()
     name = ref.removeprefix("origin/") or "main"
     raise BaselineError(
-        f"git knows no commit '{ref}'" + (", and this is a shallow clone." if shallow else "."),
+        f"git knows no commit '{ref}'"
+        + (", and this is a shallow clone." if shallow else "."),
         where=git.setting,
         hint=f"Run `git fetch --depth=1 origin {shlex.quote(name)}` and use FETCH_HEAD, or add `fetch-depth: 0` "
         "under `with:` of actions/checkout."
@@ -237,7 +300,11 @@ def _notes(git: Git, commit: str) -> tuple[str, ...]:
     if git.text_or("", "status", "--porcelain", "--untracked-files=no"):
         return ("This run includes changes that are not committed.",)
     same = git.text_or("", "rev-parse", "HEAD") == commit
-    return ("The base commit is the current one, so any difference is noise.",) if same else ()
+    return (
+        ("The base commit is the current one, so any difference is noise.",)
+        if same
+        else ()
+    )
 
 
 def _run(git: Git, *arguments: str) -> str:
@@ -246,5 +313,6 @@ def _run(git: Git, *arguments: str) -> str:
         return git.text(*arguments)
     except GitFailed as failed:
         raise BaselineError(
-            f"`git {arguments[0]} {arguments[1]}` failed: {failed.line}", where=str(git.folder)
+            f"`git {arguments[0]} {arguments[1]}` failed: {failed.line}",
+            where=str(git.folder),
         ) from None

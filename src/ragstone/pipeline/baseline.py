@@ -12,7 +12,8 @@ from ragstone.evaluation.lineage import CARRIED, carried_run, carry, eligible_ru
 
 
 def open_baseline(path: Path) -> RunDirectory:
-    """The run in `path` to compare with: itself, or the baseline that it carries if it can't be one.
+    """The run in `path` to compare with: itself, or the baseline that it carries if it
+    can't be one.
 
     Raises BaselineError if there is none.
     """
@@ -21,7 +22,9 @@ def open_baseline(path: Path) -> RunDirectory:
         baseline = eligible_run(run)
     except RunDirectoryError as error:
         raise BaselineError(
-            f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
+            f"the baseline can't be used: {error.message}",
+            where=error.where,
+            hint=error.hint,
         ) from None
     if baseline is not None:
         return baseline
@@ -50,8 +53,8 @@ class NamedRun:
 class NamedBaseline:
     """The run to compare with, from a named directory.
 
-    `is_kept`: it is in the run directory that is about to be written. `stands_in`: the named run can't be a baseline,
-    and this is the one that it carries.
+    `is_kept`: it is in the run directory that is about to be written. `stands_in`: the
+    named run can't be a baseline, and this is the one that it carries.
     """
 
     run: RunDirectory
@@ -60,7 +63,8 @@ class NamedBaseline:
 
 
 def refuse_nested(path: Path, out: Path) -> None:
-    """Raise ConfigError if the baseline in `path` and the run directory `out` are inside each other."""
+    """Raise ConfigError if the baseline in `path` and the run directory `out` are
+    inside each other."""
     baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     is_inside = baseline.is_relative_to(own) or own.is_relative_to(baseline)
     if is_inside and baseline not in (own, own / CARRIED):
@@ -70,20 +74,26 @@ def refuse_nested(path: Path, out: Path) -> None:
         )
 
 
-def baseline_beside(path: Path, out: Path, *, resume: bool, writes: bool = True) -> NamedBaseline:
+def baseline_beside(
+    path: Path, out: Path, *, resume: bool, writes: bool = True
+) -> NamedBaseline:
     """The baseline in `path` for a run that is about to be written to `out`.
 
-    If both are the same directory, the baseline is moved to its folder `baseline` before anything is written, if the
-    run `writes`. Raises BaselineError if there is none, ConfigError if one is inside the other.
+    If both are the same directory, the baseline is moved to its folder `baseline`
+    before anything is written, if the run `writes`. Raises BaselineError if there is
+    none, ConfigError if one is inside the other.
     """
     refuse_nested(path, out)
     baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
     run = open_baseline(path)
     is_itself = run.path == path
     if baseline != own:
-        return NamedBaseline(run, is_kept=baseline == own / CARRIED, stands_in=not is_itself)
+        return NamedBaseline(
+            run, is_kept=baseline == own / CARRIED, stands_in=not is_itself
+        )
     if is_itself and resume:
-        # The existing run is the one being resumed: only the baseline it carries is older.
+        # The existing run is the one being resumed: only the baseline it carries is
+        # older.
         carried = carried_run(run)
         if carried is None:
             raise BaselineError(

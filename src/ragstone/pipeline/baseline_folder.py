@@ -23,7 +23,8 @@ MIN_SAVED = 20
 class BaselineFolder(BaselineStore):
     """A folder that jobs share: a cache, a mounted volume, a disk of the agent.
 
-    `ancestors` are the commits whose runs count: the current commit and those before it, newest first.
+    `ancestors` are the commits whose runs count: the current commit and those before
+    it, newest first.
     """
 
     folder: Path
@@ -35,9 +36,13 @@ class BaselineFolder(BaselineStore):
             if not os.path.lexists(path):
                 continue
             try:
-                archive = read_regular(path, within=self.folder, limit=MAX_ARCHIVE_BYTES)
+                archive = read_regular(
+                    path, within=self.folder, limit=MAX_ARCHIVE_BYTES
+                )
             except OSError as error:
-                raise StoreFailed(f"{path.name} can't be read: {error.strerror}") from None
+                raise StoreFailed(
+                    f"{path.name} can't be read: {error.strerror}"
+                ) from None
             yield StoredRun(
                 f"{self.folder.name}/{path.name}",
                 partial(read_members, archive),
@@ -47,9 +52,11 @@ class BaselineFolder(BaselineStore):
             )
 
     def save(self, commit: str, run: Path) -> str:
-        """Save the run directory `run` for `commit`, in place of an earlier one; the name of its archive.
+        """Save the run directory `run` for `commit`, in place of an earlier one; the
+        name of its archive.
 
-        What is saved for ancestors beyond the newest MIN_SAVED is removed. Raises StoreFailed.
+        What is saved for ancestors beyond the newest MIN_SAVED is removed. Raises
+        StoreFailed.
         """
         path = self._archive(commit)
         temporary = self.folder / f".{commit}.{os.getpid()}.tmp"
@@ -59,7 +66,9 @@ class BaselineFolder(BaselineStore):
             with temporary.open("xb") as stream:
                 stream.write(archive)
             temporary.replace(path)
-            saved = [path for path in map(self._archive, self.ancestors) if path.exists()]
+            saved = [
+                path for path in map(self._archive, self.ancestors) if path.exists()
+            ]
             for old in saved[MIN_SAVED:]:
                 old.unlink(missing_ok=True)
         except OSError as error:

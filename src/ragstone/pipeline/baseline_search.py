@@ -1,4 +1,5 @@
-"""The baseline: the newest run that can be one, in a folder or among GitHub's artifacts."""
+"""The baseline: the newest run that can be one, in a folder or among GitHub's
+artifacts."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import RagstoneError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, carried_run, manifest_of, open_members, own_run
+from ragstone.evaluation.archive_members import (
+    MEMBER_LIMITS,
+    carried_run,
+    manifest_of,
+    open_members,
+    own_run,
+)
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import Manifest
 from ragstone.history.file import History, parse_history
@@ -20,7 +27,8 @@ MAX_READ = 10
 
 
 class StoreFailed(Exception):  # noqa: N818 - an outcome to report
-    """The store can't be read or written. The message is a clause without secrets, `hint` a sentence or empty."""
+    """The store can't be read or written. The message is a clause without secrets,
+    `hint` a sentence or empty."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -31,11 +39,12 @@ class StoreFailed(Exception):  # noqa: N818 - an outcome to report
 class StoredRun:
     """A run in a store, not read yet.
 
-    `read` takes the limits of the members that are wanted, and raises ArchiveRefused and StoreFailed. `commit` is the
-    commit that the run is of; if `exact`, its manifest must say so. `is_on_branch` tells whether a commit is on the
-    store's branch: a run carries the baseline it was compared with, which may be of any. `refused`: why the run needn't
-    be read. `history_only`: it can't be a baseline, but its history counts. `run_id`, `url`, `branch` and `created_at`
-    are those of GitHub's run.
+    `read` takes the limits of the members that are wanted, and raises ArchiveRefused
+    and StoreFailed. `commit` is the commit that the run is of; if `exact`, its manifest
+    must say so. `is_on_branch` tells whether a commit is on the store's branch: a run
+    carries the baseline it was compared with, which may be of any. `refused`: why the
+    run needn't be read. `history_only`: it can't be a baseline, but its history counts.
+    `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
     """
 
     place: str
@@ -52,8 +61,8 @@ class StoredRun:
 
 
 class BaselineStore(ABC):
-    """Where the runs of a branch are saved. In messages it is called `name`, its runs are `where`, and a commit of its
-    branch is `extent`.
+    """Where the runs of a branch are saved. In messages it is called `name`, its runs
+    are `where`, and a commit of its branch is `extent`.
     """
 
     name = "The baseline folder"
@@ -62,10 +71,12 @@ class BaselineStore(ABC):
 
     @abstractmethod
     def newest(self) -> Iterator[StoredRun]:
-        """The runs that may be baselines, newest first, looked up as they are asked for. Raises StoreFailed."""
+        """The runs that may be baselines, newest first, looked up as they are asked
+        for. Raises StoreFailed."""
 
     def of_run(self, run_id: int) -> StoredRun | None:  # noqa: ARG002 - for stores that know runs by their id
-        """What GitHub's run `run_id` left, if that run may be a baseline of the branch. Raises StoreFailed."""
+        """What GitHub's run `run_id` left, if that run may be a baseline of the branch.
+        Raises StoreFailed."""
         return None
 
     def why_empty(self) -> str:
@@ -77,8 +88,9 @@ class BaselineStore(ABC):
 class TrustedBaseline:
     """A run that a store vouches for. `files` are its members by name.
 
-    `carried_by` is the place in the store whose archive contained it, if not its own. `history` comes from the newest
-    run that left one, which may be a later run. `run_id` is 0 outside of GitHub.
+    `carried_by` is the place in the store whose archive contained it, if not its own.
+    `history` comes from the newest run that left one, which may be a later run.
+    `run_id` is 0 outside of GitHub.
     """
 
     place: str
@@ -97,7 +109,8 @@ class TrustedBaseline:
 
 @dataclass(frozen=True, slots=True)
 class NoBaseline:
-    """There is nothing to compare with; `reason` is one sentence. This is never a regression."""
+    """There is nothing to compare with; `reason` is one sentence. This is never a
+    regression."""
 
     reason: str
     history: bytes | None = field(default=None, repr=False)
@@ -109,14 +122,18 @@ class NoBaseline:
     @property
     def unproven(self) -> str | None:
         """Why a run can't pass without this baseline; None if it can."""
-        return f"Not proven, because a baseline could not be read. {self.reason}" if self.is_unread else None
+        return (
+            f"Not proven, because a baseline could not be read. {self.reason}"
+            if self.is_unread
+            else None
+        )
 
 
 def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
     """The newest baseline in `store`.
 
-    A run that can't be a baseline leads to the one it carries, else to the one it names. What is wrong with an archive
-    or a store is a reason, never an error.
+    A run that can't be a baseline leads to the one it carries, else to the one it
+    names. What is wrong with an archive or a store is a reason, never an error.
     """
     return _Search(store).find()
 
@@ -139,12 +156,20 @@ class _Search:
                 if baseline is not None:
                     return baseline
         except StoreFailed as failed:
-            reason = f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip()
+            reason = (
+                f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip()
+            )
             return NoBaseline(reason, self._history, is_unread=True)
-        return NoBaseline(self._why_none(), self._history, is_empty=not self._seen, is_unread=self._is_unread)
+        return NoBaseline(
+            self._why_none(),
+            self._history,
+            is_empty=not self._seen,
+            is_unread=self._is_unread,
+        )
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
-        """The baseline that `stored` leads to: itself, the one it carries, or the one it names."""
+        """The baseline that `stored` leads to: itself, the one it carries, or the one
+        it names."""
         if stored.history_only:
             with suppress(ArchiveRefused):
                 self._read(stored)
@@ -154,7 +179,12 @@ class _Search:
             files, manifest = self._read(stored)
             own = own_run(files)
             if own is not None:
-                return self._found(stored, stored.commit, stored.created_at or manifest.created_at, own.files)
+                return self._found(
+                    stored,
+                    stored.commit,
+                    stored.created_at or manifest.created_at,
+                    own.files,
+                )
         except ArchiveRefused as refused:
             self._refusals.append(f"{stored.place} was left out: {refused.reason}")
             self._is_unread = self._is_unread or stored.refused is None
@@ -167,11 +197,23 @@ class _Search:
                 commit = carried.manifest.system.commit or "unknown"
                 if stored.is_on_branch(commit):
                     created = carried.manifest.created_at
-                    return self._found(stored, commit, created, carried.files, carried_from=used_run or stored.run_id)
-                raise ArchiveRefused(f"the baseline that it carries is of a commit that is not {self._store.extent}")
+                    return self._found(
+                        stored,
+                        commit,
+                        created,
+                        carried.files,
+                        carried_from=used_run or stored.run_id,
+                    )
+                raise ArchiveRefused(
+                    f"the baseline that it carries is of a commit that is not {self._store.extent}"
+                )
         except ArchiveRefused as refused:
             self._refusals.append(f"{stored.place} was left out: {refused.reason}")
-        named = self._store.of_run(used_run) if used_run is not None and self._reads < MAX_READ else None
+        named = (
+            self._store.of_run(used_run)
+            if used_run is not None and self._reads < MAX_READ
+            else None
+        )
         return self._look_at(named) if named is not None else None
 
     def _read(self, stored: StoredRun) -> tuple[dict[str, bytes], Manifest]:
@@ -182,16 +224,26 @@ class _Search:
         manifest = manifest_of(files)
         commit = manifest.system.commit
         if stored.exact and commit != stored.commit:
-            raise ArchiveRefused(f"it contains a run of commit {(commit or 'unknown')[:12]}")
+            raise ArchiveRefused(
+                f"it contains a run of commit {(commit or 'unknown')[:12]}"
+            )
         self._history = self._history or files.get(HISTORY)
         return files, manifest
 
     def _found(
-        self, stored: StoredRun, commit: str, created: str, files: Mapping[str, bytes], carried_from: int | None = None
+        self,
+        stored: StoredRun,
+        commit: str,
+        created: str,
+        files: Mapping[str, bytes],
+        carried_from: int | None = None,
     ) -> TrustedBaseline:
         run_id, url = stored.run_id, stored.url
         if carried_from:
-            run_id, url = carried_from, f"{url.removesuffix(str(stored.run_id))}{carried_from}"
+            run_id, url = (
+                carried_from,
+                f"{url.removesuffix(str(stored.run_id))}{carried_from}",
+            )
         return TrustedBaseline(
             stored.place,
             commit,
@@ -220,4 +272,7 @@ def history_from(body: bytes | None) -> tuple[History, str | None]:
     try:
         return parse_history(body, HISTORY), None
     except RagstoneError as error:
-        return History(), f"The history can't be used, so drift is not measured: {error.message}"
+        return (
+            History(),
+            f"The history can't be used, so drift is not measured: {error.message}",
+        )

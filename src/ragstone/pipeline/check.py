@@ -1,4 +1,5 @@
-"""Validate everything a run needs, ask the system one question, and estimate the cost of judging."""
+"""Validate everything a run needs, ask the system one question, and estimate the cost
+of judging."""
 
 from __future__ import annotations
 
@@ -38,7 +39,14 @@ from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossi
 from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
-from ragstone.system.response import NO_TEXTS, Response, System, called_tools, takes_contexts, takes_history
+from ragstone.system.response import (
+    NO_TEXTS,
+    Response,
+    System,
+    called_tools,
+    takes_contexts,
+    takes_history,
+)
 
 GIANT_CONTEXT = 8_000
 """Characters. A single context that is longer is probably all passages in one."""
@@ -46,9 +54,11 @@ GIANT_CONTEXT = 8_000
 
 @dataclass(frozen=True, slots=True)
 class MetricSize:
-    """One metric: the samples that it applies to, what it needs in words, and its cost if it were the only one.
+    """One metric: the samples that it applies to, what it needs in words, and its cost
+    if it were the only one.
 
-    `excuse` is the most frequent reason why it does not apply to the others, if there are any.
+    `excuse` is the most frequent reason why it does not apply to the others, if there
+    are any.
     """
 
     name: str
@@ -80,7 +90,8 @@ class CheckResult:
     part: str | None = None
     """Which half of the system is evaluated; None for the whole."""
     takes_contexts: bool | None = None
-    """Whether the entrypoint takes contexts that it is given; None if that can't be known."""
+    """Whether the entrypoint takes contexts that it is given; None if that can't be
+    known."""
     divided: tuple[str, ...] | None = None
     """The metrics that an oracle half divides; None without one."""
 
@@ -100,10 +111,11 @@ class CheckResult:
 
 
 async def check(request: GateRequest, context: RunContext) -> CheckResult:
-    """Raise the error that `gate` would raise, or describe the run: the same steps, with one question a round.
+    """Raise the error that `gate` would raise, or describe the run: the same steps,
+    with one question a round.
 
-    Makes no judge call and writes nothing. The gate is rehearsed with the best scores that a run could have: what it
-    can't decide then, it never can.
+    Makes no judge call and writes nothing. The gate is rehearsed with the best scores
+    that a run could have: what it can't decide then, it never can.
     """
     refuse_impossible(request)
     plan = request.run
@@ -114,9 +126,14 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         inputs = read(request, context, stack, writes=False)
         session = Session(replace(plan, cached=False, resume=False), context)
         try:
-            rehearsed = [await rehearse(rehearsal, plan) for rehearsal in rehearsals(plan, inputs.base, context)]
+            rehearsed = [
+                await rehearse(rehearsal, plan)
+                for rehearsal in rehearsals(plan, inputs.base, context)
+            ]
             first = rehearsed[0]
-            await _call_functions(plan.metrics.measures(metrics, context), session.judge, first)
+            await _call_functions(
+                plan.metrics.measures(metrics, context), session.judge, first
+            )
             unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
             return _described(inputs, session, rehearsed, unrecorded)
         finally:
@@ -124,13 +141,24 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
 
 
 def _described(
-    inputs: GateInputs, session: Session, rehearsed: Sequence[Rehearsed], unrecorded: Sequence[str]
+    inputs: GateInputs,
+    session: Session,
+    rehearsed: Sequence[Rehearsed],
+    unrecorded: Sequence[str],
 ) -> CheckResult:
     plan, policy = session.plan, inputs.terms.policy
-    golden, part, metrics = plan.golden, plan.system.settings.part, plan.selected_metrics()
+    golden, part, metrics = (
+        plan.golden,
+        plan.system.settings.part,
+        plan.selected_metrics(),
+    )
     first = rehearsed[0]
-    round_ = session.round(golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy))
-    best = perfect_run(golden, metrics, round_.describe(session.context), first.response)
+    round_ = session.round(
+        golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy)
+    )
+    best = perfect_run(
+        golden, metrics, round_.describe(session.context), first.response
+    )
     estimate = first.cost
     for later in rehearsed[1:]:
         estimate = estimate.plus(later.cost)
@@ -143,14 +171,25 @@ def _described(
         first=first,
         estimate=estimate,
         baseline=_baseline_name(inputs, rehearsed),
-        sizes=tuple(_size(metric, session, first.response, versions=_versions(inputs)) for metric in metrics),
+        sizes=tuple(
+            _size(metric, session, first.response, versions=_versions(inputs))
+            for metric in metrics
+        ),
         rehearsal=_decided(inputs, best),
         rules=tuple(_in_force(policy, best)),
         part=part,
         takes_contexts=takes_contexts(first.system) if takes is None else takes,
-        divided=tuple(metric.info.name for metric in divided(metrics)) if plan.oracle else None,
-        warnings=(*_warnings(inputs, session, first), *unrecorded, *_name_warnings(session)),
-        agreement=agreement_with_people(session.judge.identity, policy.calibration, names),
+        divided=tuple(metric.info.name for metric in divided(metrics))
+        if plan.oracle
+        else None,
+        warnings=(
+            *_warnings(inputs, session, first),
+            *unrecorded,
+            *_name_warnings(session),
+        ),
+        agreement=agreement_with_people(
+            session.judge.identity, policy.calibration, names
+        ),
         resolution=_resolution(inputs, names, session.judge.identity),
     )
 
@@ -159,7 +198,14 @@ def _decided(inputs: GateInputs, best: RunScores) -> GateVerdict:
     """The verdict on the perfect run `best`; the base commit's would be as good."""
     current = ComparedRun(best)
     baseline = inputs.terms.baseline if inputs.base is None else current
-    return decide(current, replace(inputs.terms, baseline=baseline, baseline_required=inputs.baseline is not None))
+    return decide(
+        current,
+        replace(
+            inputs.terms,
+            baseline=baseline,
+            baseline_required=inputs.baseline is not None,
+        ),
+    )
 
 
 def _baseline_name(inputs: GateInputs, rehearsed: Sequence[Rehearsed]) -> str | None:
@@ -182,10 +228,16 @@ def _warnings(inputs: GateInputs, session: Session, first: Rehearsed) -> Iterato
     for mapping in plan.golden.mappings:
         for note in mapping.notes:
             yield f"{mapping.file}: {note}."
-    yield from remarks(first.response, plan.selected_metrics(), plan.system.settings.part)
+    yield from remarks(
+        first.response, plan.selected_metrics(), plan.system.settings.part
+    )
     yield from _unknown_ids(first.response, plan.golden)
     if first.system.can_be_asked_again:
-        yield from uncalled_tools(_expected_tools(plan.golden), called_tools(first.response), is_whole_run=False)
+        yield from uncalled_tools(
+            _expected_tools(plan.golden),
+            called_tools(first.response),
+            is_whole_run=False,
+        )
     yield from _default_rules(inputs.terms.policy, session.judge.identity)
 
 
@@ -196,18 +248,25 @@ def _name_warnings(session: Session) -> Iterator[str]:
 
 
 def _in_force(policy: Policy, best: RunScores) -> Iterator[Rule]:
-    """The rules for `best`. Of the default ones, those for metrics that apply to a sample."""
+    """The rules for `best`. Of the default ones, those for metrics that apply to a
+    sample."""
     for rule in resolve_rules(policy, best).rules:
         scores = best.metrics.get(rule.metric)
         if rule.written or (scores is not None and scores.values):
             yield rule
 
 
-def _size(metric: Metric, session: Session, response: Response, *, versions: int) -> MetricSize:
+def _size(
+    metric: Metric, session: Session, response: Response, *, versions: int
+) -> MetricSize:
     """The size of `metric`, whose answers come from so many versions of the system."""
     plan, judge = session.plan, session.judge
     name, golden = metric.info.name, plan.golden
-    excuses = [excuse.reason for sample in golden if (excuse := metric.excuse(sample)) is not None]
+    excuses = [
+        excuse.reason
+        for sample in golden
+        if (excuse := metric.excuse(sample)) is not None
+    ]
     kinds = sorted({kind for sample in golden for kind in metric.needs(sample)})
     needs = ", ".join(str(kind).replace("_", " ") for kind in kinds) or "no judge"
     if isinstance(metric, FunctionMetric):
@@ -219,13 +278,16 @@ def _size(metric: Metric, session: Session, response: Response, *, versions: int
     if response.without_texts and isinstance(metric, BaseMetric) and metric.reads_texts:
         excuses = [NO_TEXTS] * len(golden)
     answers = versions * plan.answers
-    cost = estimate_cost(plan.judge.settings, golden, [metric], repeats=plan.repeats, answers=answers)
+    cost = estimate_cost(
+        plan.judge.settings, golden, [metric], repeats=plan.repeats, answers=answers
+    )
     why = most_common(excuses) if excuses else None
     return MetricSize(name, len(golden) - len(excuses), needs, cost, why)
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
-    """Warnings about samples without a recorded answer, and tools that no answer calls, if answers are recorded.
+    """Warnings about samples without a recorded answer, and tools that no answer calls,
+    if answers are recorded.
 
     Asking for them costs nothing.
     """
@@ -245,7 +307,10 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     warnings = list(uncalled_tools(_expected_tools(golden), called, is_whole_run=True))
     if lacking:
         samples = counted(len(golden), "sample")
-        warnings.insert(0, f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.")
+        warnings.insert(
+            0,
+            f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.",
+        )
     return tuple(warnings)
 
 
@@ -253,8 +318,11 @@ def _expected_tools(golden: GoldenSet) -> Iterator[str]:
     return (" or ".join(call.names) for sample in golden for call in sample.tools)
 
 
-def remarks(response: Response, metrics: Sequence[Metric], part: str | None = None) -> list[str]:
-    """Sentences on a response that is valid, and unlikely to be what was meant. `part`: of that half alone. Pure."""
+def remarks(
+    response: Response, metrics: Sequence[Metric], part: str | None = None
+) -> list[str]:
+    """Sentences on a response that is valid, and unlikely to be what was meant. `part`:
+    of that half alone. Pure."""
     answer = response.answer.strip()
     return render_lines(
         "remarks.txt.j2",
@@ -264,14 +332,23 @@ def remarks(response: Response, metrics: Sequence[Metric], part: str | None = No
         is_json=answer[:1] in ("[", "{") and _is_json(answer),
         sizes=[len(context.text) for context in response.contexts],
         giant=GIANT_CONTEXT,
-        names=[one_line(str(context.id)) for context in response.contexts] if response.without_texts else [],
-        scored=[metric.info.name for metric in metrics if metric.info.blames != "generation"],
-        unmeasured=[metric.info.name for metric in metrics if isinstance(metric, BaseMetric) and metric.reads_texts],
+        names=[one_line(str(context.id)) for context in response.contexts]
+        if response.without_texts
+        else [],
+        scored=[
+            metric.info.name for metric in metrics if metric.info.blames != "generation"
+        ],
+        unmeasured=[
+            metric.info.name
+            for metric in metrics
+            if isinstance(metric, BaseMetric) and metric.reads_texts
+        ],
     )
 
 
 def _default_rules(policy: Policy, judge: JudgeIdentity) -> Iterator[str]:
-    """A sentence if the policy, such as the one that `ragstone init` writes, leaves all rules to the defaults."""
+    """A sentence if the policy, such as the one that `ragstone init` writes, leaves all
+    rules to the defaults."""
     if policy.file is not None and not policy.named:
         floors = f", and {FLOORS_WARN}" if judge.offline else ""
         yield f"{policy.file} names no metric: the default rules apply{floors}."
@@ -279,7 +356,9 @@ def _default_rules(policy: Policy, judge: JudgeIdentity) -> Iterator[str]:
 
 def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:
     """A sentence if the contexts have ids, and the golden set names others only."""
-    returned = {context.id: None for context in response.contexts if context.id is not None}
+    returned = {
+        context.id: None for context in response.contexts if context.id is not None
+    }
     relevant = {name: None for sample in golden for name in sample.relevant_ids}
     if returned and relevant and not returned.keys() & relevant.keys():
         yield (
@@ -296,7 +375,8 @@ def _is_json(text: str) -> bool:
 
 
 async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) -> None:
-    """Call the functions of custom metrics once. Raises SystemUnderTestError for one that fails."""
+    """Call the functions of custom metrics once. Raises SystemUnderTestError for one
+    that fails."""
     sample, response = first.sample, first.response
     try:
         await measures.start()
@@ -313,8 +393,11 @@ async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) ->
         await measures.close()
 
 
-def _resolution(inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity) -> str | None:
-    """The drop that this number of samples detects, using the baseline's scores or else typical variances."""
+def _resolution(
+    inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity
+) -> str | None:
+    """The drop that this number of samples detects, using the baseline's scores or else
+    typical variances."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
     size = inputs.request.run.golden.size()
     if policy.gate.decision != "evidence" or not size.samples:
@@ -323,5 +406,8 @@ def _resolution(inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity
     rules = resolve_rules(policy, before or imagined_run(policy)).rules
     judged_rules = as_judged(rules, policy, offline=judge.offline)
     measured = tuple(rule for rule in judged_rules if rule.metric in metrics)
-    sentences = (resolution(sights(measured, policy, before, size=size)), needed_questions(size.samples))
+    sentences = (
+        resolution(sights(measured, policy, before, size=size)),
+        needed_questions(size.samples),
+    )
     return " ".join(sentence for sentence in sentences if sentence) or None

@@ -30,15 +30,23 @@ class Compared:
     current: ComparedRun
     baseline: ComparedRun | None
 
-    def page(self, redact: Redactor | None = None, links: Links | None = None) -> Iterator[str]:
+    def page(
+        self, redact: Redactor | None = None, links: Links | None = None
+    ) -> Iterator[str]:
         """The lines of an HTML page with every sample."""
-        return page_of(self.current, self.verdict, self.baseline, redact or Redactor(()), links)
+        return page_of(
+            self.current, self.verdict, self.baseline, redact or Redactor(()), links
+        )
 
 
-def read_side(path: Path, golden: GoldenSet | None = None, policy: Policy | None = None) -> ComparedRun:
-    """The scores in `path`: a run directory, or a score file of samples in `golden`. Raises ConfigError.
+def read_side(
+    path: Path, golden: GoldenSet | None = None, policy: Policy | None = None
+) -> ComparedRun:
+    """The scores in `path`: a run directory, or a score file of samples in `golden`.
+    Raises ConfigError.
 
-    With a `policy`, the metrics of a score file are those that are known or that it names.
+    With a `policy`, the metrics of a score file are those that are known or that it
+    names.
     """
     if path.is_dir():
         return ComparedRun.of(RunDirectory.open(path))
@@ -47,7 +55,11 @@ def read_side(path: Path, golden: GoldenSet | None = None, policy: Policy | None
             f"there is no such file or directory: {shown_name(str(path))}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
-    return ComparedRun(read_score_file(path, golden, named=None if policy is None else _metrics_in(policy)))
+    return ComparedRun(
+        read_score_file(
+            path, golden, named=None if policy is None else _metrics_in(policy)
+        )
+    )
 
 
 def _metrics_in(policy: Policy) -> set[str]:
@@ -55,15 +67,26 @@ def _metrics_in(policy: Policy) -> set[str]:
     return {name for table in tables for name in table}
 
 
-def refuse_without_rules(now: ComparedRun, policy: Policy, *, has_baseline: bool) -> None:
-    """Raise ConfigError if no rule covers any of the scores of another evaluator: that would be no verdict."""
+def refuse_without_rules(
+    now: ComparedRun, policy: Policy, *, has_baseline: bool
+) -> None:
+    """Raise ConfigError if no rule covers any of the scores of another evaluator: that
+    would be no verdict."""
     scores = now.scores
-    bounds = {metric for facts in scores.samples.values() for _, metric, _ in facts.bounds}
+    bounds = {
+        metric for facts in scores.samples.values() for _, metric, _ in facts.bounds
+    }
     rules = resolve_rules(policy, scores).rules
-    covered = {rule.metric for rule in rules if rule.min is not None or rule.target is not None}
+    covered = {
+        rule.metric for rule in rules if rule.min is not None or rule.target is not None
+    }
     if has_baseline:
         covered |= {rule.metric for rule in rules if rule.max_drop is not None}
-    if now.run is not None or scores.metrics.keys() & (covered | bounds) or not scores.metrics:
+    if (
+        now.run is not None
+        or scores.metrics.keys() & (covered | bounds)
+        or not scores.metrics
+    ):
         return
     names = list(scores.metrics)
     raise ConfigError(
@@ -75,10 +98,11 @@ def refuse_without_rules(now: ComparedRun, policy: Policy, *, has_baseline: bool
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
-    """The policy in `thresholds`, else in thresholds.toml in the current directory, else the defaults.
+    """The policy in `thresholds`, else in thresholds.toml in the current directory,
+    else the defaults.
 
-    Metric names are checked against the scores, which may come from another evaluator. If `calibration` is False, the
-    file named in [labels] is not read.
+    Metric names are checked against the scores, which may come from another evaluator.
+    If `calibration` is False, the file named in [labels] is not read.
     """
     if thresholds is not None:
         return load_policy(thresholds, known_metrics=None, calibration=calibration)
@@ -95,10 +119,12 @@ def compare(
     *,
     golden: GoldenSet | None = None,
 ) -> Compared:
-    """Compare `current` with `baseline`, each a run directory or a score file; without one, only with the floors.
+    """Compare `current` with `baseline`, each a run directory or a score file; without
+    one, only with the floors.
 
-    Rows of score files are of samples in `golden`, if it is given. Raises BaselineError if the baseline can't be read,
-    is `current` itself, or is a failed run; ConfigError if the current run can't be read.
+    Rows of score files are of samples in `golden`, if it is given. Raises BaselineError
+    if the baseline can't be read, is `current` itself, or is a failed run; ConfigError
+    if the current run can't be read.
     """
     now = read_side(current, golden, policy)
     then = None
@@ -107,29 +133,63 @@ def compare(
             then = read_side(baseline, golden, policy)
         except ConfigError as error:
             raise BaselineError(
-                f"the baseline can't be used: {error.message}", where=error.where, hint=error.hint
+                f"the baseline can't be used: {error.message}",
+                where=error.where,
+                hint=error.hint,
             ) from None
         _refuse_as_baseline(then, baseline, current)
     refuse_without_rules(now, policy, has_baseline=then is not None)
-    notes = (*_how_to_compare(then, now), *(now.scores.remarks), *(then.scores.remarks if then is not None else ()))
-    verdict = decide(now, Terms.of(policy, then, now.day, required=then is not None), notes=notes)
+    notes = (
+        *_how_to_compare(then, now),
+        *(now.scores.remarks),
+        *(then.scores.remarks if then is not None else ()),
+    )
+    verdict = decide(
+        now, Terms.of(policy, then, now.day, required=then is not None), notes=notes
+    )
     document = run_document(now, verdict, then)
     return Compared(verdict, document, now, then)
 
 
 def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ...]:
-    """A note with the command that makes runs of different judges comparable; nothing is judged here."""
-    if then is None or then.run is None or now.run is None or then.run.manifest.judge == now.run.manifest.judge:
+    """A note with the command that makes runs of different judges comparable; nothing
+    is judged here."""
+    if (
+        then is None
+        or then.run is None
+        or now.run is None
+        or then.run.manifest.judge == now.run.manifest.judge
+    ):
         return ()
     judge = now.run.manifest.judge
-    name = judge.provider if judge.provider == "offline" else f"{judge.provider}:{judge.model}"
-    command = shell_command(["ragstone", "rescore", str(then.run.path), "--judge", name, "--out", "rescored"])
-    return (f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",)
+    name = (
+        judge.provider
+        if judge.provider == "offline"
+        else f"{judge.provider}:{judge.model}"
+    )
+    command = shell_command(
+        [
+            "ragstone",
+            "rescore",
+            str(then.run.path),
+            "--judge",
+            name,
+            "--out",
+            "rescored",
+        ]
+    )
+    return (
+        f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",
+    )
 
 
 def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path) -> None:
     if current.exists() and baseline.samefile(current):
-        raise BaselineError("a run can't be compared with itself.", where=str(baseline), hint="Use another baseline.")
+        raise BaselineError(
+            "a run can't be compared with itself.",
+            where=str(baseline),
+            hint="Use another baseline.",
+        )
     if then.run is None:
         return
     standing = then.run.manifest.standing

@@ -23,7 +23,11 @@ from ragstone.gate.comparability import renamed_note, same_question, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
-from ragstone.gate.golden_set_change import GoldenSetChange, golden_set_change, golden_set_finding
+from ragstone.gate.golden_set_change import (
+    GoldenSetChange,
+    golden_set_change,
+    golden_set_finding,
+)
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
 from ragstone.gate.sample_change import SampleChange, sample_change
@@ -49,26 +53,45 @@ FailOn = Literal["fail", "inconclusive", "never"]
 
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
-    """`policy` for the samples of `golden`, and a warning about what is not checked if a limit left samples out."""
-    return policy_for_part(policy, {sample.id: sample.tags for sample in golden}) if golden.limited else (policy, ())
+    """`policy` for the samples of `golden`, and a warning about what is not checked if
+    a limit left samples out."""
+    return (
+        policy_for_part(policy, {sample.id: sample.tags for sample in golden})
+        if golden.limited
+        else (policy, ())
+    )
 
 
-def policy_for_part(policy: Policy, tags: Mapping[str, Iterable[str]]) -> tuple[Policy, tuple[str, ...]]:
-    """`policy` for the part of a golden set whose samples have these ids and tags, and a warning as of `policy_for`."""
-    part = policy.for_part(tags.keys(), {tag for sample_tags in tags.values() for tag in sample_tags})
-    lost = [f"must-pass sample {name}" for name in policy.must_pass.ids if name not in part.must_pass.ids]
+def policy_for_part(
+    policy: Policy, tags: Mapping[str, Iterable[str]]
+) -> tuple[Policy, tuple[str, ...]]:
+    """`policy` for the part of a golden set whose samples have these ids and tags, and
+    a warning as of `policy_for`."""
+    part = policy.for_part(
+        tags.keys(), {tag for sample_tags in tags.values() for tag in sample_tags}
+    )
+    lost = [
+        f"must-pass sample {name}"
+        for name in policy.must_pass.ids
+        if name not in part.must_pass.ids
+    ]
     lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
     drawn = counted(len(tags), "sample")
-    return part, ((f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",) if lost else ())
+    return part, (
+        (f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",)
+        if lost
+        else ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One side of a comparison. `run` is None for a plain score file.
 
-    `details` are the records behind `scores` if they are not those of `run`: the same answers, judged again.
-    `stored_ids` are the ids in the records of samples that `scores` calls otherwise. `drafts` are the scores of
-    samples that count in no check; they are not in `scores`.
+    `details` are the records behind `scores` if they are not those of `run`: the same
+    answers, judged again. `stored_ids` are the ids in the records of samples that
+    `scores` calls otherwise. `drafts` are the scores of samples that count in no check;
+    they are not in `scores`.
     """
 
     scores: RunScores
@@ -85,11 +108,14 @@ class ComparedRun:
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
-        """The baseline in a directory. One that can't be read is a BaselineError, not an error of the current run."""
+        """The baseline in a directory. One that can't be read is a BaselineError, not
+        an error of the current run."""
         try:
             return None if run is None else cls.of(run)
         except RunDirectoryError as error:
-            raise BaselineError(error.message, where=error.where, hint=error.hint) from None
+            raise BaselineError(
+                error.message, where=error.where, hint=error.hint
+            ) from None
 
     @property
     def day(self) -> date | None:
@@ -107,7 +133,8 @@ class ComparedRun:
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
-        """Look up records one by one, by the ids of `scores`. Without records, none is found."""
+        """Look up records one by one, by the ids of `scores`. Without records, none is
+        found."""
         source = self.details or self.run
         if source is None:
             yield lambda _: None
@@ -116,11 +143,14 @@ class ComparedRun:
             yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
 
     def with_ids_of(self, current: RunScores) -> ComparedRun:
-        """This run with the ids that samples with the same content have in `current`."""
+        """This run with the ids that samples with the same content have in
+        `current`."""
         scores, stored = with_ids_of(current, self.scores)
         if not stored:
             return self
-        ids = {name: self.stored_ids.get(before, before) for name, before in stored.items()}
+        ids = {
+            name: self.stored_ids.get(before, before) for name, before in stored.items()
+        }
         return replace(self, scores=scores, stored_ids={**self.stored_ids, **ids})
 
     def beside(self, current: ComparedRun) -> ComparedRun:
@@ -130,10 +160,11 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which a run is decided, fixed before it starts. `accepted` are the accepted drops in force.
+    """The terms on which a run is decided, fixed before it starts. `accepted` are the
+    accepted drops in force.
 
-    `today` is None for a plain score file. `level`: the baseline was found on a branch, so the run is compared with the
-    level of that branch where its history has one.
+    `today` is None for a plain score file. `level`: the baseline was found on a branch,
+    so the run is compared with the level of that branch where its history has one.
     """
 
     policy: Policy
@@ -155,10 +186,13 @@ class Terms:
         seed: int = 0,
         level: bool = False,
     ) -> Terms:
-        """The terms of a run of `today`. Drops can be accepted between run directories, not between score files."""
+        """The terms of a run of `today`. Drops can be accepted between run directories,
+        not between score files."""
         accepted = InForce()
         if today is not None and (baseline is None or baseline.run is not None):
-            accepted = accepted_in(policy.accepted, baseline.run if baseline is not None else None, today)
+            accepted = accepted_in(
+                policy.accepted, baseline.run if baseline is not None else None, today
+            )
         return cls(policy, baseline, required, accepted, today, seed, level)
 
     @property
@@ -179,22 +213,34 @@ def decide(
 ) -> GateVerdict:
     """The verdict on `current`, with its warnings, notes and commands.
 
-    `past` is the history to compare with. `notes` and `warnings` are from the caller, shown before those of the
-    verdict. `folder` is the folder in which to run the commands that a report shows. `unproven` says what was left out,
-    so that the run can fail but not pass.
+    `past` is the history to compare with. `notes` and `warnings` are from the caller,
+    shown before those of the verdict. `folder` is the folder in which to run the
+    commands that a report shows. `unproven` says what was left out, so that the run can
+    fail but not pass.
     """
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.beside(current)
     policy = terms.in_force
     corpus = Corpus()
-    drift, reference, compared = Drift(), None if baseline is None else baseline.scores, tuple[str, ...]()
+    drift, reference, compared = (
+        Drift(),
+        None if baseline is None else baseline.scores,
+        tuple[str, ...](),
+    )
     if past is not None and run is not None:
         if baseline is not None and terms.level:
             reference, compared = level_of(
-                past, run, current.scores, baseline.scores, terms.policy, baseline.stored_ids
+                past,
+                run,
+                current.scores,
+                baseline.scores,
+                terms.policy,
+                baseline.stored_ids,
             )
-        drift = measure_run_drift(past, run, current.scores, terms.policy, terms.accepted.entries)
+        drift = measure_run_drift(
+            past, run, current.scores, terms.policy, terms.accepted.entries
+        )
     verdict = decide_gate(
         current.scores,
         reference,
@@ -202,7 +248,9 @@ def decide(
         baseline_required=terms.baseline_required,
         seed=terms.seed,
         drift=drift.checks,
-        changes_of=None if run is None else partial(_sample_changes, current, baseline, corpus),
+        changes_of=None
+        if run is None
+        else partial(_sample_changes, current, baseline, corpus),
     )
     ending: tuple[str, ...] = ()
     moving: tuple[str, ...] = ()
@@ -220,17 +268,28 @@ def decide(
         *findings("accepted", Level.ASIDE, accepted.removable),
         *findings("judge_retires", Level.ASIDE, ending),
         *findings("drift", Level.WARNING, drift.warnings),
-        after=(*findings("drift", Level.NOTE, drift.notes), *findings("judge_name", Level.NOTE, moving)),
+        after=(
+            *findings("drift", Level.NOTE, drift.notes),
+            *findings("judge_name", Level.NOTE, moving),
+        ),
     )
     golden, changes = GoldenSetChange(), tuple[Changed, ...]()
     if baseline is not None:
-        golden = golden_set_change(current.scores, baseline.scores, renamed=baseline.stored_ids, drafts=current.drafts)
+        golden = golden_set_change(
+            current.scores,
+            baseline.scores,
+            renamed=baseline.stored_ids,
+            drafts=current.drafts,
+        )
         changes = changes_since(current.scores, baseline.scores, corpus, golden)
     verdict = verdict.with_findings(
         *golden_set_finding(golden),
         after=(
             *oracle_findings(current, terms.policy.gate.confidence),
-            *(Finding(CHANGED, Level.FACT, change.how, change.what, change) for change in changes),
+            *(
+                Finding(CHANGED, Level.FACT, change.how, change.what, change)
+                for change in changes
+            ),
         ),
     )
     if run is not None and baseline is not None and baseline.run is not None:
@@ -245,7 +304,8 @@ def decide(
 
 
 def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
-    """Retrieval and generation by the oracle half of a run, with intervals at `confidence`; None if it has none.
+    """Retrieval and generation by the oracle half of a run, with intervals at
+    `confidence`; None if it has none.
 
     Raises RunDirectoryError.
     """
@@ -254,11 +314,14 @@ def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | 
         return None
     half = oracle_half(run)
     scores = None if half is None else half.scores()
-    return oracle_shares(current.scores, scores, run.rounds.oracle, confidence=confidence)
+    return oracle_shares(
+        current.scores, scores, run.rounds.oracle, confidence=confidence
+    )
 
 
 def oracle_findings(current: ComparedRun, confidence: float) -> tuple[Finding, ...]:
-    """The shares of retrieval and generation as a finding; none without an oracle half. Raises RunDirectoryError."""
+    """The shares of retrieval and generation as a finding; none without an oracle half.
+    Raises RunDirectoryError."""
     shares = oracle_of(current, confidence)
     return () if shares is None else (Finding(ORACLE, Level.FACT, "", data=shares),)
 
@@ -268,26 +331,39 @@ def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
     metrics = {} if current.drafts is None else current.drafts.metrics
     renamed = 0
     if baseline is not None:
-        renamed = sum(_is_renamed(name, current.scores, baseline.scores) for name in baseline.stored_ids)
+        renamed = sum(
+            _is_renamed(name, current.scores, baseline.scores)
+            for name in baseline.stored_ids
+        )
     return render_lines(
         "notes.txt.j2",
         "ragstone.pipeline",
-        drafts=[] if current.drafts is None else sorted(map(one_line, current.drafts.samples)),
-        means=means({name: scores for name, scores in metrics.items() if scores.values}),
+        drafts=[]
+        if current.drafts is None
+        else sorted(map(one_line, current.drafts.samples)),
+        means=means(
+            {name: scores for name, scores in metrics.items() if scores.values}
+        ),
         renamed=renamed_note(renamed) if renamed else "",
     )
 
 
 def _is_renamed(name: str, current: RunScores, baseline: RunScores) -> bool:
-    """Whether a sample that was given the id `name` is one of the run, and not one that lost its id to another."""
+    """Whether a sample that was given the id `name` is one of the run, and not one that
+    lost its id to another."""
     return name in current.samples and same_question(current, baseline, name)
 
 
-def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> tuple[str, ...]:
-    """A warning about drafts that counted in the baseline: with their scores, so that no failure is silenced unseen."""
+def _turned_into_drafts(
+    current: ComparedRun, baseline: ComparedRun | None
+) -> tuple[str, ...]:
+    """A warning about drafts that counted in the baseline: with their scores, so that
+    no failure is silenced unseen."""
     if current.drafts is None or baseline is None:
         return ()
-    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {None}
+    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {
+        None
+    }
     drafts = sorted(
         name
         for name, facts in current.drafts.samples.items()
@@ -303,15 +379,25 @@ def _turned_into_drafts(current: ComparedRun, baseline: ComparedRun | None) -> t
             if name in metric_scores.values
         }
         failure = current.drafts.system.failures.get(name)
-        listed = ", ".join(f"{metric} {score(value)}" for metric, value in scores.items()) or failure or "no score"
+        listed = (
+            ", ".join(f"{metric} {score(value)}" for metric, value in scores.items())
+            or failure
+            or "no score"
+        )
         described.append(f"{name} ({listed})")
-    more = f" and {len(drafts) - len(described):,} more" if len(drafts) > len(described) else ""
+    more = (
+        f" and {len(drafts) - len(described):,} more"
+        if len(drafts) > len(described)
+        else ""
+    )
     verb = (
         "that counted in the baseline is a draft now and counts"
         if len(drafts) == 1
         else ("that counted in the baseline are drafts now and count")
     )
-    return (f"{counted(len(drafts), 'sample')} {verb} in no check: {'; '.join(described)}{more}.",)
+    return (
+        f"{counted(len(drafts), 'sample')} {verb} in no check: {'; '.join(described)}{more}.",
+    )
 
 
 def _sample_changes(
@@ -321,7 +407,8 @@ def _sample_changes(
     ids: Sequence[str],
     paired: Collection[str],
 ) -> dict[str, SampleChange]:
-    """What became of the samples `ids`, of which some are `paired`, from their records, a part of them at a time."""
+    """What became of the samples `ids`, of which some are `paired`, from their records,
+    a part of them at a time."""
     changes: dict[str, SampleChange] = {}
     for start in range(0, len(ids), _RECORDS_AT_ONCE):
         part = tuple(ids[start : start + _RECORDS_AT_ONCE])
@@ -337,17 +424,28 @@ def _sample_changes(
     return changes
 
 
-def model_name_warnings(provider: str, model: str, today: date) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about the judge's name: a warning if the model will be retired soon, a note if the name can move."""
+def model_name_warnings(
+    provider: str, model: str, today: date
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences about the judge's name: a warning if the model will be retired soon, a
+    note if the name can move."""
     sentences = (near_end(provider, model, today), moving_name(provider, model))
-    ending, moving = ((sentence[:1].upper() + sentence[1:],) if sentence else () for sentence in sentences)
+    ending, moving = (
+        (sentence[:1].upper() + sentence[1:],) if sentence else ()
+        for sentence in sentences
+    )
     return ending, moving
 
 
 def _accept_commands(
-    verdict: GateVerdict, policy: Policy, run: RunDirectory, baseline: RunDirectory, folder: str | None
+    verdict: GateVerdict,
+    policy: Policy,
+    run: RunDirectory,
+    baseline: RunDirectory,
+    folder: str | None,
 ) -> tuple[str, ...]:
-    """The shell commands that accept the drops, or the edit of the golden set, that ended this run."""
+    """The shell commands that accept the drops, or the edit of the golden set, that
+    ended this run."""
     thresholds = policy.file
     if thresholds is not None and folder is not None:
         thresholds = Path(thresholds).name
@@ -373,9 +471,12 @@ def run_document(
     *,
     advisory: bool = False,
 ) -> Document:
-    """The document of a verdict, with the samples named in it in full. `advisory`: the job goes on whatever it is."""
+    """The document of a verdict, with the samples named in it in full. `advisory`: the
+    job goes on whatever it is."""
     regressions = verdict.explanation.regressions
-    ids = tuple(dict.fromkeys(regression.sample_id for regression in regressions))[:MAX_DETAILS]
+    ids = tuple(dict.fromkeys(regression.sample_id for regression in regressions))[
+        :MAX_DETAILS
+    ]
     baseline = None if baseline is None else baseline.beside(current)
     return document_of(
         verdict,
@@ -385,6 +486,9 @@ def run_document(
         baseline_details=baseline.find(ids) if baseline is not None else {},
         links=links,
         drafts=current.drafts,
-        reproduce=reproduce_lines(current.scores.manifest, None if baseline is None else baseline.scores.manifest),
+        reproduce=reproduce_lines(
+            current.scores.manifest,
+            None if baseline is None else baseline.scores.manifest,
+        ),
         advisory=advisory,
     )

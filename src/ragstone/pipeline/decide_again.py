@@ -1,8 +1,11 @@
-"""A stored run, decided anew by what somebody else names: policy, golden set, baseline, commit.
+"""A stored run, decided anew by what somebody else names: policy, golden set, baseline,
+commit.
 
-Of what the run says of itself, only questions, answers and judgements count, and the questions must be those of the
-golden set. The run is written again from them, with scores computed from the judgements, into a private folder; the
-decision sees that copy and no other file. Whoever can write the run can still write other answers and judgements.
+Of what the run says of itself, only questions, answers and judgements count, and the
+questions must be those of the golden set. The run is written again from them, with
+scores computed from the judgements, into a private folder; the decision sees that copy
+and no other file. Whoever can write the run can still write other answers and
+judgements.
 """
 
 from __future__ import annotations
@@ -54,15 +57,18 @@ from ragstone.report.parts import Document, Links
 from ragstone.settings.settings import SystemPrice
 
 _UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What scoring ends in where answer and judgements are valid each, and fit together in no run that was ever made."""
+"""What scoring ends in where answer and judgements are valid each, and fit together in
+no run that was ever made."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTerms:
-    """What a stored run must be, and what it is decided by. None of it comes from the run.
+    """What a stored run must be, and what it is decided by. None of it comes from the
+    run.
 
-    `judge` is a name as in the config. `metrics` are those that the project defines, `required` the names of all that
-    must be measured. `part` is the half of the system that is meant, `price` that of its tokens.
+    `judge` is a name as in the config. `metrics` are those that the project defines,
+    `required` the names of all that must be measured. `part` is the half of the system
+    that is meant, `price` that of its tokens.
     """
 
     policy: Policy
@@ -80,7 +86,8 @@ class DecisionTerms:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict, its report, and `summary`: what was decided, and each difference from the stored verdict, in lines.
+    """The verdict, its report, and `summary`: what was decided, and each difference
+    from the stored verdict, in lines.
 
     `page` has the samples of the HTML report.
     """
@@ -92,14 +99,20 @@ class Decision:
 
 
 def decide_again(
-    run: RunDirectory, terms: DecisionTerms, redact: Redactor, *, links: Links | None = None, page: bool = False
+    run: RunDirectory,
+    terms: DecisionTerms,
+    redact: Redactor,
+    *,
+    links: Links | None = None,
+    page: bool = False,
 ) -> Decision:
     """Decide `run` on `terms`, with the samples of an HTML `page` if that is asked for.
 
-    Raises GoldenSetError for questions that are missing, changed, doubled or were not asked; JudgeError for an
-    unfinished run, another judge or metrics that can't be recomputed; BaselineError where drops can't be compared;
-    ConfigError for another or an unknown commit, and for files that differed from it; RunDirectoryError for what is no
-    run of the whole system.
+    Raises GoldenSetError for questions that are missing, changed, doubled or were not
+    asked; JudgeError for an unfinished run, another judge or metrics that can't be
+    recomputed; BaselineError where drops can't be compared; ConfigError for another or
+    an unknown commit, and for files that differed from it; RunDirectoryError for what
+    is no run of the whole system.
     """
     where, manifest = str(run.path), run.manifest
     require_whole(manifest, terms.part, where)
@@ -121,24 +134,37 @@ def decide_again(
         current = _compared(copy, label=where)
         baseline = None
         if terms.baseline is not None:
-            baseline = _open_baseline(terms.baseline, run, terms, Path(private) / "baseline")
+            baseline = _open_baseline(
+                terms.baseline, run, terms, Path(private) / "baseline"
+            )
         verdict = _verdict(current, baseline, terms)
         reference = None if baseline is None else baseline.compared
         document = redact.tree(run_document(current, verdict, reference, links))
-        samples = tuple(page_of(current, verdict, reference, redact, links)) if page else ()
+        samples = (
+            tuple(page_of(current, verdict, reference, redact, links)) if page else ()
+        )
     summary = tuple(_summary(run, document, terms, rescored))
     return Decision(verdict, document, summary, samples)
 
 
-# -- the run, written again --------------------------------------------------------------------------------------------
+# -- the run, written again
+# --------------------------------------------------------------------------------------------
 
 
 def _whole(golden: GoldenSet) -> GoldenManifest:
-    return GoldenManifest(files=golden.sources, content_hash=golden.content_hash(), samples=len(golden))
+    return GoldenManifest(
+        files=golden.sources, content_hash=golden.content_hash(), samples=len(golden)
+    )
 
 
-def _neutral(manifest: Manifest, metrics: Sequence[Metric], golden: GoldenManifest, terms: DecisionTerms) -> Manifest:
-    """A manifest with the identity of the run and of its judge, and with nothing that could excuse the run."""
+def _neutral(
+    manifest: Manifest,
+    metrics: Sequence[Metric],
+    golden: GoldenManifest,
+    terms: DecisionTerms,
+) -> Manifest:
+    """A manifest with the identity of the run and of its judge, and with nothing that
+    could excuse the run."""
     return Manifest(
         ragstone_version=manifest.ragstone_version,
         state="running",
@@ -166,8 +192,9 @@ def _recomputed(
     sample_of: Callable[[SampleRecord], Sample | None],
     folder: Path,
 ) -> tuple[RunDirectory, list[str]]:
-    """The records of `run` with scores from their judgements, as a run in `folder`; and the ids of those whose scores
-    were others. A record of which `sample_of` gives no sample is left out."""
+    """The records of `run` with scores from their judgements, as a run in `folder`; and
+    the ids of those whose scores were others. A record of which `sample_of` gives no
+    sample is left out."""
     order: list[str] = []
     rescored: list[str] = []
     with closing(RunWriter.create(folder, manifest)) as writer:
@@ -175,14 +202,18 @@ def _recomputed(
             sample = sample_of(record)
             if sample is None:
                 continue
-            again = _scored_again(record, sample, metrics, manifest.answers, str(run.path))
+            again = _scored_again(
+                record, sample, metrics, manifest.answers, str(run.path)
+            )
             if not _same_scores(record.scores, again.scores):
                 rescored.append(sample.id)
             writer.append(again)
             order.append(sample.id)
         copy = writer.finish(order, wall_s=run.manifest.wall_s)
     rounds = run.rounds
-    asked_again = rounds.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
+    asked_again = (
+        rounds.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
+    )
     copy = update_rounds(
         copy,
         judge=JudgeFacts(observed=rounds.judge.observed, planted=rounds.judge.planted),
@@ -192,23 +223,40 @@ def _recomputed(
 
 
 def _scored_again(
-    record: SampleRecord, sample: Sample, metrics: Sequence[Metric], answers: int, where: str
+    record: SampleRecord,
+    sample: Sample,
+    metrics: Sequence[Metric],
+    answers: int,
+    where: str,
 ) -> SampleRecord:
-    """`record` as the answers to `sample`, with scores from their judgements. Raises RunDirectoryError."""
+    """`record` as the answers to `sample`, with scores from their judgements. Raises
+    RunDirectoryError."""
     shown = f"sample {shown_id(sample.id)}"
     if len(record.answers) != answers:
         count = counted(len(record.answers), "answer")
-        raise RunDirectoryError(f"{shown} has {count}, but the manifest says {answers}.", where=where)
+        raise RunDirectoryError(
+            f"{shown} has {count}, but the manifest says {answers}.", where=where
+        )
     try:
-        scored = [scored_answer(metrics, sample, answer.response, answer.judgements) for answer in record.answers]
-        return SampleRecord(sample, tuple(scored), sample_scores(metrics, sample, scored), record.ledger)
+        scored = [
+            scored_answer(metrics, sample, answer.response, answer.judgements)
+            for answer in record.answers
+        ]
+        return SampleRecord(
+            sample, tuple(scored), sample_scores(metrics, sample, scored), record.ledger
+        )
     except _UNFIT as error:
         why = one_line(str(error))
-        raise RunDirectoryError(f"{shown}: answer and judgements don't fit together ({why}).", where=where) from None
+        raise RunDirectoryError(
+            f"{shown}: answer and judgements don't fit together ({why}).", where=where
+        ) from None
 
 
 def _same_scores(stored: Mapping[str, Score], recomputed: Mapping[str, Score]) -> bool:
-    return all(name in stored and same_score(stored[name], score) for name, score in recomputed.items())
+    return all(
+        name in stored and same_score(stored[name], score)
+        for name, score in recomputed.items()
+    )
 
 
 def _compared(run: RunDirectory, label: str) -> ComparedRun:
@@ -216,28 +264,41 @@ def _compared(run: RunDirectory, label: str) -> ComparedRun:
     return replace(compared, scores=replace(compared.scores, label=label))
 
 
-# -- what it is compared with ------------------------------------------------------------------------------------------
+# -- what it is compared with
+# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The `named` run, as it is `compared`: with scores from its judgements. `past` is the history in its folder."""
+    """The `named` run, as it is `compared`: with scores from its judgements. `past` is
+    the history in its folder."""
 
     named: RunDirectory
     compared: ComparedRun
     past: RunHistory | None
 
 
-def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms, folder: Path) -> _Baseline:
-    """The baseline in `path`, written again into `folder`. Raises BaselineError, also if it is `run` itself."""
+def _open_baseline(
+    path: Path, run: RunDirectory, terms: DecisionTerms, folder: Path
+) -> _Baseline:
+    """The baseline in `path`, written again into `folder`. Raises BaselineError, also
+    if it is `run` itself."""
     named = open_baseline(path)
     if named.fingerprint == run.fingerprint:
-        raise BaselineError("a run can't be compared with itself.", where=str(path), hint="Name an earlier run.")
+        raise BaselineError(
+            "a run can't be compared with itself.",
+            where=str(path),
+            hint="Name an earlier run.",
+        )
     metrics = recomputable(named.manifest, terms.metrics)
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
         copy, _ = _recomputed(
-            named, _neutral(named.manifest, metrics, golden, terms), metrics, lambda record: record.sample, folder
+            named,
+            _neutral(named.manifest, metrics, golden, terms),
+            metrics,
+            lambda record: record.sample,
+            folder,
         )
         compared = _compared(copy, label=str(path))
         history = read_history(path / HISTORY)
@@ -246,10 +307,14 @@ def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms, folder: 
     return _Baseline(named, compared, RunHistory(history) if history.runs else None)
 
 
-def _verdict(current: ComparedRun, baseline: _Baseline | None, terms: DecisionTerms) -> GateVerdict:
+def _verdict(
+    current: ComparedRun, baseline: _Baseline | None, terms: DecisionTerms
+) -> GateVerdict:
     policy = strict(terms.policy)
     past = None if baseline is None else baseline.past
-    limits_drift = "drift" in policy.table.model_fields_set and policy.drift.anchor != "off"
+    limits_drift = (
+        "drift" in policy.table.model_fields_set and policy.drift.anchor != "off"
+    )
     if baseline is not None and past is None and limits_drift:
         raise BaselineError(
             f"the policy limits drift, and there is no {HISTORY} beside the baseline.",
@@ -289,18 +354,27 @@ def _verdict(current: ComparedRun, baseline: _Baseline | None, terms: DecisionTe
 
 
 def strict(policy: Policy) -> Policy:
-    """`policy` without what lets a run pass that is not shown to be good: an undecided check, a judge that changed, a
-    missing baseline, unless the policy itself says that none is needed."""
+    """`policy` without what lets a run pass that is not shown to be good: an undecided
+    check, a judge that changed, a missing baseline, unless the policy itself says that
+    none is needed."""
     changes: dict[str, str] = {"inconclusive": "fail", "on_judge_change": "fail"}
     if "on_no_baseline" not in policy.gate.model_fields_set:
         changes["on_no_baseline"] = "fail"
-    return replace(policy, table=policy.table.model_copy(update={"gate": policy.gate.model_copy(update=changes)}))
+    return replace(
+        policy,
+        table=policy.table.model_copy(
+            update={"gate": policy.gate.model_copy(update=changes)}
+        ),
+    )
 
 
-# -- what is said of it ------------------------------------------------------------------------------------------------
+# -- what is said of it
+# ------------------------------------------------------------------------------------------------
 
 
-def _summary(run: RunDirectory, document: Document, terms: DecisionTerms, rescored: Sequence[str]) -> list[str]:
+def _summary(
+    run: RunDirectory, document: Document, terms: DecisionTerms, rescored: Sequence[str]
+) -> list[str]:
     against = "no drop was checked, since no baseline is named"
     if terms.baseline is not None:
         against = f"baseline {shown_name(str(terms.baseline))}"

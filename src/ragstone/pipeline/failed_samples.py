@@ -12,8 +12,9 @@ from ragstone.report.parts import CheckPart
 
 
 def failed_samples(run: RunDirectory) -> tuple[str, ...]:
-    """The ids of the samples of `run` without an answer or a score, those that got worse than in the baseline, that had
-    to pass and did not, or are below a floor that did not hold; in the order of the run.
+    """The ids of the samples of `run` without an answer or a score, those that got
+    worse than in the baseline, that had to pass and did not, or are below a floor that
+    did not hold; in the order of the run.
 
     Raises ConfigError if there are none, and RunDirectoryError.
     """
@@ -29,12 +30,17 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
             failed |= _below(check, scores.scores_of(check.metric or "").values)
     ids = tuple(sample_id for sample_id in scores.samples if sample_id in failed)
     if not ids:
-        raise ConfigError("no sample of this run failed.", where=str(run.path), hint="Leave out --failed.")
+        raise ConfigError(
+            "no sample of this run failed.",
+            where=str(run.path),
+            hint="Leave out --failed.",
+        )
     return ids
 
 
 def _below(check: CheckPart, values: Mapping[str, float]) -> set[str]:
-    """The samples whose score is on the wrong side of a floor or a ceiling that did not hold."""
+    """The samples whose score is on the wrong side of a floor or a ceiling that did not
+    hold."""
     limit = check.threshold
     if check.status is Status.PASS or limit is None:
         return set()

@@ -11,7 +11,12 @@ from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import BaselineFolder
-from ragstone.pipeline.baseline_search import NoBaseline, StoreFailed, find_baseline, history_from
+from ragstone.pipeline.baseline_search import (
+    NoBaseline,
+    StoreFailed,
+    find_baseline,
+    history_from,
+)
 from ragstone.pipeline.gate import GateOutcome, gate
 from ragstone.pipeline.gate_request import gate_request
 from ragstone.pipeline.git import Git
@@ -28,7 +33,8 @@ _SHALLOW = " This is a shallow clone: fetch the commits before this one, whose r
 
 @dataclass(frozen=True, slots=True)
 class FolderBaseline:
-    """What a folder has for the checkout: the baseline and its name, or None; a sentence on it; and the history.
+    """What a folder has for the checkout: the baseline and its name, or None; a
+    sentence on it; and the history.
 
     `unproven`: why a run without a baseline can't pass.
     """
@@ -68,12 +74,16 @@ class CheckoutFolder:
         if isinstance(baseline, NoBaseline):
             shallow = baseline.is_empty and self.git.is_shallow()
             reason = f"{baseline.reason}{_SHALLOW if shallow else ''}"
-            return FolderBaseline(None, reason, baseline.history, unproven=baseline.unproven)
+            return FolderBaseline(
+                None, reason, baseline.history, unproven=baseline.unproven
+            )
         try:
             run = baseline.materialise(directory)
         except RunDirectoryError as error:
             reason = f"The baseline in {baseline.place} can't be used: {error.message}"
-            return FolderBaseline(None, reason, baseline.history, unproven=f"Not proven. {reason}")
+            return FolderBaseline(
+                None, reason, baseline.history, unproven=f"Not proven. {reason}"
+            )
         name = f"commit {baseline.sha[:12]}"
         reason = f"Baseline: {name}, {baseline.created_at}, from {baseline.place}."
         return FolderBaseline(run, reason, baseline.history, name)
@@ -86,8 +96,11 @@ def look_up(settings: Settings, context: RunContext) -> str:
         return context.redact(folder.find(Path(private) / "baseline").reason)
 
 
-async def gate_with_folder(settings: Settings, context: RunContext, show: Callable[[GateOutcome], None]) -> GateOutcome:
-    """`gate` with the newest baseline of the folder. Then `show` is called; then the run is saved, if it may be.
+async def gate_with_folder(
+    settings: Settings, context: RunContext, show: Callable[[GateOutcome], None]
+) -> GateOutcome:
+    """`gate` with the newest baseline of the folder. Then `show` is called; then the
+    run is saved, if it may be.
 
     Raises BaselineError if a run that passed should be saved and can't be.
     """
@@ -98,7 +111,10 @@ async def gate_with_folder(settings: Settings, context: RunContext, show: Callab
         baseline = folder.find(Path(private) / "baseline")
         context.say(context.redact(baseline.reason))
         history, damage = history_from(baseline.history)
-        notes = (*((baseline.reason,) if baseline.run is None else ()), *((damage,) if damage is not None else ()))
+        notes = (
+            *((baseline.reason,) if baseline.run is None else ()),
+            *((damage,) if damage is not None else ()),
+        )
         request = replace(
             request,
             baseline=baseline.run,
@@ -116,10 +132,12 @@ async def gate_with_folder(settings: Settings, context: RunContext, show: Callab
 
 
 def why_no_baseline(git: Git, branch: str | None) -> str | None:
-    """Why the checkout's run can't be a baseline whatever its verdict, as a clause; None if it can.
+    """Why the checkout's run can't be a baseline whatever its verdict, as a clause;
+    None if it can.
 
-    `branch` is the branch whose runs are baselines (None: DEFAULT_BRANCH). git says which commits it has: no variable
-    of a CI system does, and no name that the author of a change can choose.
+    `branch` is the branch whose runs are baselines (None: DEFAULT_BRANCH). git says
+    which commits it has: no variable of a CI system does, and no name that the author
+    of a change can choose.
     """
     branch = branch or DEFAULT_BRANCH
     if git.branch_has_head(branch):
@@ -127,18 +145,29 @@ def why_no_baseline(git: Git, branch: str | None) -> str | None:
     return f"its commit is not on '{branch}', whose runs are baselines"
 
 
-def _save(folder: CheckoutFolder, outcome: GateOutcome, refusal: str | None, context: RunContext) -> None:
+def _save(
+    folder: CheckoutFolder,
+    outcome: GateOutcome,
+    refusal: str | None,
+    context: RunContext,
+) -> None:
     if refusal is not None or outcome.run is None:
-        context.say(f"The run was not saved as a baseline: {refusal or 'there was nothing to run'}.")
+        context.say(
+            f"The run was not saved as a baseline: {refusal or 'there was nothing to run'}."
+        )
         return
     if outcome.run.manifest.system.commit != folder.commit:
-        context.say("The run was not saved as a baseline: it is of another commit than the one that is checked out.")
+        context.say(
+            "The run was not saved as a baseline: it is of another commit than the one that is checked out."
+        )
         return
     try:
         place = folder.store.save(folder.commit, outcome.run.path)
     except StoreFailed as failed:
         if outcome.exit_code:
-            context.say(f"The run could not be saved to the folder: {context.redact(str(failed))}.")
+            context.say(
+                f"The run could not be saved to the folder: {context.redact(str(failed))}."
+            )
             return
         raise BaselineError(
             f"the run passed, but could not be saved to the folder: {context.redact(str(failed))}.",
@@ -146,5 +175,9 @@ def _save(folder: CheckoutFolder, outcome: GateOutcome, refusal: str | None, con
             hint="Without it, later changes are compared with an older run, or with none.",
         ) from None
     fact = outcome.run.manifest.standing
-    what = "as a baseline" if fact.eligible else f"with the baseline it was compared with ({fact.reason})"
+    what = (
+        "as a baseline"
+        if fact.eligible
+        else f"with the baseline it was compared with ({fact.reason})"
+    )
     context.say(context.redact(f"Saved to {shown_name(str(place))}, {what}."))

@@ -1,4 +1,5 @@
-"""The gate in four steps: read, evaluate, decide, write. Each takes what those before it found, and returns its own."""
+"""The gate in four steps: read, evaluate, decide, write. Each takes what those before
+it found, and returns its own."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ REPORT_FILES: dict[Format, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The result of a gate run. `document` is free of secrets; `reports` are the files written to the run directory.
+    """The result of a gate run. `document` is free of secrets; `reports` are the files
+    written to the run directory.
 
     `run` is None if there was nothing to run.
     """
@@ -78,11 +80,12 @@ OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
 class GateRequest:
     """What the gate is asked for, read before any of the user's code runs.
 
-    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `earlier` is a run of the same files, whose
-    answers count too. `base` is a system to ask in the same job and compare with; then `baseline` only provides
-    judgements and its lineage. `notes` and `warnings` are shown before those of the verdict. `folder` is the folder in
-    which to run the commands that a report shows; None: any. `unproven` says what the run leaves out, so that it can't
-    pass.
+    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `earlier` is a
+    run of the same files, whose answers count too. `base` is a system to ask in the
+    same job and compare with; then `baseline` only provides judgements and its lineage.
+    `notes` and `warnings` are shown before those of the verdict. `folder` is the folder
+    in which to run the commands that a report shows; None: any. `unproven` says what
+    the run leaves out, so that it can't pass.
     """
 
     run: RunPlan
@@ -127,13 +130,20 @@ class GateInputs:
             yield
         except BaseException:
             with suppress(RagstoneError):
-                hand_on(self.request.run.out, self.role, self.baseline, self.request.past, undecided=undecided)
+                hand_on(
+                    self.request.run.out,
+                    self.role,
+                    self.baseline,
+                    self.request.past,
+                    undecided=undecided,
+                )
             raise
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The finished run, and the terms on which to decide it: with the baseline as it can be compared now."""
+    """The finished run, and the terms on which to decide it: with the baseline as it
+    can be compared now."""
 
     run: RunDirectory
     terms: Terms
@@ -148,7 +158,10 @@ class Evaluated:
 
 
 async def gate(
-    request: GateRequest, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)
+    request: GateRequest,
+    context: RunContext,
+    *,
+    formats: Iterable[Format] = tuple(REPORT_FILES),
 ) -> GateOutcome:
     """Evaluate, decide and write the reports.
 
@@ -158,7 +171,9 @@ async def gate(
     refuse_impossible(request)
     with ExitStack() as stack:
         stack.enter_context(run_lock(plan.out))
-        private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-")))
+        private = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
+        )
         inputs = read(request, context, stack)
         async with open_session(plan, context) as session:
             evaluated = await evaluate(inputs, session, private)
@@ -167,7 +182,8 @@ async def gate(
 
 
 def refuse_impossible(request: GateRequest) -> None:
-    """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or have nothing to tell."""
+    """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or
+    have nothing to tell."""
     refuse_conflicts(request.parts())
     plan, policy = request.run, request.policy
     if plan.oracle:
@@ -180,18 +196,29 @@ def refuse_impossible(request: GateRequest) -> None:
         )
 
 
-# -- read --------------------------------------------------------------------------------------------------------------
+# -- read
+# --------------------------------------------------------------------------------------------------------------
 
 
-def read(request: GateRequest, context: RunContext, stack: ExitStack, *, writes: bool = True) -> GateInputs:
-    """What the run is compared with. The run directory is locked: a baseline in it is moved to its own folder,
-    if the run `writes`.
+def read(
+    request: GateRequest, context: RunContext, stack: ExitStack, *, writes: bool = True
+) -> GateInputs:
+    """What the run is compared with. The run directory is locked: a baseline in it is
+    moved to its own folder, if the run `writes`.
 
-    A base commit stays checked out until `stack` ends. Raises BaselineError, ConfigError.
+    A base commit stays checked out until `stack` ends. Raises BaselineError,
+    ConfigError.
     """
-    plan, baseline, role, notes = request.run, request.baseline, request.role, request.notes
+    plan, baseline, role, notes = (
+        request.run,
+        request.baseline,
+        request.role,
+        request.notes,
+    )
     if isinstance(baseline, NamedRun):
-        named = baseline_beside(baseline.path, plan.out, resume=plan.resume, writes=writes)
+        named = baseline_beside(
+            baseline.path, plan.out, resume=plan.resume, writes=writes
+        )
         role = replace(role, carries=named.is_kept)
         if named.stands_in:
             notes = (*notes, _STANDS_IN.format(baseline.name))
@@ -208,13 +235,16 @@ def read(request: GateRequest, context: RunContext, stack: ExitStack, *, writes:
         seed=plan.seed,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
-    return GateInputs(request, baseline, base, role, terms, notes, (*undrawn, *request.warnings))
+    return GateInputs(
+        request, baseline, base, role, terms, notes, (*undrawn, *request.warnings)
+    )
 
 
 _STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compared with is used instead."
 
 
-# -- evaluate ----------------------------------------------------------------------------------------------------------
+# -- evaluate
+# ----------------------------------------------------------------------------------------------------------
 
 
 async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evaluated:
@@ -236,10 +266,16 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
         return _beside_base(inputs, inputs.base, run, session.context)
     with inputs.handing_on(undecided=True):
         current = ComparedRun(run.scores(), run)
-        rejudged = await rejudge(terms.baseline, current, request.policy, session, folder=folder)
+        rejudged = await rejudge(
+            terms.baseline, current, request.policy, session, folder=folder
+        )
     drop_carried(plan.out, BASE_COMMIT)
     return Evaluated(
-        run.with_manifest(run.manifest.model_copy(update={"cost": run.manifest.cost.plus(rejudged.cost)})),
+        run.with_manifest(
+            run.manifest.model_copy(
+                update={"cost": run.manifest.cost.plus(rejudged.cost)}
+            )
+        ),
         replace(terms, baseline=rejudged.baseline),
         inputs.role,
         (*inputs.notes, *rejudged.notes),
@@ -250,32 +286,48 @@ async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evalua
 def _with_earlier_run(
     run: RunDirectory, earlier: RunDirectory, inputs: GateInputs, session: Session
 ) -> tuple[RunDirectory, tuple[str, ...]]:
-    """`run` with the answers of `earlier` if that is of the same system, and a sentence that says so."""
+    """`run` with the answers of `earlier` if that is of the same system, and a sentence
+    that says so."""
     metrics = session.plan.selected_metrics()
     difference = difference_from(run, earlier, metrics, inputs.baseline)
     if difference is not None:
-        session.context.say(f"The answers of an earlier run of the same files are not counted: {difference}.")
+        session.context.say(
+            f"The answers of an earlier run of the same files are not counted: {difference}."
+        )
         return run, ()
     run = with_earlier_run(run, earlier, metrics)
     runs = counted(len(run.manifest.earlier), "earlier run")
     return run, (f"Counts the answers of {runs} of the same files.",)
 
 
-def _beside_base(inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext) -> Evaluated:
-    """The terms of a run that is compared with the base commit's, which was evaluated beside it."""
+def _beside_base(
+    inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext
+) -> Evaluated:
+    """The terms of a run that is compared with the base commit's, which was evaluated
+    beside it."""
     before = base_run(run)
     terms = Terms.of(
-        inputs.terms.policy, ComparedRun.baseline(before), context.now().date(), required=True, seed=inputs.terms.seed
+        inputs.terms.policy,
+        ComparedRun.baseline(before),
+        context.now().date(),
+        required=True,
+        seed=inputs.terms.seed,
     )
     notes = (*inputs.notes, *base.notes, *missing_note(base, before))
-    return Evaluated(run, terms, replace(inputs.role, carries=False), notes, inputs.warnings)
+    return Evaluated(
+        run, terms, replace(inputs.role, carries=False), notes, inputs.warnings
+    )
 
 
-# -- decide ------------------------------------------------------------------------------------------------------------
+# -- decide
+# ------------------------------------------------------------------------------------------------------------
 
 
-async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session) -> Confirmed:
-    """The verdict, confirmed with more answers if the policy says so; then the oracle half, which explains it."""
+async def decide_run(
+    inputs: GateInputs, evaluated: Evaluated, session: Session
+) -> Confirmed:
+    """The verdict, confirmed with more answers if the policy says so; then the oracle
+    half, which explains it."""
     request, terms = inputs.request, evaluated.terms
 
     def decided(run: RunDirectory) -> GateVerdict:
@@ -296,7 +348,9 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
         return confirmed
     # Whoever ends the job from here on leaves a run with its verdict.
     run = confirmed.run.with_manifest(
-        confirmed.run.manifest.model_copy(update={"verdict": confirmed.verdict.status.value})
+        confirmed.run.manifest.model_copy(
+            update={"verdict": confirmed.verdict.status.value}
+        )
     )
     write_manifest(run.path, run.manifest)
     with inputs.handing_on():
@@ -305,48 +359,93 @@ async def decide_run(inputs: GateInputs, evaluated: Evaluated, session: Session)
     return Confirmed(run, confirmed.verdict.without(ORACLE).with_findings(after=shares))
 
 
-# -- write -------------------------------------------------------------------------------------------------------------
+# -- write
+# -------------------------------------------------------------------------------------------------------------
 
 
 def write(
-    inputs: GateInputs, evaluated: Evaluated, decided: Confirmed, context: RunContext, formats: Iterable[Format]
+    inputs: GateInputs,
+    evaluated: Evaluated,
+    decided: Confirmed,
+    context: RunContext,
+    formats: Iterable[Format],
 ) -> GateOutcome:
-    """Write the verdict and the reports into the run, and the baseline too if the run must carry it.
+    """Write the verdict and the reports into the run, and the baseline too if the run
+    must carry it.
 
-    The document is redacted here, once, before anything is rendered from it; so is the reason in the manifest.
+    The document is redacted here, once, before anything is rendered from it; so is the
+    reason in the manifest.
     """
-    request, run, verdict, terms = inputs.request, decided.run, decided.verdict, evaluated.terms
-    baseline, role, past, history = evaluated.baseline, evaluated.role, request.past, None
+    request, run, verdict, terms = (
+        inputs.request,
+        decided.run,
+        decided.verdict,
+        evaluated.terms,
+    )
+    baseline, role, past, history = (
+        evaluated.baseline,
+        evaluated.role,
+        request.past,
+        None,
+    )
     if run.manifest.golden.selected:
         role, past = replace(role, refusal=SELECTED), None
     fact = baseline_fact(verdict, role, baseline, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
-    manifest = run.manifest.model_copy(update={"verdict": verdict.status.value, "baseline": fact})
+    manifest = run.manifest.model_copy(
+        update={"verdict": verdict.status.value, "baseline": fact}
+    )
     current = ComparedRun.of(run)
     current = replace(current, scores=replace(current.scores, manifest=manifest))
-    document = run_document(current, verdict, terms.baseline, request.links, advisory=request.fail_on == "never")
+    document = run_document(
+        current,
+        verdict,
+        terms.baseline,
+        request.links,
+        advisory=request.fail_on == "never",
+    )
     if past is not None:
-        history = add_run(past, run, manifest, current.scores, request.policy, verdict.checks)
-        document = replace(document, trends=trends(history.gated, document.samples.metrics))
+        history = add_run(
+            past, run, manifest, current.scores, request.policy, verdict.checks
+        )
+        document = replace(
+            document, trends=trends(history.gated, document.samples.metrics)
+        )
     document = context.redact.tree(document)
     # Now, while the baseline is where it was.
-    write_page(run, page_of(current, verdict, terms.baseline, context.redact, request.links))
+    write_page(
+        run, page_of(current, verdict, terms.baseline, context.redact, request.links)
+    )
     carried = baseline if role.carries and not fact.eligible else None
     if carried is not None:
         carry(carried, run.path)
     write_manifest(run.path, manifest)
-    if carried is None and (fact.eligible or baseline is not None or not context.trusts_checkout):
+    if carried is None and (
+        fact.eligible or baseline is not None or not context.trusts_checkout
+    ):
         drop_carried(run.path)
     if past is not None and history is not None:
         store_history(past, run, history)
     finished = run.with_manifest(manifest)
     write_verdict(finished, document)
     reports = tuple(_report(run, document, name, request.templates) for name in formats)
-    return GateOutcome(verdict, document, finished, exit_code_of(verdict, request.fail_on), reports)
+    return GateOutcome(
+        verdict, document, finished, exit_code_of(verdict, request.fail_on), reports
+    )
 
 
-def _report(run: RunDirectory, document: Document, name: Format, templates: Templates | None) -> Path:
+def _report(
+    run: RunDirectory, document: Document, name: Format, templates: Templates | None
+) -> Path:
     """Write the report in one format; returns its path."""
     path = run.path / REPORT_FILES[name]
-    replace_text(path, render(document, name, templates=templates, page=read_page(run) if name == "html" else ()))
+    replace_text(
+        path,
+        render(
+            document,
+            name,
+            templates=templates,
+            page=read_page(run) if name == "html" else (),
+        ),
+    )
     return path

@@ -1,4 +1,5 @@
-"""What the gate and its reports are asked for, from settings: policy, request, terms."""
+"""What the gate and its reports are asked for, from settings: policy, request,
+terms."""
 
 from __future__ import annotations
 
@@ -29,15 +30,20 @@ def report_terms(settings: Settings) -> ReportTerms:
     gate = settings.gate
     return ReportTerms(
         policy=partial(gate_policy, settings),
-        baseline=None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline),
-        history=None if settings.run.history is None else settings.path(settings.run.history),
+        baseline=None
+        if gate.baseline is None
+        else NamedRun(settings.path(gate.baseline), gate.baseline),
+        history=None
+        if settings.run.history is None
+        else settings.path(settings.run.history),
         seed=settings.run.seed,
         templates=own_templates(settings.root),
     )
 
 
 def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:
-    """What a stored run of `commit` must be, and is decided by: the whole golden set, whatever a limit says.
+    """What a stored run of `commit` must be, and is decided by: the whole golden set,
+    whatever a limit says.
 
     Raises ConfigError, and what reading raises.
     """
@@ -51,12 +57,18 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
     return DecisionTerms(
         policy=policy,
         golden=golden,
-        baseline=None if settings.gate.baseline is None else settings.path(settings.gate.baseline),
+        baseline=None
+        if settings.gate.baseline is None
+        else settings.path(settings.gate.baseline),
         commit=commit,
         judge=settings.judge.name,
         today=today,
         metrics=own,
-        required=[metric.info.name for metric in expected if selected or metric.info.name in in_force],
+        required=[
+            metric.info.name
+            for metric in expected
+            if selected or metric.info.name in in_force
+        ],
         part=settings.system.part,
         price=settings.system.price,
         seed=settings.run.seed,
@@ -65,25 +77,39 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
 
 def _whole(settings: Settings) -> Settings:
     """`settings` for all samples of the golden set."""
-    return settings.having("golden.limit", None).having("golden.only", ()).having("golden.tags", ())
+    return (
+        settings.having("golden.limit", None)
+        .having("golden.only", ())
+        .having("golden.tags", ())
+    )
 
 
 def history_file(settings: Settings) -> Path:
     """The history that `settings` name, else that of the run directory."""
     named = settings.run.history
-    return settings.path(settings.run.out) / HISTORY if named is None else settings.path(named)
+    return (
+        settings.path(settings.run.out) / HISTORY
+        if named is None
+        else settings.path(named)
+    )
 
 
 def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
-    """The policy file in `settings`, else thresholds.toml if it exists, else the defaults.
+    """The policy file in `settings`, else thresholds.toml if it exists, else the
+    defaults.
 
     It can name the built-in metrics, those of `settings`, and `scored`.
     """
     metric_names = {*settings.metrics, *scored}
     if settings.gate.thresholds is not None:
-        return load_policy(settings.path(settings.gate.thresholds), known_metrics=metric_names, within=settings.within)
+        return load_policy(
+            settings.path(settings.gate.thresholds),
+            known_metrics=metric_names,
+            within=settings.within,
+        )
     beside = settings.path(POLICY_FILE)
-    # A folder or a dangling link with that name is a policy that can't be read, not a missing one.
+    # A folder or a dangling link with that name is a policy that can't be read, not a
+    # missing one.
     if os.path.lexists(beside):
         return load_policy(beside, known_metrics=metric_names, within=settings.within)
     return default_policy(settings.root, within=settings.within)
@@ -97,23 +123,34 @@ def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
     return policy
 
 
-_FOLDER_NOT_READ = "The baseline folder was not looked at: only the command `ragstone gate` reads it."
+_FOLDER_NOT_READ = (
+    "The baseline folder was not looked at: only the command `ragstone gate` reads it."
+)
 
 
 def gate_request(settings: Settings, context: RunContext) -> GateRequest:
-    """What the gate is asked for by `settings`, in a trusted checkout. Raises ConfigError, and what reading raises."""
+    """What the gate is asked for by `settings`, in a trusted checkout. Raises
+    ConfigError, and what reading raises."""
     settings = with_one_baseline(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
-    named = None if gate.baseline is None else NamedRun(settings.path(gate.baseline), gate.baseline)
+    named = (
+        None
+        if gate.baseline is None
+        else NamedRun(settings.path(gate.baseline), gate.baseline)
+    )
     return GateRequest(
         run=plan.requiring(policy.named_metrics),
         policy=policy,
         fail_on=gate.fail_on,
         baseline=named,
         baseline_required=named is not None,
-        base=None if gate.baseline_commit is None else partial(base_from_git, settings, context, policy),
-        past=None if settings.run.history is None else read_run_history(settings.path(settings.run.history)),
+        base=None
+        if gate.baseline_commit is None
+        else partial(base_from_git, settings, context, policy),
+        past=None
+        if settings.run.history is None
+        else read_run_history(settings.path(settings.run.history)),
         templates=own_templates(settings.root),
         warnings=() if gate.baseline_folder is None else (_FOLDER_NOT_READ,),
     )

@@ -18,7 +18,8 @@ MAX_ANCESTORS = 1_000
 
 
 class GitFailed(Exception):  # noqa: N818 - an outcome to report
-    """git refused; `line` is what it calls fatal, or else its last line, without credentials."""
+    """git refused; `line` is what it calls fatal, or else its last line, without
+    credentials."""
 
     def __init__(self, arguments: tuple[str, ...], line: str) -> None:
         super().__init__(f"git {arguments[0]}: {line}")
@@ -38,7 +39,8 @@ class Git:
     timeout_s: float = 600
 
     def text(self, *arguments: str) -> str:
-        """What git prints, without surrounding space. Raises GitFailed; ConfigError if there is no git."""
+        """What git prints, without surrounding space. Raises GitFailed; ConfigError if
+        there is no git."""
         environ = child_environment((), self.environ)
         try:
             process = subprocess.run(  # noqa: S603
@@ -51,13 +53,23 @@ class Git:
                 check=False,
             )
         except FileNotFoundError:
-            raise ConfigError("git was not found on PATH.", where=self.setting) from None
+            raise ConfigError(
+                "git was not found on PATH.", where=self.setting
+            ) from None
         except subprocess.TimeoutExpired:
-            raise GitFailed(arguments, f"it took more than {self.timeout_s:g} s") from None
+            raise GitFailed(
+                arguments, f"it took more than {self.timeout_s:g} s"
+            ) from None
         if process.returncode != 0:
-            lines = process.stderr.decode("utf-8", "replace").strip().splitlines() or [f"status {process.returncode}"]
-            line = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
-            raise GitFailed(arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300])
+            lines = process.stderr.decode("utf-8", "replace").strip().splitlines() or [
+                f"status {process.returncode}"
+            ]
+            line = next(
+                (line for line in lines if line.startswith("fatal: ")), lines[-1]
+            )
+            raise GitFailed(
+                arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300]
+            )
         return process.stdout.decode("utf-8", "replace").strip()
 
     def text_or(self, default: str, *arguments: str) -> str:
@@ -79,14 +91,24 @@ class Git:
             ) from None
 
     def ancestors(self) -> tuple[str, ...]:
-        """The current commit and those before it, the newest first, as far as this clone has them."""
-        return tuple(self.text("rev-list", f"--max-count={MAX_ANCESTORS}", "HEAD").split())
+        """The current commit and those before it, the newest first, as far as this
+        clone has them."""
+        return tuple(
+            self.text("rev-list", f"--max-count={MAX_ANCESTORS}", "HEAD").split()
+        )
 
     def branch_has_head(self, branch: str) -> bool:
-        """Whether the current commit is on `branch` of the remote `origin`; without such a branch there, on ours."""
+        """Whether the current commit is on `branch` of the remote `origin`; without
+        such a branch there, on ours."""
         remote, own = f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"
-        reference = remote if self.text_or("", "rev-parse", "--verify", "--quiet", remote) else own
-        return self.text_or("no", "merge-base", "--is-ancestor", "HEAD", reference) == ""
+        reference = (
+            remote
+            if self.text_or("", "rev-parse", "--verify", "--quiet", remote)
+            else own
+        )
+        return (
+            self.text_or("no", "merge-base", "--is-ancestor", "HEAD", reference) == ""
+        )
 
     def is_shallow(self) -> bool:
         return self.text_or("", "rev-parse", "--is-shallow-repository") == "true"

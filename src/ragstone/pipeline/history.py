@@ -18,7 +18,14 @@ from ragstone.history.codes import compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, read_history, write_history
-from ragstone.history.level import MetricPast, at_level, looks_before, needed_runs, past_of, was_run
+from ragstone.history.level import (
+    MetricPast,
+    at_level,
+    looks_before,
+    needed_runs,
+    past_of,
+    was_run,
+)
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 
@@ -30,9 +37,9 @@ _SHOWN = 3
 class RunHistory:
     """The history that a run is compared with, and how to add the run.
 
-    `file` is where the history is stored; None: in the run directory. `main`: the run is added to it; the run of a pull
-    request only reads it. `pull_request`, `github_run` and `event` belong to this run; `releases` maps commits to
-    names.
+    `file` is where the history is stored; None: in the run directory. `main`: the run
+    is added to it; the run of a pull request only reads it. `pull_request`,
+    `github_run` and `event` belong to this run; `releases` maps commits to names.
     """
 
     history: History
@@ -45,17 +52,25 @@ class RunHistory:
 
 
 def read_run_history(path: Path) -> RunHistory:
-    """The history in a file, to which runs are added. Raises RunDirectoryError if it can't be read."""
+    """The history in a file, to which runs are added. Raises RunDirectoryError if it
+    can't be read."""
     return RunHistory(read_history(path), path)
 
 
 def measure_run_drift(
-    past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry] = ()
+    past: RunHistory,
+    run: RunDirectory,
+    scores: RunScores,
+    policy: Policy,
+    accepted: Sequence[AcceptedEntry] = (),
 ) -> Drift:
-    """The drift of `run` according to the history, with the drops `accepted` in force; warns if it is damaged."""
+    """The drift of `run` according to the history, with the drops `accepted` in force;
+    warns if it is damaged."""
     line = _undecided_line(past, run, scores, policy, accepted)
     history = past.history.with_releases(past.releases)
-    drift = measure_drift(history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main)
+    drift = measure_drift(
+        history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main
+    )
     return replace(drift, warnings=(*damage(past.history), *drift.warnings))
 
 
@@ -67,38 +82,65 @@ def level_of(
     policy: Policy,
     names: Mapping[str, str],
 ) -> tuple[RunScores, tuple[str, ...]]:
-    """`baseline` with the scores of the level of its branch, as far as the history can be compared; and a note of it.
+    """`baseline` with the scores of the level of its branch, as far as the history can
+    be compared; and a note of it.
 
     `names` are the ids that samples had before they were renamed.
     """
     comparable = {
-        name: metric_past.level(main=past.main) for name, metric_past in _pasts(past, run, scores, policy).items()
+        name: metric_past.level(main=past.main)
+        for name, metric_past in _pasts(past, run, scores, policy).items()
     }
     counts = sorted({len(runs) for runs in comparable.values() if runs})
     if not counts:
         return baseline, ()
     few, most = counts[0], counts[-1]
-    runs = counted(most, "comparable run") if few == most else f"{few} to {most} comparable runs"
+    runs = (
+        counted(most, "comparable run")
+        if few == most
+        else f"{few} to {most} comparable runs"
+    )
     note = f"Scores are compared with the level of the branch: the mean of its newest {runs}."
     return at_level(baseline, scores, comparable, names), (note,) if most > 1 else ()
 
 
-def _pasts(past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy) -> dict[str, MetricPast]:
+def _pasts(
+    past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy
+) -> dict[str, MetricPast]:
     """What the history has of each metric of `scores`."""
     line = _undecided_line(past, run, scores, policy, ())
-    looks = [look for look in looks_before(past.history, line) if not past.main or not was_run((look,), line)]
-    return {name: past_of(looks, line, name) for name in scores.metrics if not is_relative(name)}
+    looks = [
+        look
+        for look in looks_before(past.history, line)
+        if not past.main or not was_run((look,), line)
+    ]
+    return {
+        name: past_of(looks, line, name)
+        for name in scores.metrics
+        if not is_relative(name)
+    }
 
 
 def _undecided_line(
-    past: RunHistory, run: RunDirectory, scores: RunScores, policy: Policy, accepted: Sequence[AcceptedEntry]
+    past: RunHistory,
+    run: RunDirectory,
+    scores: RunScores,
+    policy: Policy,
+    accepted: Sequence[AcceptedEntry],
 ) -> RunLine:
     """The line of `run` before its verdict, with the drops `accepted` in force."""
     accepted_drops = (
-        AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in accepted
+        AcceptedDrop(
+            id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
+        )
+        for entry in accepted
     )
-    standing = run.manifest.standing.model_copy(update={"accepted": tuple(accepted_drops)})
-    manifest = run.manifest.model_copy(update={"verdict": "inconclusive", "baseline": standing})
+    standing = run.manifest.standing.model_copy(
+        update={"accepted": tuple(accepted_drops)}
+    )
+    manifest = run.manifest.model_copy(
+        update={"verdict": "inconclusive", "baseline": standing}
+    )
     return line_of(run, manifest, scores, policy, past=past)
 
 
@@ -110,25 +152,35 @@ def add_run(
     policy: Policy,
     checks: Sequence[Check] = (),
 ) -> History:
-    """The history with `run` added, whose `manifest` contains its verdict, trimmed to the size limit.
+    """The history with `run` added, whose `manifest` contains its verdict, trimmed to
+    the size limit.
 
-    `checks` are those of its verdict: a drop that failed or is not settled is a loss of the branch from then on.
+    `checks` are those of its verdict: a drop that failed or is not settled is a loss of
+    the branch from then on.
     """
-    line, codes = line_of(run, manifest, scores, policy, past=past), compact(scores, _metrics(scores))
+    line, codes = (
+        line_of(run, manifest, scores, policy, past=past),
+        compact(scores, _metrics(scores)),
+    )
     history = past.history.with_releases(past.releases)
     if past.main:
-        below = measure_drift(history, line, codes, scores, policy, decided=checks).below
+        below = measure_drift(
+            history, line, codes, scores, policy, decided=checks
+        ).below
         line = line.model_copy(update={"below": below})
     return trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
 
 
 def trimmed(history: History, policy: Policy) -> History:
-    """`history` without the scores that no later run needs, and within the size limit."""
+    """`history` without the scores that no later run needs, and within the size
+    limit."""
     newest = max((line.time for line in history.runs), default=None)
     if newest is None:
         return history
     needed = needed_runs(history, policy.drift.days)
-    return history.slimmed(newest, days=policy.drift.days, needed=needed).within(needed=needed)
+    return history.slimmed(newest, days=policy.drift.days, needed=needed).within(
+        needed=needed
+    )
 
 
 def store_history(past: RunHistory, run: RunDirectory, history: History) -> None:
@@ -143,19 +195,28 @@ def damage(history: History) -> Iterable[str]:
         return ()
     named = " ".join(history.damaged[:_SHOWN])
     more = len(history.damaged) - _SHOWN
-    return (f"The history is damaged: {named}" + (f" And {more} more." if more > 0 else ""),)
+    return (
+        f"The history is damaged: {named}" + (f" And {more} more." if more > 0 else ""),
+    )
 
 
 def add_runs(
-    history: History, directories: Sequence[Path], policy: Policy, *, release: str | None = None
+    history: History,
+    directories: Sequence[Path],
+    policy: Policy,
+    *,
+    release: str | None = None,
 ) -> tuple[History, list[RunLine]]:
-    """`history` with the finished runs in `directories` added, and their lines. Raises RunDirectoryError."""
+    """`history` with the finished runs in `directories` added, and their lines. Raises
+    RunDirectoryError."""
     added = []
     for path in directories:
         run = RunDirectory.open(path)
         manifest = run.manifest
         if manifest.state != "finished" or manifest.oracle_of:
-            raise RunDirectoryError(f"can't be added: {manifest.standing.reason}.", where=str(path))
+            raise RunDirectoryError(
+                f"can't be added: {manifest.standing.reason}.", where=str(path)
+            )
         scores, _ = without_drafts(run.scores())
         line = line_of(run, manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
@@ -172,7 +233,8 @@ def line_of(
     past: RunHistory | None = None,
     release: str | None = None,
 ) -> RunLine:
-    """The line of `run`, with what `past` knows of it. Raises RunDirectoryError for a manifest that makes none."""
+    """The line of `run`, with what `past` knows of it. Raises RunDirectoryError for a
+    manifest that makes none."""
     if past is not None:
         release = past.releases.get(manifest.system.commit or "")
     # A manifest from elsewhere may hold anything.
@@ -190,4 +252,6 @@ def line_of(
 
 
 def _metrics(scores: RunScores) -> tuple[str, ...]:
-    return tuple(name for name, metric_scores in scores.metrics.items() if metric_scores.values)
+    return tuple(
+        name for name, metric_scores in scores.metrics.items() if metric_scores.values
+    )

@@ -1,4 +1,5 @@
-"""How a run was started, and from which files: what the report needs to say how to reproduce it."""
+"""How a run was started, and from which files: what the report needs to say how to
+reproduce it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 """A run is reproduced from its start, on any machine, and its copy is not kept."""
 
 _SKIPPED = "S"
-"""What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one with ``assume-unchanged``."""
+"""What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one
+with ``assume-unchanged``."""
 _HASHED_AT_ONCE = 200
 
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline", "gate.baseline_folder")
@@ -35,10 +37,12 @@ def invocation_of(
     trusts_checkout: bool = True,
     redact: Callable[[str], str] = str,
 ) -> Invocation:
-    """How a run with `settings` is started again: every option whose value is not the config file's.
+    """How a run with `settings` is started again: every option whose value is not the
+    config file's.
 
-    Credentials are left out. A checkout that is not trusted is taken to be the commit and is not examined, because its
-    Git configuration can name programs to run; files outside of it are copies that Ragstone made.
+    Credentials are left out. A checkout that is not trusted is taken to be the commit
+    and is not examined, because its Git configuration can name programs to run; files
+    outside of it are copies that Ragstone made.
     """
     top = _top(settings, environ) if trusts_checkout else settings.within
     start = Path()
@@ -53,7 +57,11 @@ def invocation_of(
         folder=None if top is None else _relative(start, top),
         config=_config(settings, start),
         options=_options(settings, start, command, shared, redact),
-        secrets=tuple(option.key for option in OPTIONS if option.secret and _value(settings, option.key) is not None),
+        secrets=tuple(
+            option.key
+            for option in OPTIONS
+            if option.secret and _value(settings, option.key) is not None
+        ),
         changed=changed,
         untracked=untracked,
         from_github=bool(environ.get("GITHUB_SHA")),
@@ -68,7 +76,9 @@ def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
 
 
 def _config(settings: Settings, start: Path) -> str | None:
-    if settings.file is None or (settings.config is None and _same(settings.root, start)):
+    if settings.file is None or (
+        settings.config is None and _same(settings.root, start)
+    ):
         return None
     return _relative(settings.file, start)
 
@@ -80,18 +90,26 @@ def _options(
     shared: Path | None,
     redact: Callable[[str], str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """The options that differ from the config file, as text. Paths are relative to `start`; with `shared`, those
-    outside of it are left out."""
+    """The options that differ from the config file, as text. Paths are relative to
+    `start`; with `shared`, those outside of it are left out."""
     reference = settings.of_file or Settings(root=settings.root)
     options: dict[str, str | tuple[str, ...]] = {}
     for option in OPTIONS:
         value = _value(settings, option.key)
-        is_skipped = option.secret or option.key in _NOT_REPRODUCED or (command == "run" and option.of_gate)
+        is_skipped = (
+            option.secret
+            or option.key in _NOT_REPRODUCED
+            or (command == "run" and option.of_gate)
+        )
         if is_skipped or value in (None, ()) or value == _value(reference, option.key):
             continue
         items = value if isinstance(value, tuple) else (value,)
         texts = [_text(option, item, settings.root, start) for item in items]
-        if shared is not None and option.is_path and any(_is_outside(start / text, shared) for text in texts):
+        if (
+            shared is not None
+            and option.is_path
+            and any(_is_outside(start / text, shared) for text in texts)
+        ):
             continue
         texts = [redact(text) for text in texts]
         options[option.key] = tuple(texts) if isinstance(value, tuple) else texts[0]
@@ -107,7 +125,11 @@ def _text(option: Option, value: object, root: Path, start: Path) -> str:
         return f"{text.strip().partition(':')[0]}:{_path(Path(path), base, start)}"
     if option.name.endswith("entrypoint"):
         return shown_entrypoint(text)
-    if option.name.endswith("python") and "/" not in text and not (root / text).exists():
+    if (
+        option.name.endswith("python")
+        and "/" not in text
+        and not (root / text).exists()
+    ):
         return text  # a command on PATH
     if option.key == "judge.ca_bundle":
         return _path(Path(text), Path(), start)
@@ -117,7 +139,8 @@ def _text(option: Option, value: object, root: Path, start: Path) -> str:
 
 
 def _path(path: Path, base: Path, start: Path) -> str:
-    """`path`, which is relative to `base`, as given in `start`. A bare name means a file next to the config file."""
+    """`path`, which is relative to `base`, as given in `start`. A bare name means a
+    file next to the config file."""
     if path.is_absolute() and _is_outside(path, start):
         return str(path)
     relative = _relative(base / path, start)
@@ -125,8 +148,13 @@ def _path(path: Path, base: Path, start: Path) -> str:
 
 
 def _relative(path: Path, start: Path) -> str:
-    """`path` as seen from `start`. The last part of a path can be a link, and stays one."""
-    real = Path(os.path.realpath(path.parent)) / path.name if path.name not in ("", "..") else path.resolve()
+    """`path` as seen from `start`. The last part of a path can be a link, and stays
+    one."""
+    real = (
+        Path(os.path.realpath(path.parent)) / path.name
+        if path.name not in ("", "..")
+        else path.resolve()
+    )
     return Path(os.path.relpath(real, os.path.realpath(start))).as_posix()
 
 
@@ -143,7 +171,9 @@ def _without_credentials(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+    return urlunsplit(
+        parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+    )
 
 
 def _value(settings: Settings, key: str) -> object:
@@ -152,7 +182,8 @@ def _value(settings: Settings, key: str) -> object:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
-# -- git ---------------------------------------------------------------------------------------------------------------
+# -- git
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
@@ -160,16 +191,25 @@ def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     return Path(folder) if folder else None
 
 
-def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """The number of changed and of untracked files, without caches and what Ragstone itself reads and writes."""
+def _uncommitted(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[int | None, int | None]:
+    """The number of changed and of untracked files, without caches and what Ragstone
+    itself reads and writes."""
     top = _top(settings, environ)
     if top is None:
         return None, None
     values = [_value(settings, key) for key in _OWN_OUTPUT]
-    own = [os.path.realpath(settings.path(str(value))) for value in values if value is not None]
+    own = [
+        os.path.realpath(settings.path(str(value)))
+        for value in values
+        if value is not None
+    ]
     excluded = [f":(exclude){path}" for path in own if not _is_outside(Path(path), top)]
     caches = ":(top,exclude,glob)**/__pycache__/**"
-    status = _git(settings.root, environ, "status", "--porcelain", "--", ":/", caches, *excluded)
+    status = _git(
+        settings.root, environ, "status", "--porcelain", "--", ":/", caches, *excluded
+    )
     hidden = _hidden_changes(top, environ)
     if status is None or hidden is None:
         return None, None
@@ -178,7 +218,8 @@ def _uncommitted(settings: Settings, environ: Mapping[str, str]) -> tuple[int | 
 
 
 def _hidden_changes(top: Path, environ: Mapping[str, str]) -> int | None:
-    """How many files differ from the index that git was told not to look at (``assume-unchanged``, ``skip-worktree``).
+    """How many files differ from the index that git was told not to look at
+    (``assume-unchanged``, ``skip-worktree``).
 
     A file that a sparse checkout leaves out does not. None if git can't say.
     """
@@ -195,7 +236,9 @@ def _hidden_changes(top: Path, environ: Mapping[str, str]) -> int | None:
     names = [name for name in expected if (top / name).is_file()]
     hashes: list[str] = []
     for start in range(0, len(names), _HASHED_AT_ONCE):
-        printed = _git(top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE])
+        printed = _git(
+            top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE]
+        )
         if printed is None:
             return None
         hashes += printed.split()

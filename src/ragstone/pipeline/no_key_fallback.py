@@ -22,7 +22,8 @@ NOT_REVIEWED = "Not judged: no key for a change whose base is not reviewed."
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What can be done without a key: `settings` to run with, or an `outcome` if there is nothing to run.
+    """What can be done without a key: `settings` to run with, or an `outcome` if there
+    is nothing to run.
 
     `unproven`: metrics were left out, so that the run can fail but not pass.
     """
@@ -33,17 +34,27 @@ class Narrowed:
     unproven: str | None = None
 
 
-def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED) -> Narrowed:
-    """Use the offline judge if the config allows it, else the metrics that need no judge, else none. Pure.
+def without_key(
+    settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED
+) -> Narrowed:
+    """Use the offline judge if the config allows it, else the metrics that need no
+    judge, else none. Pure.
 
     `why` says in a sentence that there is no key.
     """
     judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
     offline = settings.model_copy(update={"judge": judge})
     if settings.gate.without_key == "offline":
-        return Narrowed(offline, (f"{why} The offline judge is used instead, as set in the config.",))
+        return Narrowed(
+            offline,
+            (f"{why} The offline judge is used instead, as set in the config.",),
+        )
     metrics = project_metrics(settings).select(golden)
-    free = tuple(metric.info.name for metric in metrics if not any(metric.needs(sample) for sample in golden))
+    free = tuple(
+        metric.info.name
+        for metric in metrics
+        if not any(metric.needs(sample) for sample in golden)
+    )
     if free:
         narrowed = offline.having("run.metrics", free).having("run.oracle", False)
         note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
@@ -53,10 +64,16 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy, why: str 
     return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
 
 
-def _nothing_judged(settings: Settings, golden: GoldenSet, policy: Policy, why: str) -> GateOutcome:
+def _nothing_judged(
+    settings: Settings, golden: GoldenSet, policy: Policy, why: str
+) -> GateOutcome:
     verdict = GateVerdict.nothing_checked(
         f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         blocks=policy.gate.inconclusive == "fail",
     )
-    document = document_of(verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden)))
-    return GateOutcome(verdict, document, None, exit_code_of(verdict, settings.gate.fail_on))
+    document = document_of(
+        verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden))
+    )
+    return GateOutcome(
+        verdict, document, None, exit_code_of(verdict, settings.gate.fail_on)
+    )

@@ -1,4 +1,5 @@
-"""Sends a message to one webhook: Slack, Mattermost, a workflow of Teams, or anything that takes JSON with a `text`."""
+"""Sends a message to one webhook: Slack, Mattermost, a workflow of Teams, or anything
+that takes JSON with a `text`."""
 
 from __future__ import annotations
 
@@ -23,12 +24,18 @@ _NO_MENTIONS = str.maketrans("<>", "‹›")
 
 
 def notify(
-    address: str, text: str, *, link: str | None = None, sleep: Callable[[float], None] = time.sleep
+    address: str,
+    text: str,
+    *,
+    link: str | None = None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Post `text` and a `link` to the webhook at `address`. Returns why that failed, without the address; None if not.
+    """Post `text` and a `link` to the webhook at `address`. Returns why that failed,
+    without the address; None if not.
 
-    Tried three times, unless the receiver refuses. Redirects are not followed, and the body of a reply is not read.
-    Raises ConfigError for an address that is neither https nor of this machine.
+    Tried three times, unless the receiver refuses. Redirects are not followed, and the
+    body of a reply is not read. Raises ConfigError for an address that is neither https
+    nor of this machine.
     """
     url = checked_address(address)
     safe_text = text.translate(_NO_MENTIONS)
@@ -43,14 +50,18 @@ def notify(
             if httpx2.codes.is_success(status):
                 return None
             problem = f"it answered {status}"
-            if status != httpx2.codes.TOO_MANY_REQUESTS and not httpx2.codes.is_server_error(status):
+            if (
+                status != httpx2.codes.TOO_MANY_REQUESTS
+                and not httpx2.codes.is_server_error(status)
+            ):
                 break
         sleep(pause)
     return f"The webhook in {NOTIFY} could not be reached: {problem}."
 
 
 def _post(url: str, body: Mapping[str, str]) -> int:
-    """Post `body` as JSON; returns the status of the reply, whose body may be endless and is not read."""
+    """Post `body` as JSON; returns the status of the reply, whose body may be endless
+    and is not read."""
     with httpx2.stream(
         "POST",
         url,
@@ -70,4 +81,6 @@ def checked_address(address: str) -> str:
         is_this_machine = url.scheme == "http" and url.host in _THIS_MACHINE
         if url.host and (url.scheme == "https" or is_this_machine):
             return address
-    raise ConfigError("is not an https address.", where=NOTIFY, hint="http is for this machine only.")
+    raise ConfigError(
+        "is not an https address.", where=NOTIFY, hint="http is for this machine only."
+    )

@@ -1,4 +1,5 @@
-"""The samples of the HTML page: made from the records of both runs, and kept in the run for later reports."""
+"""The samples of the HTML page: made from the records of both runs, and kept in the run
+for later reports."""
 
 from __future__ import annotations
 
@@ -24,12 +25,16 @@ _HINT = "Remove the file, or run the gate again."
 
 
 def page_of(
-    current: ComparedRun, verdict: GateVerdict, baseline: ComparedRun | None, redact: Redact, links: Links | None = None
+    current: ComparedRun,
+    verdict: GateVerdict,
+    baseline: ComparedRun | None,
+    redact: Redact,
+    links: Links | None = None,
 ) -> Iterator[str]:
     """The lines of the page of a verdict (`report.page`), with every sample.
 
-    Records are read one at a time, and only for their texts. The scores of `baseline` need not be comparable: its
-    answers are.
+    Records are read one at a time, and only for their texts. The scores of `baseline`
+    need not be comparable: its answers are.
     """
     if baseline is not None:
         baseline = baseline.beside(current)
@@ -38,13 +43,23 @@ def page_of(
         then = baseline.scores if baseline is not None else None
         with ExitStack() as stack:
             record_of = stack.enter_context(current.lookup())
-            before_of = stack.enter_context(baseline.lookup()) if baseline is not None else lambda _: None
+            before_of = (
+                stack.enter_context(baseline.lookup())
+                if baseline is not None
+                else lambda _: None
+            )
 
             def texts(sample_id: str) -> Json | None:
                 now = record_of(sample_id)
-                return None if now is None else sample_texts(now, before_of(sample_id), redact)
+                return (
+                    None
+                    if now is None
+                    else sample_texts(now, before_of(sample_id), redact)
+                )
 
-            for row in sample_rows(verdict, current.scores, then, links or Links(), current.drafts):
+            for row in sample_rows(
+                verdict, current.scores, then, links or Links(), current.drafts
+            ):
                 now, before = _contexts(current, row.id), _contexts(baseline, row.id)
                 if now is not None and before is not None and now != before:
                     row = replace(row, changed=(*row.changed, "contexts"))
@@ -56,11 +71,19 @@ def page_of(
 def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
     """The hash of the contexts of a sample, which may be one that doesn't count."""
     sides = () if run is None else filter(None, (run.scores, run.drafts))
-    return next((side.system.contexts[sample_id] for side in sides if sample_id in side.system.contexts), None)
+    return next(
+        (
+            side.system.contexts[sample_id]
+            for side in sides
+            if sample_id in side.system.contexts
+        ),
+        None,
+    )
 
 
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
-    """Keep the lines of the page in `run`, written one by one. Raises RunDirectoryError."""
+    """Keep the lines of the page in `run`, written one by one. Raises
+    RunDirectoryError."""
 
     def text() -> Iterator[str]:
         yield f"{_head(run)}\n"
@@ -71,9 +94,11 @@ def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
 
 
 def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
-    """The lines of the page that `run` holds; none if it has none, or was evaluated again since.
+    """The lines of the page that `run` holds; none if it has none, or was evaluated
+    again since.
 
-    `links` replaces the links to the golden set. Raises RunDirectoryError for a file that is not a page.
+    `links` replaces the links to the golden set. Raises RunDirectoryError for a file
+    that is not a page.
     """
     file = run.path / PAGE
     try:
@@ -82,7 +107,9 @@ def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise RunDirectoryError(f"can't be read: {error.strerror}.", where=str(file), hint=_HINT) from None
+        raise RunDirectoryError(
+            f"can't be read: {error.strerror}.", where=str(file), hint=_HINT
+        ) from None
     if not stored_lines or stored_lines[0].rstrip("\n") != _head(run):
         return ()
     lines = []
@@ -90,7 +117,11 @@ def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
         if read_line(line) is None:
             raise _wrong(file, number, "not a packed line")
         try:
-            lines.append(line.rstrip("\n") if links is None else with_row_links(line.rstrip("\n"), links))
+            lines.append(
+                line.rstrip("\n")
+                if links is None
+                else with_row_links(line.rstrip("\n"), links)
+            )
         except ValueError as error:
             raise _wrong(file, number, str(error)) from None
     return tuple(lines)
@@ -101,4 +132,8 @@ def _head(run: RunDirectory) -> str:
 
 
 def _wrong(file: Path, number: int, why: str) -> RunDirectoryError:
-    return RunDirectoryError(f"not the samples of an HTML report: {why}.", where=f"{file}:{number}", hint=_HINT)
+    return RunDirectoryError(
+        f"not the samples of an HTML report: {why}.",
+        where=f"{file}:{number}",
+        hint=_HINT,
+    )

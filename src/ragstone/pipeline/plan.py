@@ -1,4 +1,5 @@
-"""How many golden samples are needed to detect a drop, and which drop a golden set can detect."""
+"""How many golden samples are needed to detect a drop, and which drop a golden set can
+detect."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.gate.sensitivity import KnownScores, expected_rules, known_scores, loss_rule, watched_drops
+from ragstone.gate.sensitivity import (
+    KnownScores,
+    expected_rules,
+    known_scores,
+    loss_rule,
+    watched_drops,
+)
 from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
@@ -23,10 +30,12 @@ from ragstone.stats.sensitivity import visible_loss
 class PlannedMetric:
     """One row of the plan.
 
-    `needed` samples detect each of the plan's drops; None: no golden set does (the drop is within the allowed
-    `max_drop`). `detectable` is the drop that the `n` samples of the run detect; None if they detect none. `key` is the
-    policy's key for what is allowed: `max_rise` where less is better. `blocks` is False if the rule only warns.
-    `variance` names the sources of the variance of a score, if the run has several answers.
+    `needed` samples detect each of the plan's drops; None: no golden set does (the drop
+    is within the allowed `max_drop`). `detectable` is the drop that the `n` samples of
+    the run detect; None if they detect none. `key` is the policy's key for what is
+    allowed: `max_rise` where less is better. `blocks` is False if the rule only warns.
+    `variance` names the sources of the variance of a score, if the run has several
+    answers.
     """
 
     metric: str
@@ -42,7 +51,8 @@ class PlannedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What is needed to detect each of `drops` with probability `power`, if `tests` blocking checks share `alpha`.
+    """What is needed to detect each of `drops` with probability `power`, if `tests`
+    blocking checks share `alpha`.
 
     `targets` are the metrics with a target, which is no test and so needs no samples.
     """
@@ -56,9 +66,13 @@ class SamplePlan:
 
     @property
     def needed(self) -> tuple[int | None, ...]:
-        """How many samples detect each drop in every metric (that blocks, if any does); None if one never does."""
+        """How many samples detect each drop in every metric (that blocks, if any does);
+        None if one never does."""
         rows = [row for row in self.metrics if row.blocks] or self.metrics
-        return tuple(_largest(numbers) for numbers in zip(*(row.needed for row in rows), strict=True))
+        return tuple(
+            _largest(numbers)
+            for numbers in zip(*(row.needed for row in rows), strict=True)
+        )
 
 
 def _largest(numbers: Sequence[int | None]) -> int | None:
@@ -76,11 +90,13 @@ def plan(
     offline: bool = False,
     size: GoldenSize | None = None,
 ) -> SamplePlan:
-    """Plan the size of a golden set, by simulating the test for drops on questions like those of `run`.
+    """Plan the size of a golden set, by simulating the test for drops on questions like
+    those of `run`.
 
-    With `baseline`, how their scores vary comes from the differences between both runs. Without a run, typical scores
-    are assumed, `offline` says that the offline judge will score it, and `size` is that of the golden set, if known.
-    Raises ConfigError for numbers out of range, or if the policy checks nothing that the run measured.
+    With `baseline`, how their scores vary comes from the differences between both runs.
+    Without a run, typical scores are assumed, `offline` says that the offline judge
+    will score it, and `size` is that of the golden set, if known. Raises ConfigError
+    for numbers out of range, or if the policy checks nothing that the run measured.
     """
     for drop in drops:
         if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
@@ -113,7 +129,9 @@ def plan(
 
 def _blocking(rule: Rule) -> int:
     floor = rule.min is not None and rule.floor_action is Action.BLOCK
-    return int(floor) + int(rule.max_drop is not None and rule.drop_action is Action.BLOCK)
+    return int(floor) + int(
+        rule.max_drop is not None and rule.drop_action is Action.BLOCK
+    )
 
 
 def _row(
@@ -151,8 +169,11 @@ _CLEAR = 0.025
 
 
 def usual_drops(policy: Policy) -> tuple[float, ...]:
-    """The three smallest `DROPS` that clearly exceed what `policy` allows; else the largest."""
-    allowed = [rule.max_drop or rule.max_rise or 0.0 for rule in policy.metrics.values()]
+    """The three smallest `DROPS` that clearly exceed what `policy` allows; else the
+    largest."""
+    allowed = [
+        rule.max_drop or rule.max_rise or 0.0 for rule in policy.metrics.values()
+    ]
     beyond = [drop for drop in DROPS if drop >= max(allowed, default=0.0) + _CLEAR]
     return tuple(beyond[:3]) or DROPS[-1:]
 
@@ -160,7 +181,11 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
 def plan_text(sample_plan: SamplePlan) -> str:
     """The plan as lines of text."""
     size = max((row.n for row in sample_plan.metrics), default=0)
-    more = [(needed - size, drop) for needed, drop in zip(sample_plan.needed, sample_plan.drops, strict=True) if needed]
+    more = [
+        (needed - size, drop)
+        for needed, drop in zip(sample_plan.needed, sample_plan.drops, strict=True)
+        if needed
+    ]
     beyond = [(samples, drop) for samples, drop in more if samples > 0 < size]
     values = {"plan": sample_plan, "nearest": min(beyond, default=None)}
     return render_text_template("plan.txt.j2", "ragstone.pipeline", **values)

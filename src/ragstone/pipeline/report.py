@@ -1,4 +1,5 @@
-"""The report of a stored run: the verdict that the gate stored, or the one that it gets now if it has none."""
+"""The report of a stored run: the verdict that the gate stored, or the one that it gets
+now if it has none."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from ragstone.report.templates import Templates
 
 @dataclass(frozen=True, slots=True)
 class ReportTerms:
-    """The terms of a run without a stored verdict: `policy` gives the policy for a run with some metrics.
+    """The terms of a run without a stored verdict: `policy` gives the policy for a run
+    with some metrics.
 
     `templates` can replace the shipped ones.
     """
@@ -45,12 +47,18 @@ class Reported:
 
 
 def report(
-    run: RunDirectory, form: Format, terms: ReportTerms, redact: Redactor, *, links: Links | None = None
+    run: RunDirectory,
+    form: Format,
+    terms: ReportTerms,
+    redact: Redactor,
+    *,
+    links: Links | None = None,
 ) -> Reported:
-    """Render the verdict of `run`: the one that the gate stored, with all that its reports said, else one on `terms`.
+    """Render the verdict of `run`: the one that the gate stored, with all that its
+    reports said, else one on `terms`.
 
-    Nothing is evaluated and nothing is written. Raises RunDirectoryError, BaselineError or ConfigError, each with the
-    place.
+    Nothing is evaluated and nothing is written. Raises RunDirectoryError, BaselineError
+    or ConfigError, each with the place.
     """
     stored = read_verdict(run)
     page: Iterable[str] = ()
@@ -61,18 +69,24 @@ def report(
         decided = _decided(run, terms, links)
         document = redact.tree(decided.document)
         page = decided.page(redact, links) if form == "html" else ()
-    return Reported(render(document, form, templates=terms.templates, page=page), document)
+    return Reported(
+        render(document, form, templates=terms.templates, page=page), document
+    )
 
 
 def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Compared:
     current = ComparedRun.of(run)
     baseline = _baseline(run, wanted.baseline)
     policy = wanted.policy(run.manifest.metrics)
-    terms = Terms.of(policy, baseline, current.day, required=baseline is not None, seed=wanted.seed)
+    terms = Terms.of(
+        policy, baseline, current.day, required=baseline is not None, seed=wanted.seed
+    )
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))
     verdict = decide(current, terms, past=past if past.history.runs else None)
     document = run_document(current, verdict, baseline, links)
-    document = replace(document, trends=trends(past.history.gated, document.samples.metrics))
+    document = replace(
+        document, trends=trends(past.history.gated, document.samples.metrics)
+    )
     return Compared(verdict, document, current, baseline)
 
 

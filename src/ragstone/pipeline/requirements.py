@@ -1,7 +1,8 @@
-"""What a stored run must be before it is decided anew: pure comparisons with what the caller names.
+"""What a stored run must be before it is decided anew: pure comparisons with what the
+caller names.
 
-The run may come from somebody who wants another answer, so nothing that it says of itself excuses it. What can't be
-established is an error that says where.
+The run may come from somebody who wants another answer, so nothing that it says of
+itself excuses it. What can't be established is an error that says where.
 """
 
 from __future__ import annotations
@@ -35,25 +36,42 @@ _NOT_COMPARED = frozenset({"id", "origin"})
 
 
 def require_whole(manifest: Manifest, part: str | None, where: str) -> None:
-    """Raise an error unless the run is a finished one of the whole golden set, and of `part` of the system."""
+    """Raise an error unless the run is a finished one of the whole golden set, and of
+    `part` of the system."""
     if manifest.state != "finished":
         raise JudgeError(
-            f"the run was {manifest.state}, not finished.", where=where, hint="Finish it with --resume, then decide."
+            f"the run was {manifest.state}, not finished.",
+            where=where,
+            hint="Finish it with --resume, then decide.",
         )
     if manifest.oracle_of is not None:
-        raise RunDirectoryError("it is an oracle half: its answers were given the right contexts.", where=where)
+        raise RunDirectoryError(
+            "it is an oracle half: its answers were given the right contexts.",
+            where=where,
+        )
     if manifest.system.part != part:
-        evaluated, expected = (name or "the whole system" for name in (manifest.system.part, part))
-        raise RunDirectoryError(f"it evaluated {evaluated}, and the config says {expected}.", where=where)
+        evaluated, expected = (
+            name or "the whole system" for name in (manifest.system.part, part)
+        )
+        raise RunDirectoryError(
+            f"it evaluated {evaluated}, and the config says {expected}.", where=where
+        )
 
 
 def require_commit(manifest: Manifest, commit: str, where: str) -> None:
-    """Raise ConfigError unless the run is of exactly this commit, with no changed file."""
+    """Raise ConfigError unless the run is of exactly this commit, with no changed
+    file."""
     evaluated = manifest.system.commit
     if evaluated is None:
-        raise ConfigError("the run does not know its commit.", where=where, hint="Run the gate in a git checkout.")
+        raise ConfigError(
+            "the run does not know its commit.",
+            where=where,
+            hint="Run the gate in a git checkout.",
+        )
     if evaluated != commit:
-        raise ConfigError(f"the run is of commit {evaluated[:40]}, not of {commit}.", where=where)
+        raise ConfigError(
+            f"the run is of commit {evaluated[:40]}, not of {commit}.", where=where
+        )
     changed = None if manifest.invocation is None else manifest.invocation.changed
     if changed is None:
         raise ConfigError(
@@ -62,11 +80,14 @@ def require_commit(manifest: Manifest, commit: str, where: str) -> None:
             hint="Run the gate in a git checkout.",
         )
     if changed:
-        raise ConfigError(f"{counted(changed, 'file')} differed from the commit.", where=where)
+        raise ConfigError(
+            f"{counted(changed, 'file')} differed from the commit.", where=where
+        )
 
 
 def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
-    """Raise JudgeError unless `judge` is what the setting ``judge.name`` calls `name`."""
+    """Raise JudgeError unless `judge` is what the setting ``judge.name`` calls
+    `name`."""
     provider, model = split_name(name)
     provider_info = find_provider(provider)
     names_model = provider_info is not None and provider_info.names == "model"
@@ -79,9 +100,13 @@ def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
 
 
 def require_metrics(
-    measured: Collection[str], required: Iterable[str], unverified: Mapping[str, str], where: str
+    measured: Collection[str],
+    required: Iterable[str],
+    unverified: Mapping[str, str],
+    where: str,
 ) -> None:
-    """Raise JudgeError unless each of the `required` metrics is `measured`; `unverified` says why some are not."""
+    """Raise JudgeError unless each of the `required` metrics is `measured`;
+    `unverified` says why some are not."""
     for name in required:
         if name not in measured:
             why = unverified.get(name, "this run did not measure it")
@@ -94,9 +119,11 @@ def require_metrics(
 
 @dataclass(slots=True)
 class QuestionCheck:
-    """Compares the records of a run, one by one, with the questions that must have been asked.
+    """Compares the records of a run, one by one, with the questions that must have been
+    asked.
 
-    `problems` are sentences on the first MAX_NAMED questions that differ, and `different` counts them all.
+    `problems` are sentences on the first MAX_NAMED questions that differ, and
+    `different` counts them all.
     """
 
     golden: Mapping[str, Sample]
@@ -109,7 +136,8 @@ class QuestionCheck:
         return cls({sample.id: sample for sample in golden})
 
     def golden_sample(self, record: SampleRecord) -> Sample | None:
-        """The golden sample that `record` answers; None, and a problem more, if it does not answer one."""
+        """The golden sample that `record` answers; None, and a problem more, if it does
+        not answer one."""
         name = record.sample.id
         expected = self.golden.get(name)
         problem = self._problem(record, expected)
@@ -136,7 +164,8 @@ class QuestionCheck:
             self.problems.append(f"{shown_id(name)} {problem}")
 
     def require_all(self, where: str) -> None:
-        """Raise GoldenSetError that names each question that is missing, changed, doubled or was not asked."""
+        """Raise GoldenSetError that names each question that is missing, changed,
+        doubled or was not asked."""
         for name in self.golden:
             if name not in self._seen:
                 self._note(name, "is missing")
@@ -158,13 +187,24 @@ def shown_id(name: str) -> str:
 def differing_fields(recorded: Sample, expected: Sample) -> list[str]:
     """The fields in which two samples of one id differ, wherever they were written."""
     names = (field.name for field in fields(Sample) if field.name not in _NOT_COMPARED)
-    return [name.replace("_", " ") for name in names if getattr(recorded, name) != getattr(expected, name)]
+    return [
+        name.replace("_", " ")
+        for name in names
+        if getattr(recorded, name) != getattr(expected, name)
+    ]
 
 
-def uncompared_drops(policy: Policy, checks: Iterable[Check], scored: Collection[str]) -> list[str]:
-    """The blocking drops of `policy`, of metrics with scores, that none of `checks` is about."""
-    compared = {(check.metric, check.slice) for check in checks if check.kind in CHANGES}
-    rules: list[tuple[str, str | None, MetricRule]] = [(name, None, rule) for name, rule in policy.metrics.items()]
+def uncompared_drops(
+    policy: Policy, checks: Iterable[Check], scored: Collection[str]
+) -> list[str]:
+    """The blocking drops of `policy`, of metrics with scores, that none of `checks` is
+    about."""
+    compared = {
+        (check.metric, check.slice) for check in checks if check.kind in CHANGES
+    }
+    rules: list[tuple[str, str | None, MetricRule]] = [
+        (name, None, rule) for name, rule in policy.metrics.items()
+    ]
     for tag, part in policy.slices.items():
         rules += [(name, tag, rule) for name, rule in part.metrics.items()]
     return [
@@ -179,12 +219,15 @@ def uncompared_drops(policy: Policy, checks: Iterable[Check], scored: Collection
 
 
 def verdict_changes(stored: Document, decided: Document) -> list[str]:
-    """What the stored verdict says otherwise than the one that was decided anew, check by check."""
+    """What the stored verdict says otherwise than the one that was decided anew, check
+    by check."""
     before = {check.name: check.status.value for check in stored.checks}
     after = {check.name: check.status.value for check in decided.checks}
     changes = []
     for name in dict.fromkeys((*after, *before)):
         was, now = before.get(name, "not checked"), after.get(name, "not checked")
         if was != now:
-            changes.append(f"{clipped(one_line(name), MAX_ID_CHARACTERS)} was {was} and is {now}")
+            changes.append(
+                f"{clipped(one_line(name), MAX_ID_CHARACTERS)} was {was} and is {now}"
+            )
     return changes

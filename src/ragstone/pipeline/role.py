@@ -1,4 +1,5 @@
-"""The role of a run for later ones: whether it can be their baseline, and what it hands on if it can't."""
+"""The role of a run for later ones: whether it can be their baseline, and what it hands
+on if it can't."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ MAX_SPENT = 200
 class Role:
     """The role of a run for later ones.
 
-    `refusal` says why it can't be a baseline whatever its verdict, without a full stop. `carries`: if it can't, it
-    carries the baseline that it used. `run_id` is the id of that baseline, on GitHub, and `artifact` is where it was:
-    a run's id, and the artifact's name.
+    `refusal` says why it can't be a baseline whatever its verdict, without a full stop.
+    `carries`: if it can't, it carries the baseline that it used. `run_id` is the id of
+    that baseline, on GitHub, and `artifact` is where it was: a run's id, and the
+    artifact's name.
     """
 
     refusal: str | None = None
@@ -33,28 +35,49 @@ class Role:
     artifact: tuple[int, str] | None = None
 
 
-def baseline_fact(verdict: GateVerdict, role: Role, baseline: RunDirectory | None, terms: Terms) -> BaselineFact:
-    """Whether the run with this verdict can be a baseline, and what it was compared with."""
+def baseline_fact(
+    verdict: GateVerdict, role: Role, baseline: RunDirectory | None, terms: Terms
+) -> BaselineFact:
+    """Whether the run with this verdict can be a baseline, and what it was compared
+    with."""
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
     entries = terms.accepted.entries
     before = baseline.manifest.baseline if baseline is not None else None
-    spent = dict.fromkeys((*(entry.id for entry in entries), *(before.spent if before is not None else ())))
+    spent = dict.fromkeys(
+        (
+            *(entry.id for entry in entries),
+            *(before.spent if before is not None else ()),
+        )
+    )
     return BaselineFact(
         eligible=eligible,
         reason=reason,
-        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
+        used=None
+        if baseline is None
+        else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
         accepted=tuple(
-            AcceptedDrop(id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop) for entry in entries
+            AcceptedDrop(
+                id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
+            )
+            for entry in entries
         ),
         spent=tuple(spent)[:MAX_SPENT],
     )
 
 
-def hand_on(out: Path, role: Role, baseline: RunDirectory | None, past: RunHistory | None, *, undecided: bool) -> None:
-    """Put baseline and history into a run that was stopped: its artifact may be the newest one.
+def hand_on(
+    out: Path,
+    role: Role,
+    baseline: RunDirectory | None,
+    past: RunHistory | None,
+    *,
+    undecided: bool,
+) -> None:
+    """Put baseline and history into a run that was stopped: its artifact may be the
+    newest one.
 
     `undecided`: the run itself had finished.
     """
@@ -63,8 +86,12 @@ def hand_on(out: Path, role: Role, baseline: RunDirectory | None, past: RunHisto
         return
     fact = BaselineFact(
         eligible=False,
-        reason="the gate was stopped before its verdict" if undecided else "the run was stopped, not finished",
-        used=None if baseline is None else used(baseline, run_id=role.run_id, artifact=role.artifact),
+        reason="the gate was stopped before its verdict"
+        if undecided
+        else "the run was stopped, not finished",
+        used=None
+        if baseline is None
+        else used(baseline, run_id=role.run_id, artifact=role.artifact),
         lineage=() if baseline is None else lineage(baseline),
     )
     if role.carries and baseline is not None:

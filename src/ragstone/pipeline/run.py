@@ -11,9 +11,11 @@ from ragstone.evaluation.rounds.session import RunPlan, open_session
 
 
 async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
-    """Evaluate what `plan` describes, with the rounds that follow, and return the run directory.
+    """Evaluate what `plan` describes, with the rounds that follow, and return the run
+    directory.
 
-    Raises the matching RagstoneError; finished samples are saved and the run can be resumed.
+    Raises the matching RagstoneError; finished samples are saved and the run can be
+    resumed.
     """
     refuse_conflicts(plan.parts())
     if plan.oracle:

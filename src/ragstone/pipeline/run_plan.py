@@ -18,9 +18,12 @@ from ragstone.settings.settings import Settings
 
 
 def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
-    """The golden set in `settings`, or all of `files` with its columns. Raises ConfigError if there is none."""
+    """The golden set in `settings`, or all of `files` with its columns. Raises
+    ConfigError if there is none."""
     if files:
-        return load_golden_set(files, columns=settings.golden.columns, history=settings.golden.history)
+        return load_golden_set(
+            files, columns=settings.golden.columns, history=settings.golden.history
+        )
     if not settings.golden.paths:
         raise ConfigError(
             "no golden set.",
@@ -38,13 +41,17 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
 
 
 def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> GoldenSet:
-    """The samples of `golden` with one of `ids`, which may be a conversation's, and those with one of `tags`.
+    """The samples of `golden` with one of `ids`, which may be a conversation's, and
+    those with one of `tags`.
 
-    All of them if nothing is named. Raises ConfigError for an id or a tag that no sample has.
+    All of them if nothing is named. Raises ConfigError for an id or a tag that no
+    sample has.
     """
     if not ids and not tags:
         return golden
-    known_ids = {sample.id for sample in golden} | {sample.turn.id for sample in golden if sample.turn is not None}
+    known_ids = {sample.id for sample in golden} | {
+        sample.turn.id for sample in golden if sample.turn is not None
+    }
     known_tags = {tag for sample in golden for tag in sample.tags}
     for name, flag, names in (
         *((name, "--only", known_ids) for name in ids),
@@ -52,11 +59,15 @@ def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> Gol
     ):
         if name not in names:
             raise ConfigError(
-                f"no sample has '{name[:80]}'.", where=flag, hint=suggestion(name, names) if names else None
+                f"no sample has '{name[:80]}'.",
+                where=flag,
+                hint=suggestion(name, names) if names else None,
             )
 
     def is_chosen(sample: Sample) -> bool:
-        is_named = sample.id in ids or (sample.turn is not None and sample.turn.id in ids)
+        is_named = sample.id in ids or (
+            sample.turn is not None and sample.turn.id in ids
+        )
         return is_named or bool({*sample.tags} & {*tags})
 
     chosen = golden.only(is_chosen)
@@ -72,7 +83,8 @@ def golden_size(settings: Settings) -> GoldenSize | None:
 
 
 def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:
-    """The metrics in `settings`, and the system whose answers they score; `commit` is its version."""
+    """The metrics in `settings`, and the system whose answers they score; `commit` is
+    its version."""
     system = SystemSource(settings.system, settings.root, settings.within, commit)
     return ProjectMetrics(system, settings.metrics, settings.run.metrics)
 
@@ -86,7 +98,8 @@ def run_plan(
 ) -> RunPlan:
     """The run that `settings` describe. `golden` is given if it was read before.
 
-    `command` is how it was started, None if the run need not say so. Raises ConfigError, and what reading raises.
+    `command` is how it was started, None if the run need not say so. Raises
+    ConfigError, and what reading raises.
     """
     run = settings.run
     if golden is None:
@@ -94,12 +107,18 @@ def run_plan(
     invocation = None
     if command is not None:
         invocation = invocation_of(
-            settings, context.environ, command=command, trusts_checkout=context.trusts_checkout, redact=context.redact
+            settings,
+            context.environ,
+            command=command,
+            trusts_checkout=context.trusts_checkout,
+            redact=context.redact,
         )
     return RunPlan(
         golden=golden,
         judge=JudgeSource(settings.judge, settings.within),
-        metrics=project_metrics(settings, system_commit(settings.root, context.environ)),
+        metrics=project_metrics(
+            settings, system_commit(settings.root, context.environ)
+        ),
         out=settings.path(run.out),
         repeats=run.repeats,
         answers=run.answers,

@@ -1,4 +1,5 @@
-"""verdict.json: what the reports of a gate said, kept in the run so that they can be shown again."""
+"""verdict.json: what the reports of a gate said, kept in the run so that they can be
+shown again."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ MAX_VERDICT_BYTES = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """The content of verdict.json. `run` is the fingerprint of the run, `document` has no secrets."""
+    """The content of verdict.json. `run` is the fingerprint of the run, `document` has
+    no secrets."""
 
     run: str
     document: Document
@@ -38,11 +40,15 @@ def _adapter() -> TypeAdapter[StoredVerdict]:
 def write_verdict(run: RunDirectory, document: Document) -> None:
     """Store the verdict of `run`. `document` is already redacted."""
     body = to_jsonable_python(StoredVerdict(run.fingerprint, document))
-    replace_text(run.path / VERDICT, json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n")
+    replace_text(
+        run.path / VERDICT,
+        json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n",
+    )
 
 
 def read_verdict(run: RunDirectory) -> Document | None:
-    """What the gate's reports on `run` said; None without a verdict, or if it was evaluated again since.
+    """What the gate's reports on `run` said; None without a verdict, or if it was
+    evaluated again since.
 
     Raises RunDirectoryError.
     """
@@ -51,7 +57,13 @@ def read_verdict(run: RunDirectory) -> Document | None:
     if run.manifest.verdict is None or not os.path.lexists(file):
         return None
     kind = RunDirectoryError
-    with disk_errors(file, kind=kind, hint=hint), parse_errors(file, "not a valid verdict", kind=kind, hint=hint):
+    with (
+        disk_errors(file, kind=kind, hint=hint),
+        parse_errors(file, "not a valid verdict", kind=kind, hint=hint),
+    ):
         stored = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
-    belongs_to_run = stored.run == run.fingerprint and stored.document.verdict.status.value == run.manifest.verdict
+    belongs_to_run = (
+        stored.run == run.fingerprint
+        and stored.document.verdict.status.value == run.manifest.verdict
+    )
     return stored.document if belongs_to_run else None

@@ -58,16 +58,19 @@ def document_of(
 ) -> Document:
     """Gather everything that a report shows.
 
-    `details` and `baseline_details` are the records of the samples in `verdict.explanation`, by id, and `details` also
-    those of the first failures; samples without one
-    are shown without answer and statements. `links` makes places clickable. `drafts` are samples that count in no
-    check: rows of the table with the tag ``draft``. `reproduce` are shell lines. `advisory`: the job goes on whatever
-    the verdict. Pure; strings are not changed.
+    `details` and `baseline_details` are the records of the samples in
+    `verdict.explanation`, by id, and `details` also those of the first failures;
+    samples without one are shown without answer and statements. `links` makes places
+    clickable. `drafts` are samples that count in no check: rows of the table with the
+    tag ``draft``. `reproduce` are shell lines. `advisory`: the job goes on whatever the
+    verdict. Pure; strings are not changed.
     """
     links = links or Links()
     samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
-    compared = verdict.comparability.metrics if verdict.comparability is not None else ()
+    compared = (
+        verdict.comparability.metrics if verdict.comparability is not None else ()
+    )
     own_parts = (CHANGED, ORACLE, USAGE)
     return Document(
         title=title,
@@ -77,7 +80,9 @@ def document_of(
             for finding in verdict.findings
             if finding.kind not in own_parts and not isinstance(finding.data, Check)
         ),
-        metrics=() if is_unanswered(current) else metric_parts(verdict, current, samples.compared),
+        metrics=()
+        if is_unanswered(current)
+        else metric_parts(verdict, current, samples.compared),
         checks=tuple(check_part(check) for check in verdict.checks),
         explanation=ExplanationPart(
             attribution=explanation.attribution,
@@ -86,16 +91,22 @@ def document_of(
             contexts_used=contexts_used(current),
             oracle=verdict.oracle,
             changes=tuple(finding.data for finding in verdict.of_kind(CHANGED)),
-            golden_set_change=next((finding.data for finding in verdict.of_kind(GOLDEN_SET_CHANGE)), None),
+            golden_set_change=next(
+                (finding.data for finding in verdict.of_kind(GOLDEN_SET_CHANGE)), None
+            ),
             usage_changes=tuple(finding.data for finding in verdict.of_kind(USAGE)),
         ),
         samples=SamplesPart(
             total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
-            worst=samples.worst(explanation.regressions, compared, details, baseline_details),
+            worst=samples.worst(
+                explanation.regressions, compared, details, baseline_details
+            ),
             worst_omitted=explanation.regressed_left,
             failures=samples.failures(details),
             metrics=samples.columns,
-            rows=tuple(sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)),
+            rows=tuple(
+                sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)
+            ),
             differences=tuple(samples.differences(compared)),
         ),
         comparison=comparison_part(verdict, baseline, links),
@@ -112,11 +123,14 @@ def sample_rows(
     *,
     limit: int | None = None,
 ) -> Iterator[SampleRow]:
-    """The rows of the table of samples, worst first and drafts last; of each at most `limit`, if there is one."""
+    """The rows of the table of samples, worst first and drafts last; of each at most
+    `limit`, if there is one."""
     samples = RunSamples(verdict, current, baseline, links)
     yield from samples.rows(limit)
     if drafts is not None:
-        for row in RunSamples(verdict, drafts, None, links, samples.columns).rows(limit):
+        for row in RunSamples(verdict, drafts, None, links, samples.columns).rows(
+            limit
+        ):
             yield replace(row, tags=("draft", *row.tags))
 
 
@@ -127,21 +141,31 @@ def with_links(document: Document, links: Links) -> Document:
         return replace(part, place=Place.of(part.place, links.origin))
 
     samples = document.samples
-    failures = tuple(replace(group, samples=tuple(map(linked, group.samples))) for group in samples.failures)
+    failures = tuple(
+        replace(group, samples=tuple(map(linked, group.samples)))
+        for group in samples.failures
+    )
     worst = tuple(map(linked, samples.worst))
     rows = tuple(map(linked, samples.rows))
-    return replace(document, samples=replace(samples, worst=worst, failures=failures, rows=rows))
+    return replace(
+        document, samples=replace(samples, worst=worst, failures=failures, rows=rows)
+    )
 
 
 def is_unanswered(run: RunScores) -> bool:
-    """Whether the system gave no answer at all: then there are neither metrics nor a judge to speak of."""
+    """Whether the system gave no answer at all: then there are neither metrics nor a
+    judge to speak of."""
     return bool(run.samples) and run.system.failures.keys() >= run.samples.keys()
 
 
-def verdict_part(verdict: GateVerdict, current: RunScores, *, advisory: bool) -> VerdictPart:
+def verdict_part(
+    verdict: GateVerdict, current: RunScores, *, advisory: bool
+) -> VerdictPart:
     """The verdict with line one. Pure."""
     answers = current.manifest.answers if current.manifest is not None else 1
-    headline = headline_of(verdict, samples=len(current.samples), answers=answers, advisory=advisory)
+    headline = headline_of(
+        verdict, samples=len(current.samples), answers=answers, advisory=advisory
+    )
     fact = sentence(headline.fact)
     return VerdictPart(
         status=verdict.status,
@@ -165,12 +189,22 @@ def check_part(check: Check) -> CheckPart:
     elif check.metric is not None:
         title = f"{title}: {metric_title(check.metric)}"
     values = {field.name: getattr(check, field.name) for field in fields(Check)}
-    return CheckPart(**values, title=title, shown=checker.result(check), required=checker.requirement(check))
+    return CheckPart(
+        **values,
+        title=title,
+        shown=checker.result(check),
+        required=checker.requirement(check),
+    )
 
 
 def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
     """What was run. Pure."""
-    part = RunPart(label=run.label, samples=len(run.samples), url=links.run, artifact_url=links.artifact)
+    part = RunPart(
+        label=run.label,
+        samples=len(run.samples),
+        url=links.run,
+        artifact_url=links.artifact,
+    )
     manifest = run.manifest
     if manifest is None:
         return part
@@ -194,7 +228,9 @@ def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
     )
 
 
-def comparison_part(verdict: GateVerdict, baseline: RunScores | None, links: Links) -> ComparisonPart | None:
+def comparison_part(
+    verdict: GateVerdict, baseline: RunScores | None, links: Links
+) -> ComparisonPart | None:
     """What the run was compared with; None if with nothing. Pure."""
     if verdict.comparability is None and baseline is None:
         return None

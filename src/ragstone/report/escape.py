@@ -1,8 +1,9 @@
 """Makes foreign text harmless, with one function per target.
 
-Foreign text is everything written by a user, a system under test, a judge or a file: questions, answers, ids, tags,
-metric names, reasons. GitHub turns text into mentions, references and links after it has rendered Markdown, so entities
-and backslashes don't prevent that; a zero-width space inside the trigger does.
+Foreign text is everything written by a user, a system under test, a judge or a file:
+questions, answers, ids, tags, metric names, reasons. GitHub turns text into mentions,
+references and links after it has rendered Markdown, so entities and backslashes don't
+prevent that; a zero-width space inside the trigger does.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _COLONS = re.compile(":(?=:)")
 
 
 def one_line(text: str) -> str:
-    """`clean(text)` on one line, white space collapsed (spaces that don't break stay)."""
+    """`clean(text)` on one line, white space collapsed (spaces that don't break
+    stay)."""
     return _SPACES.sub(" ", clean(text)).strip(" ")
 
 
@@ -61,7 +63,8 @@ def bounded(text: str, length: int = MAX_ANSWER) -> str:
 
 
 def terminal(text: str) -> str:
-    """For a terminal or a log: no escape sequence, overwriting, reordering, or command, wherever a line is wrapped.
+    """For a terminal or a log: no escape sequence, overwriting, reordering, or command,
+    wherever a line is wrapped.
 
     Line breaks and tabs stay.
     """
@@ -69,22 +72,26 @@ def terminal(text: str) -> str:
 
 
 def line(text: str, length: int = 600) -> str:
-    """`terminal(text)` on one line, white space collapsed, in at most `length` characters."""
+    """`terminal(text)` on one line, white space collapsed, in at most `length`
+    characters."""
     return clip(terminal(one_line(text)), length)
 
 
 def markup(text: str) -> str:
-    """For HTML before autoescaping, and for XML, whose writer escapes the rest: nothing invisible or reordering, only
-    characters that XML 1.0 allows, and no command to a runner if it is printed.
+    """For HTML before autoescaping, and for XML, whose writer escapes the rest: nothing
+    invisible or reordering, only characters that XML 1.0 allows, and no command to a
+    runner if it is printed.
     """
     return without_commands(clean(text))
 
 
 def markdown_inline(text: str) -> str:
-    """For a paragraph, a list item or a table cell of GitHub Markdown: shown as `text`, without any effect.
+    """For a paragraph, a list item or a table cell of GitHub Markdown: shown as `text`,
+    without any effect.
 
-    It produces no emphasis, link, image, HTML, entity, formula, emoji, mention, reference, commit or autolink, and no
-    table cell, heading or list starts or ends in it.
+    It produces no emphasis, link, image, HTML, entity, formula, emoji, mention,
+    reference, commit or autolink, and no table cell, heading or list starts or ends in
+    it.
     """
     line = without_commands(one_line(text))
     line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
@@ -97,7 +104,9 @@ def markdown_inline(text: str) -> str:
 
 def _break_hex(match: re.Match[str]) -> str:
     run = match.group()
-    return ZERO_WIDTH_SPACE.join(run[start : start + 6] for start in range(0, len(run), 6))
+    return ZERO_WIDTH_SPACE.join(
+        run[start : start + 6] for start in range(0, len(run), 6)
+    )
 
 
 def _escape_block_start(match: re.Match[str]) -> str:
@@ -108,8 +117,11 @@ def _escape_block_start(match: re.Match[str]) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """`text` as inline code, also inside a table; GitHub ignores mentions and references in code."""
-    line = without_commands(one_line(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
+    """`text` as inline code, also inside a table; GitHub ignores mentions and
+    references in code."""
+    line = without_commands(one_line(text)).replace(
+        "<!--", "<!" + ZERO_WIDTH_SPACE + "--"
+    )
     if not line:
         return "–"
     if any(char in line for char in "`|\\"):
@@ -118,28 +130,39 @@ def markdown_code(text: str) -> str:
 
 
 def markdown_fence(text: str) -> str:
-    """`text` as a fenced block on separate lines, with a fence longer than any run of backticks in it."""
-    body = without_commands(clean(text)).replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--").strip("\n")
+    """`text` as a fenced block on separate lines, with a fence longer than any run of
+    backticks in it."""
+    body = (
+        without_commands(clean(text))
+        .replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
+        .strip("\n")
+    )
     longest = max((len(run) for run in re.findall("`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{body}\n{fence}"
 
 
 def url(address: str | None) -> str | None:
-    """`address` if it is a plain http(s) URL, percent-encoding everything that could end a link; else None."""
+    """`address` if it is a plain http(s) URL, percent-encoding everything that could
+    end a link; else None."""
     if not address or _UNLINKABLE.search(address):
         return None
     try:
         parts = urlsplit(address)
     except ValueError:
         return None
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.username is not None
+    ):
         return None
     return quote(address, safe=":/?#=&%+,;@~-._")
 
 
 def markdown_link(text: str, address: str | None) -> str:
-    """A link with inline code as its text, or only the code if `address` is not a plain URL."""
+    """A link with inline code as its text, or only the code if `address` is not a plain
+    URL."""
     target = url(address)
     if target:
         return f"[{markdown_code(text)}]({target})"
@@ -147,7 +170,8 @@ def markdown_link(text: str, address: str | None) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """A tree of dicts, lists and strings for JSON: lone surrogates, which strict readers refuse, become U+FFFD."""
+    """A tree of dicts, lists and strings for JSON: lone surrogates, which strict
+    readers refuse, become U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""The filters of all templates: titles, states, numbers and phrases, the same in every format."""
+"""The filters of all templates: titles, states, numbers and phrases, the same in every
+format."""
 
 from __future__ import annotations
 
@@ -12,12 +13,29 @@ from ragstone import formatting
 from ragstone.formatting import bound, change, digits_for, score
 from ragstone.gate.changes import changes_line
 from ragstone.gate.speed_and_price import usage_line
-from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Check, CheckKind, Interval, OracleShares, Status
+from ragstone.gate.verdict import (
+    CHANGES,
+    LEVELS,
+    MIN_SAMPLES,
+    Action,
+    Check,
+    CheckKind,
+    Interval,
+    OracleShares,
+    Status,
+)
 from ragstone.metrics.registry import METRICS, metric_title
 from ragstone.report import templates
 from ragstone.report.parts import ChangePart, CheckPart, Document, MetricPart
 
-ICONS = {"pass": "✅", "fail": "❌", "warn": "⚠️", "inconclusive": "🟡", "error": "🚫", "not gated": "▫️"}
+ICONS = {
+    "pass": "✅",
+    "fail": "❌",
+    "warn": "⚠️",
+    "inconclusive": "🟡",
+    "error": "🚫",
+    "not gated": "▫️",
+}
 """By status word, in Markdown and notebooks."""
 
 WARNS = "\u00a0(warns)"
@@ -26,21 +44,32 @@ WARNS = "\u00a0(warns)"
 METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET, CheckKind.APPLICABILITY}
 """The checks of a metric that are shown in its row."""
 
-_SIGNS = {"floor": "≥", "ceiling": "≤", "target": "target", "drop": "drop\u00a0≤", "rise": "rise\u00a0≤"}
+_SIGNS = {
+    "floor": "≥",
+    "ceiling": "≤",
+    "target": "target",
+    "drop": "drop\u00a0≤",
+    "rise": "rise\u00a0≤",
+}
 
 ORACLE_TITLE = "With the reference contexts given (oracle)"
 
 _STATUSES = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS, None)
 
 _OTHER_NAMES = sorted(
-    (name for name, metric in METRICS.items() if metric.info.title.lower() != name), key=len, reverse=True
+    (name for name, metric in METRICS.items() if metric.info.title.lower() != name),
+    key=len,
+    reverse=True,
 )
-_NAMES = re.compile(rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _OTHER_NAMES))})(?![\w`'/@-]|\.\w)")
+_NAMES = re.compile(
+    rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _OTHER_NAMES))})(?![\w`'/@-]|\.\w)"
+)
 """The metrics whose name isn't their title, but not in a path or a command."""
 
 
 def status_word(part: MetricPart | Check) -> str:
-    """``pass``, ``fail``, ``warn`` (bad, but doesn't block), ``inconclusive``, ``error``, ``not gated``."""
+    """``pass``, ``fail``, ``warn`` (bad, but doesn't block), ``inconclusive``,
+    ``error``, ``not gated``."""
     if part.status is None:
         return "not gated"
     if part.status in (Status.FAIL, Status.ERROR) and part.action is Action.WARN:
@@ -69,7 +98,8 @@ def importance(row: MetricPart) -> tuple[tuple[bool, bool, int], bool]:
 
 
 def sentence(text: str) -> str:
-    """`text` with metrics by their titles, and a capital first letter unless it starts with a name (``scores.csv``)."""
+    """`text` with metrics by their titles, and a capital first letter unless it starts
+    with a name (``scores.csv``)."""
     text = _NAMES.sub(lambda match: metric_title(match[0]), text)
     first_word = text.partition(" ")[0].rstrip(".")
     if any(sign in first_word for sign in "_./"):
@@ -86,9 +116,11 @@ def row_name(row: MetricPart) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The numbers of a metric as text: two decimals, or more where two would contradict its state.
+    """The numbers of a metric as text: two decimals, or more where two would contradict
+    its state.
 
-    A score of fewer samples than the metric doesn't apply to says of how many: ``1.00 (n = 1)``.
+    A score of fewer samples than the metric doesn't apply to says of how many: ``1.00
+    (n = 1)``.
     """
 
     score: str
@@ -98,12 +130,20 @@ class Figures:
 
 
 def figures(row: MetricPart) -> Figures:
-    digits = _digits(row.limit(LEVELS), row.score, row.interval, lower_is_better=row.lower_is_better)
+    digits = _digits(
+        row.limit(LEVELS), row.score, row.interval, lower_is_better=row.lower_is_better
+    )
     allowed = row.limit(CHANGES)
     if allowed is not None and not row.lower_is_better:
         allowed = -allowed
-    change_digits = _digits(allowed, row.change, row.change_interval, lower_is_better=row.lower_is_better)
-    few = f" (n\u00a0=\u00a0{row.n:,})" if row.score is not None and row.n < row.not_applicable else ""
+    change_digits = _digits(
+        allowed, row.change, row.change_interval, lower_is_better=row.lower_is_better
+    )
+    few = (
+        f" (n\u00a0=\u00a0{row.n:,})"
+        if row.score is not None and row.n < row.not_applicable
+        else ""
+    )
     return Figures(
         score=f"{score(row.score, digits)}{few}",
         interval=_interval(row.interval, score, digits),
@@ -112,35 +152,52 @@ def figures(row: MetricPart) -> Figures:
     )
 
 
-def _interval(limits: Interval | None, number: Callable[[float, int], str], digits: int) -> str:
+def _interval(
+    limits: Interval | None, number: Callable[[float, int], str], digits: int
+) -> str:
     """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
     if limits is None:
         return ""
     return f"[{number(limits.low, digits)},\u00a0{number(limits.high, digits)}]"
 
 
-def _digits(limit: float | None, value: float | None, limits: Interval | None, *, lower_is_better: bool) -> int:
-    """Decimals with which a value, or an interval, on the wrong side of `limit` isn't rounded onto it."""
+def _digits(
+    limit: float | None,
+    value: float | None,
+    limits: Interval | None,
+    *,
+    lower_is_better: bool,
+) -> int:
+    """Decimals with which a value, or an interval, on the wrong side of `limit` isn't
+    rounded onto it."""
     if limit is None:
         return 2
     values = [] if value is None else [value]
     if limits is not None:
         values.append(limits.low if lower_is_better else limits.high)
-    return digits_for(limit, [number for number in values if (number > limit) == lower_is_better])
+    return digits_for(
+        limit, [number for number in values if (number > limit) == lower_is_better]
+    )
 
 
 def thresholds(row: MetricPart) -> list[str]:
-    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``); its spaces don't break."""
+    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``);
+    its spaces don't break."""
     return [
         f"{_SIGNS[limit.kind]}\u00a0{bound(limit.value)}{WARNS if limit.warns else ''}"
-        for limit in sorted(row.limits, key=lambda limit: list(_SIGNS).index(limit.kind))
+        for limit in sorted(
+            row.limits, key=lambda limit: list(_SIGNS).index(limit.kind)
+        )
     ]
 
 
 def before_now(row: MetricPart) -> str:
     """``0.89 → 0.80`` on the samples that both runs have, or the score alone."""
     number = row.score if row.current is None or row.baseline is None else row.current
-    shown = score(number, _digits(row.limit(LEVELS), number, None, lower_is_better=row.lower_is_better))
+    shown = score(
+        number,
+        _digits(row.limit(LEVELS), number, None, lower_is_better=row.lower_is_better),
+    )
     if row.current is None or row.baseline is None:
         return shown
     return f"{score(row.baseline)} → {shown}"
@@ -153,70 +210,110 @@ def moved(part: ChangePart) -> str:
 
 
 def check_reason(check: Check) -> str:
-    """The reason as a sentence below the check's title, which already names the metric."""
+    """The reason as a sentence below the check's title, which already names the
+    metric."""
     return sentence(check.short_reason or check.reason)
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first. Those of coverage that say the same are one."""
+    """The checks that have no row of a metric, most important first. Those of coverage
+    that say the same are one."""
     groups: dict[str, list[CheckPart]] = {}
     for check in sorted(checks, key=severity):
         if check.kind in METRIC_KINDS and check.metric is not None:
             continue
         name = check.name
         if check.kind == CheckKind.COVERAGE:
-            name = "coverage" if check.passed else f"{status_word(check)} {check.slice} {check.short_reason}"
+            name = (
+                "coverage"
+                if check.passed
+                else f"{status_word(check)} {check.slice} {check.short_reason}"
+            )
         groups.setdefault(name, []).append(check)
     merged = map(_merged, groups.values())
-    return sorted(merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE))
+    return sorted(
+        merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE)
+    )
 
 
 def _merged(checks: Sequence[CheckPart]) -> CheckPart:
-    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or the lowest if they pass."""
+    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or
+    the lowest if they pass."""
     first = checks[0]
     if len(checks) == 1:
         return first
     title = first.title.partition(":")[0]
     if first.status is Status.PASS:
-        lowest = min(checks, key=lambda check: 1.0 if check.estimate is None else check.estimate)
-        return replace(lowest, metric=None, slice=None, action=first.action, title=title)
+        lowest = min(
+            checks, key=lambda check: 1.0 if check.estimate is None else check.estimate
+        )
+        return replace(
+            lowest, metric=None, slice=None, action=first.action, title=title
+        )
     names = [metric_title(check.metric) for check in checks if check.metric is not None]
     return replace(first, title=f"{title}: {formatting.some(names)}")
 
 
 def changes(report: Document) -> str:
     """What changed since the baseline: a line, empty if nothing did."""
-    return changes_line(report.explanation.changes, worse=report.verdict.status is Status.FAIL)
+    return changes_line(
+        report.explanation.changes, worse=report.verdict.status is Status.FAIL
+    )
 
 
 def changes_besides_code(report: Document) -> str:
-    """What changed since the baseline, apart from the code: who reads a report knows that the code changed."""
+    """What changed since the baseline, apart from the code: who reads a report knows
+    that the code changed."""
     others = [change for change in report.explanation.changes if change.what != "code"]
     return changes_line(others, worse=report.verdict.status is Status.FAIL)
 
 
 def usage_changes(report: Document) -> str:
-    """What an answer took and cost before, and now: a line, empty if nothing is known."""
+    """What an answer took and cost before, and now: a line, empty if nothing is
+    known."""
     return usage_line(report.explanation.usage_changes)
 
 
 def oracle_lines(shares: OracleShares | None) -> list[str]:
-    """What an oracle half of a run says: a sentence for each metric, then what qualifies them."""
+    """What an oracle half of a run says: a sentence for each metric, then what
+    qualifies them."""
     if shares is None:
         return []
     return templates.render_lines("oracle.txt.j2", templates.PACKAGE, shares=shares)
 
 
 _FUNCTIONS = (
-    *(before_now, changes, check_reason, day, figures, icon, metric_title, moved, oracle_lines, other_checks),
+    *(
+        before_now,
+        changes,
+        check_reason,
+        day,
+        figures,
+        icon,
+        metric_title,
+        moved,
+        oracle_lines,
+        other_checks,
+    ),
     *(row_name, sentence, status_word, thresholds, usage_changes),
 )
 _environment = templates.text_environment(templates.PACKAGE)
-_environment.filters.update({function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)})
+_environment.filters.update(
+    {function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)}
+)
 _environment.globals.update(MIN_SAMPLES=MIN_SAMPLES, WARNS=WARNS)
 
 _SHARED_PHRASES = (
-    *("causes", "changed", "check_title", "compared_on", "marked_title", "place_text", "scored", "spread"),
+    *(
+        "causes",
+        "changed",
+        "check_title",
+        "compared_on",
+        "marked_title",
+        "place_text",
+        "scored",
+        "spread",
+    ),
     *("system_usage", "worst_heading"),
 )
 PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)

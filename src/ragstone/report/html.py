@@ -1,4 +1,5 @@
-"""One self-contained HTML page: no network, works from a downloaded artifact, in light and dark mode."""
+"""One self-contained HTML page: no network, works from a downloaded artifact, in light
+and dark mode."""
 
 from __future__ import annotations
 
@@ -17,16 +18,18 @@ from ragstone.report.summary import summaries
 from ragstone.report.templates import PACKAGE, read_template
 
 _COLUMNS = 8
-"""Metrics in the table of samples at once, so that it fits; report.js has the same number."""
+"""Metrics in the table of samples at once, so that it fits; report.js has the same
+number."""
 _ARTICLES = 20
 """Samples that got worse, shown above the table."""
 
 
 def render_html(report: Document, page: Iterable[str] = ()) -> str:
-    """The page. Styles and script are inline, and its content security policy allows only their hashes.
+    """The page. Styles and script are inline, and its content security policy allows
+    only their hashes.
 
-    `page` are lines with every sample; without them, the page has the rows of the document. What is packed in them
-    can't run, whoever wrote it.
+    `page` are lines with every sample; without them, the page has the rows of the
+    document. What is packed in them can't run, whoever wrote it.
     """
     lines = read_lines(page)
     rows = report.samples.rows
@@ -43,7 +46,9 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
         articles=_ARTICLES,
         floor_axis=plots.axis_for(report.checks, LEVELS),
         drop_axis=plots.axis_for(report.checks, CHANGES),
-        checks={(check.kind, check.metric, check.slice): check for check in report.checks},
+        checks={
+            (check.kind, check.metric, check.slice): check for check in report.checks
+        },
         directions=(HIGHER, LOWER),
         plots=plots,
     )
@@ -52,5 +57,7 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
 html_environment(PACKAGE).filters.update(
     address=lambda place: None if place is None else url(place.url),
     cell=cell,
-    fragment=lambda sample_id: quote(visible(sample_id), safe=""),  # its id is as `page.row_values` writes it
+    fragment=lambda sample_id: quote(
+        visible(sample_id), safe=""
+    ),  # its id is as `page.row_values` writes it
 )

@@ -1,7 +1,8 @@
-"""The shell of every HTML page: self-contained, with a content security policy that allows only what is in it.
+"""The shell of every HTML page: self-contained, with a content security policy that
+allows only what is in it.
 
-A page is a template that extends ``page.html.j2``. Everything that it prints is escaped, and made visible if it is not,
-unless it is `Verbatim`.
+A page is a template that extends ``page.html.j2``. Everything that it prints is
+escaped, and made visible if it is not, unless it is `Verbatim`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _SHELL = "page.html.j2"
 
 
 class Verbatim(str):
-    """Text that is printed as it is: shipped styles and scripts, and data in which nothing can end its element."""
+    """Text that is printed as it is: shipped styles and scripts, and data in which
+    nothing can end its element."""
 
     __slots__ = ()
 
@@ -47,15 +49,24 @@ def render_page(
         f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes([script] if script else [])}; "
         "base-uri 'none'; form-action 'none'"
     )
-    inline = {"styles": [Verbatim(style) for style in styles], "script": Verbatim(script)}
-    return html_environment(package).get_template(template).render(**values, **inline, policy=policy)
+    inline = {
+        "styles": [Verbatim(style) for style in styles],
+        "script": Verbatim(script),
+    }
+    return (
+        html_environment(package)
+        .get_template(template)
+        .render(**values, **inline, policy=policy)
+    )
 
 
 @cache
 def html_environment(package: str) -> Environment:
     """Renders the templates of `package`, and fragments of pages."""
     environment = Environment(
-        loader=FunctionLoader(lambda name: read_template(name, PACKAGE if name == _SHELL else package)),
+        loader=FunctionLoader(
+            lambda name: read_template(name, PACKAGE if name == _SHELL else package)
+        ),
         bytecode_cache=TemplateCache(package, __file__),
         autoescape=True,
         undefined=StrictUndefined,
@@ -77,4 +88,6 @@ def _finalize(value: object) -> object:
 
 def _hashes(texts: Sequence[str]) -> str:
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in texts)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
+    return " ".join(
+        f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests
+    )

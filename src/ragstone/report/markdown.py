@@ -1,4 +1,5 @@
-"""Markdown for a comment or a job summary, rendered with less and less detail until it fits."""
+"""Markdown for a comment or a job summary, rendered with less and less detail until it
+fits."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from ragstone.report.filters import FILTERS, ICONS, importance, status_word
 from ragstone.report.parts import TITLE, CheckPart, Document, MetricPart
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
-from ragstone.report.templates import OURS, REPORT, TemplateExhaustedError, Templates, render_template
+from ragstone.report.templates import (
+    OURS,
+    REPORT,
+    TemplateExhaustedError,
+    Templates,
+    render_template,
+)
 from ragstone.report.trend import interval_pictures, sparkline
 
 
@@ -46,7 +53,8 @@ class Detail:
 
     @property
     def reason(self) -> int:
-        """The length of a reason in the table of all checks; the HTML report has all of it."""
+        """The length of a reason in the table of all checks; the HTML report has all of
+        it."""
         return min(self.text, 300)
 
 
@@ -61,16 +69,20 @@ LEVELS = (
 
 
 def length(text: str) -> int:
-    """Length by the strictest measure: in UTF-16 units, where an emoji counts as two."""
+    """Length by the strictest measure: in UTF-16 units, where an emoji counts as
+    two."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def render_markdown(report: Document, *, limit: int, templates: Templates | None) -> str:
+def render_markdown(
+    report: Document, *, limit: int, templates: Templates | None
+) -> str:
     """The report in at most `limit` characters: the most detailed of LEVELS that fits.
 
-    `templates` are the user's. If they do not fit at any level, the built-in one is used. The line with the verdict
-    comes before the template's output, so that no template can omit or replace it.
-    Raises ConfigError for an invalid template, ValueError if not even the verdict fits into `limit`.
+    `templates` are the user's. If they do not fit at any level, the built-in one is
+    used. The line with the verdict comes before the template's output, so that no
+    template can omit or replace it. Raises ConfigError for an invalid template,
+    ValueError if not even the verdict fits into `limit`.
     """
     line_one = verdict_line(report)
     for name in [REPORT, OURS] if templates is not None else [OURS]:
@@ -78,7 +90,9 @@ def render_markdown(report: Document, *, limit: int, templates: Templates | None
         while levels:
             detail, *levels = levels
             try:
-                text = render_template(name, context(report, detail), filters(report, detail), templates)
+                text = render_template(
+                    name, context(report, detail), filters(report, detail), templates
+                )
             except TemplateExhaustedError:  # which long text can cause too
                 if not levels:
                     raise
@@ -107,13 +121,16 @@ class Omitted:
 
 
 def context(report: Document, detail: Detail) -> dict[str, object]:
-    """What a template finds: the document with as many metrics and samples as the level of detail allows."""
+    """What a template finds: the document with as many metrics and samples as the level
+    of detail allows."""
     metrics = most_important(report.metrics, detail.rows)
     omitted = [row for row in report.metrics if row not in metrics]
     worst = report.samples.worst[: detail.worst]
     failures = report.samples.failures[: detail.groups]
     left_out = report.samples.worst_total - len(worst)
-    samples = replace(report.samples, worst=worst, worst_omitted=left_out, failures=failures)
+    samples = replace(
+        report.samples, worst=worst, worst_omitted=left_out, failures=failures
+    )
     return {
         "report": replace(report, metrics=metrics, samples=samples),
         "summary": summary_of(report, detail.room),
@@ -127,17 +144,26 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
 
 
 def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]]:
-    """Filters for templates. What they return is escaped when it is printed, unless it is `SafeText`."""
-    pictures = interval_pictures(most_important(report.metrics, detail.rows), report.checks)
+    """Filters for templates. What they return is escaped when it is printed, unless it
+    is `SafeText`."""
+    pictures = interval_pictures(
+        most_important(report.metrics, detail.rows), report.checks
+    )
     return {
         **FILTERS,
         "check_kind": lambda row: pictures.get(row.check, ("", ""))[0],
         "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(plain(text))),
         "counts": counts,
-        "fence": lambda text: SafeText(escape.markdown_fence(wrapped(escape.clip(plain(text), detail.answer)))),
-        "lines": lambda lines: SafeText(escape.markdown_fence("\n".join(map(plain, lines)))),
-        "link": lambda text, url: SafeText(escape.markdown_link(plain(text), None if url is None else plain(url))),
+        "fence": lambda text: SafeText(
+            escape.markdown_fence(wrapped(escape.clip(plain(text), detail.answer)))
+        ),
+        "lines": lambda lines: SafeText(
+            escape.markdown_fence("\n".join(map(plain, lines)))
+        ),
+        "link": lambda text, url: SafeText(
+            escape.markdown_link(plain(text), None if url is None else plain(url))
+        ),
         "omitted": lambda items, shown: max(0, len(items) - shown),
         "plot": lambda row: pictures.get(row.check, ("", ""))[1],
         "sparkline": sparkline,
@@ -147,7 +173,9 @@ def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]
 def wrapped(text: str, width: int = 100) -> str:
     """`text` with long lines wrapped: a fence doesn't wrap them."""
     lines = clean(text).split("\n")
-    return "\n".join(textwrap.fill(line, width, replace_whitespace=False) for line in lines)
+    return "\n".join(
+        textwrap.fill(line, width, replace_whitespace=False) for line in lines
+    )
 
 
 def most_important(rows: Sequence[MetricPart], count: int) -> tuple[MetricPart, ...]:

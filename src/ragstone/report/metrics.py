@@ -7,7 +7,15 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from ragstone.evaluation.scores import MetricScores, RunScores
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import (
+    CHANGES,
+    LEVELS,
+    Action,
+    Check,
+    CheckKind,
+    GateVerdict,
+    Status,
+)
 from ragstone.judge.offline.reliability import grade
 from ragstone.metrics.registry import metric_title
 from ragstone.report.filters import METRIC_KINDS, severity
@@ -25,11 +33,14 @@ _NO_CHECK = Check("", CheckKind.TARGET, Status.PASS, Action.WARN, "")
 """Instead of one that is not made: it has no figures."""
 
 
-def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores | None) -> tuple[MetricPart, ...]:
-    """One part for each checked metric and slice, then the metrics that are only measured.
+def metric_parts(
+    verdict: GateVerdict, current: RunScores, compared: RunScores | None
+) -> tuple[MetricPart, ...]:
+    """One part for each checked metric and slice, then the metrics that are only
+    measured.
 
-    Whole-run parts come before slices, each in the order of the checks. `compared` is the baseline if the scores of
-    both runs can be compared.
+    Whole-run parts come before slices, each in the order of the checks. `compared` is
+    the baseline if the scores of both runs can be compared.
     """
     checks: dict[tuple[str, str | None], list[Check]] = {}
     for check in verdict.checks:
@@ -45,7 +56,16 @@ def metric_parts(verdict: GateVerdict, current: RunScores, compared: RunScores |
         if compared is not None and metric in shared and tag is None:
             baseline = compared.scores_of(metric)
         lower_is_better = metric in verdict.explanation.lower_is_better
-        parts.append(_metric_part(metric, tag, checks[metric, tag], current, baseline, lower_is_better=lower_is_better))
+        parts.append(
+            _metric_part(
+                metric,
+                tag,
+                checks[metric, tag],
+                current,
+                baseline,
+                lower_is_better=lower_is_better,
+            )
+        )
     return tuple(parts)
 
 
@@ -73,8 +93,12 @@ def _metric_part(
     mean_change = change.estimate
     paired = [sample_id for sample_id in scores.values if sample_id in baseline.values]
     if change_check is None and paired:
-        paired_mean = sum(scores.values[sample_id] for sample_id in paired) / len(paired)
-        paired_baseline_mean = sum(baseline.values[sample_id] for sample_id in paired) / len(paired)
+        paired_mean = sum(scores.values[sample_id] for sample_id in paired) / len(
+            paired
+        )
+        paired_baseline_mean = sum(
+            baseline.values[sample_id] for sample_id in paired
+        ) / len(paired)
         mean_change = paired_mean - paired_baseline_mean
         if not checks:
             mean = paired_mean
@@ -82,7 +106,9 @@ def _metric_part(
     deciding = min(checks, key=severity, default=None)
     values = _values_with_tag(scores, tag, current)
     limits = [
-        Limit(check.kind, abs(check.threshold), _only_warns(check)) for check in checks if check.threshold is not None
+        Limit(check.kind, abs(check.threshold), _only_warns(check))
+        for check in checks
+        if check.threshold is not None
     ]
     return MetricPart(
         metric=metric,
@@ -110,10 +136,16 @@ def _metric_part(
     )
 
 
-def _values_with_tag(scores: MetricScores, tag: str | None, run: RunScores) -> list[float]:
+def _values_with_tag(
+    scores: MetricScores, tag: str | None, run: RunScores
+) -> list[float]:
     if tag is None:
         return list(scores.values.values())
-    return [value for sample_id, value in scores.values.items() if tag in run.samples[sample_id].tags]
+    return [
+        value
+        for sample_id, value in scores.values.items()
+        if tag in run.samples[sample_id].tags
+    ]
 
 
 def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | None:
@@ -125,7 +157,8 @@ def _only_warns(check: Check) -> bool:
 
 
 def _reliability(metric: str, run: RunScores) -> str | None:
-    """The measured grade of the offline judge for `metric`, if it judged: ``B (fair)``."""
+    """The measured grade of the offline judge for `metric`, if it judged: ``B
+    (fair)``."""
     if run.manifest is None or run.manifest.judge.provider != "offline":
         return None
     measured = grade(metric)
@@ -137,7 +170,8 @@ def _reliability(metric: str, run: RunScores) -> str | None:
 def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
     """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear``.
 
-    A pass with an estimate on the wrong side of its threshold says why; what does not pass says so if it only warns.
+    A pass with an estimate on the wrong side of its threshold says why; what does not
+    pass says so if it only warns.
     """
     if check is None:
         return "not gated"

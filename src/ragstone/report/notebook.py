@@ -1,4 +1,5 @@
-"""Golden sets, runs and verdicts as small HTML fragments, for notebooks. Everything in them is escaped."""
+"""Golden sets, runs and verdicts as small HTML fragments, for notebooks. Everything in
+them is escaped."""
 
 from __future__ import annotations
 
@@ -23,17 +24,20 @@ def golden_html(golden: GoldenSet) -> str:
 
 
 def run_html(scores: RunScores) -> str:
-    """The metrics of a run: means with 95 % intervals, and how many samples have no score."""
+    """The metrics of a run: means with 95 % intervals, and how many samples have no
+    score."""
     return _rendered(scores=scores, interval=_interval)
 
 
 def verdict_html(report: Document) -> str:
-    """The verdict as at the top of a report: why, the metrics, other checks that don't pass, and the worst samples."""
+    """The verdict as at the top of a report: why, the metrics, other checks that don't
+    pass, and the worst samples."""
     return _rendered(report=report)
 
 
 def framed_html(page: str) -> str:
-    """A whole HTML page inside a notebook: in a frame of its own, which can't reach the notebook."""
+    """A whole HTML page inside a notebook: in a frame of its own, which can't reach the
+    notebook."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="Ragstone" '
         'style="width: 100%; height: 40em; border: 1px solid #8888"></iframe>'
@@ -47,7 +51,9 @@ def _rendered(**values: object) -> str:
 def _interval(scores: RunScores, metric: MetricScores) -> str:
     if not metric.values:
         return NONE
-    mean = mean_of(scores, list(metric.values), list(metric.values.values()), confidence=0.95)
+    mean = mean_of(
+        scores, list(metric.values), list(metric.values.values()), confidence=0.95
+    )
     return f"[{score(mean.low)},\u00a0{score(mean.high)}]"
 
 
@@ -56,9 +62,12 @@ def _short(text: str) -> str:
 
 
 def _inert(text: str) -> Markup:
-    """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or backslash can start or end one."""
+    """`text` for a page that isn't ours, which may typeset formulas: no ``$`` or
+    backslash can start or end one."""
     escaped = str(escape(markup(text)))
-    return Markup(escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>"))  # noqa: S704 - escaped
+    return Markup(  # noqa: S704 - escaped
+        escaped.replace("$", "<span>$</span>").replace("\\", "<span>\\</span>")
+    )
 
 
 html_environment(PACKAGE).filters.update(inert=_inert, short=_short)

@@ -1,8 +1,10 @@
-"""What the HTML page holds on every sample: rows of its table, and the texts that it unpacks when a sample is opened.
+"""What the HTML page holds on every sample: rows of its table, and the texts that it
+unpacks when a sample is opened.
 
-A page of 5,000 samples has megabytes of texts. They are packed: compressed JSON as lines of base64, which the page
-carries in inert elements. Nothing in a line can end its element. The same lines are kept in the run directory, so that
-`ragstone report` writes the same page without the baseline.
+A page of 5,000 samples has megabytes of texts. They are packed: compressed JSON as
+lines of base64, which the page carries in inert elements. Nothing in a line can end its
+element. The same lines are kept in the run directory, so that `ragstone report` writes
+the same page without the baseline.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from ragstone.report.parts import Cell, Links, SampleRow
 from ragstone.report.texts import Json, Redact
 
 MAX_PACKED = 32 * 1024 * 1024
-"""Characters of packed texts in a page. The samples that come last, which are the best, have none beyond that."""
+"""Characters of packed texts in a page. The samples that come last, which are the best,
+have none beyond that."""
 MAX_TEXTS = 2000
 """Samples with texts; the worst have them."""
 
@@ -42,12 +45,16 @@ class PackedLine:
     body: str
 
 
-def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], redact: Redact) -> Iterator[str]:
-    """Lines for a page with `samples`, in their order, each with what makes its texts, if it has some: called only if
-    there is room.
+def pack(
+    samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]],
+    redact: Redact,
+) -> Iterator[str]:
+    """Lines for a page with `samples`, in their order, each with what makes its texts,
+    if it has some: called only if there is room.
 
-    The texts are redacted already, the rows are not. A row names the place of its texts: the number of their line, and
-    the place in it. One after another, samples are dropped from memory.
+    The texts are redacted already, the rows are not. A row names the place of its
+    texts: the number of their line, and the place in it. One after another, samples are
+    dropped from memory.
     """
     rows: list[list[Any]] = []
     texts: list[Json] = []
@@ -78,7 +85,8 @@ def pack(samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]], 
 
 
 def read_line(line: str) -> PackedLine | None:
-    """The parts of a line of a page; None if it is none. Lines of an untrusted run are read here."""
+    """The parts of a line of a page; None if it is none. Lines of an untrusted run are
+    read here."""
     text = line.rstrip("\n")
     if _LINE.fullmatch(text):
         return PackedLine(text[0], text[2:])
@@ -91,7 +99,8 @@ def read_lines(lines: Iterable[str]) -> list[PackedLine]:
 
 
 def with_row_links(line: str, links: Links) -> str:
-    """`line` with the places of its rows linked by `links`. Raises ValueError if it can't be unpacked."""
+    """`line` with the places of its rows linked by `links`. Raises ValueError if it
+    can't be unpacked."""
     packed = read_line(line)
     if packed is None or packed.kind != "r":
         return line
@@ -100,14 +109,19 @@ def with_row_links(line: str, links: Links) -> str:
         reader = zlib.decompressobj(wbits=31)
         rows = json.loads(reader.decompress(body, _MAX_UNPACKED))
         for row in rows:
-            row[5] = None if row[3] is None else url(links.origin(Origin(str(row[3]), row[4])))
+            row[5] = (
+                None
+                if row[3] is None
+                else url(links.origin(Origin(str(row[3]), row[4])))
+            )
     except (binascii.Error, zlib.error, IndexError, TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return _packed("r", rows)
 
 
 def row_values(row: SampleRow, redact: Redact) -> list[Any]:
-    """A row for the page: id, question, tags, file, line, address, cells, latency, failure, cause, what changed."""
+    """A row for the page: id, question, tags, file, line, address, cells, latency,
+    failure, cause, what changed."""
 
     def shown(text: str | None) -> str | None:
         if text is None:
@@ -123,7 +137,10 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
         None if place is None else place.line,
         None if place is None else url(place.url),
         [[*cell(value).values(), shown(value.reason)] for value in row.cells],
-        [formatting.seconds(row.latency_s), -1 if row.latency_s is None else row.latency_s],
+        [
+            formatting.seconds(row.latency_s),
+            -1 if row.latency_s is None else row.latency_s,
+        ],
         shown(row.failure),
         shown(row.cause),
         list(row.changed),
@@ -133,8 +150,15 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
 def cell(value: Cell) -> dict[str, str | float]:
     """Text, sort key, kind and change of a cell in the table of samples."""
     if value.value is None:
-        text = {"failed": "failed", "not_applicable": "n/a", "absent": formatting.NONE}[value.state]
-        return {"text": text, "sort": -1 if value.state == "failed" else 2, "kind": value.state, "change": ""}
+        text = {"failed": "failed", "not_applicable": "n/a", "absent": formatting.NONE}[
+            value.state
+        ]
+        return {
+            "text": text,
+            "sort": -1 if value.state == "failed" else 2,
+            "kind": value.state,
+            "change": "",
+        }
     kind = "scored"
     if value.worse:
         kind = "worse"
@@ -149,6 +173,10 @@ def cell(value: Cell) -> dict[str, str | float]:
 
 
 def _packed(kind: str, value: object) -> str:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")
-    packer = zlib.compressobj(level=4, wbits=31)  # 5 % larger than with 6, in a third of the time
+    body = json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    ).encode("utf-8", "replace")
+    packer = zlib.compressobj(
+        level=4, wbits=31
+    )  # 5 % larger than with 6, in a third of the time
     return f"{kind} {base64.b64encode(packer.compress(body) + packer.flush()).decode('ascii')}"

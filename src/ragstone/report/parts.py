@@ -1,6 +1,7 @@
 """The parts of a report: raw text and numbers, as `report.json` has them.
 
-Every string may be foreign (written by a user, a system under test or a judge). Whoever renders it escapes it.
+Every string may be foreign (written by a user, a system under test or a judge). Whoever
+renders it escapes it.
 """
 
 from __future__ import annotations
@@ -52,12 +53,19 @@ class Links:
 
     @classmethod
     def from_pattern(
-        cls, pattern: str, *, run: str | None = None, baseline: str | None = None, artifact: str | None = None
+        cls,
+        pattern: str,
+        *,
+        run: str | None = None,
+        baseline: str | None = None,
+        artifact: str | None = None,
     ) -> Links:
-        """Links from a pattern with ``{file}`` and ``{line}``, such as ``https://host/o/r/blob/SHA/{file}#L{line}``.
+        """Links from a pattern with ``{file}`` and ``{line}``, such as
+        ``https://host/o/r/blob/SHA/{file}#L{line}``.
 
-        Without a line the fragment is left out. (On GitHub, add ``?plain=1``, because otherwise line anchors don't work
-        in Markdown and CSV files.) Absolute paths and paths that leave the repository get no link.
+        Without a line the fragment is left out. (On GitHub, add ``?plain=1``, because
+        otherwise line anchors don't work in Markdown and CSV files.) Absolute paths and
+        paths that leave the repository get no link.
         """
 
         def url(origin: Origin) -> str | None:
@@ -65,7 +73,9 @@ class Links:
             if path.startswith("/") or ".." in path.split("/") or path[1:2] == ":":
                 return None
             base = pattern if origin.line is not None else pattern.partition("#")[0]
-            return base.replace("{file}", quote(path, errors="replace")).replace("{line}", str(origin.line))
+            return base.replace("{file}", quote(path, errors="replace")).replace(
+                "{line}", str(origin.line)
+            )
 
         return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
 
@@ -78,7 +88,9 @@ class Place(Origin):
     """Its address."""
 
     @classmethod
-    def of(cls, origin: Origin | None, to_url: Callable[[Origin], str | None]) -> Place | None:
+    def of(
+        cls, origin: Origin | None, to_url: Callable[[Origin], str | None]
+    ) -> Place | None:
         """The place of `origin` with its address; None without an origin."""
         if origin is None:
             return None
@@ -142,7 +154,8 @@ class MetricPart:
     """Current minus baseline, over the samples that both runs have."""
     change_interval: Interval | None
     current: float | None
-    """The score over the samples that both runs have, where their change is checked or nothing is."""
+    """The score over the samples that both runs have, where their change is checked or
+    nothing is."""
     baseline: float | None
     limits: tuple[Limit, ...]
     lower_is_better: bool
@@ -249,7 +262,8 @@ class FailurePart:
     metrics: tuple[str, ...]
     samples: tuple[FailedSamplePart, ...]
     trace: tuple[str, ...] = ()
-    """Where the system raised it for the first of them, in the user's code, and the error; or its last words."""
+    """Where the system raised it for the first of them, in the user's code, and the
+    error; or its last words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +298,8 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1]; exact zeros are separate."""
+    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1];
+    exact zeros are separate."""
 
     metric: str
     lower_is_better: bool
@@ -392,7 +407,8 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A report: what `report.json` and `verdict.json` have, and all that the other formats show."""
+    """A report: what `report.json` and `verdict.json` have, and all that the other
+    formats show."""
 
     schema_version: Literal[1] = 1
     title: str
@@ -412,13 +428,20 @@ class Document:
         """The sentences of these levels, level by level."""
         texts: list[str] = []
         for level in levels:
-            texts += [finding.text for finding in self.findings if finding.level is level]
+            texts += [
+                finding.text for finding in self.findings if finding.level is level
+            ]
         return tuple(texts)
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """What stands below line one, whatever the verdict; a pass has it in line one."""
-        return tuple(text for text in self.texts(Level.ALERT) if text not in self.verdict.headline)
+        """What stands below line one, whatever the verdict; a pass has it in line
+        one."""
+        return tuple(
+            text
+            for text in self.texts(Level.ALERT)
+            if text not in self.verdict.headline
+        )
 
     @property
     def resolution(self) -> str | None:

@@ -1,4 +1,5 @@
-"""Scales of the plots in the HTML page: numbers in, coordinates out; the template draws them as SVG."""
+"""Scales of the plots in the HTML page: numbers in, coordinates out; the template draws
+them as SVG."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Axis:
 
 
 def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
-    """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round ends; None if there are none."""
+    """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round
+    ends; None if there are none."""
     values: list[float] = []
     for check in checks:
         if check.kind in kinds:
@@ -64,24 +66,32 @@ def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
 
 def check_values(check: Check) -> list[float]:
     """The estimate of a check, its threshold and the ends of its interval."""
-    ends = (check.interval.low, check.interval.high) if check.interval is not None else ()
-    return [value for value in (check.estimate, check.threshold, *ends) if value is not None]
+    ends = (
+        (check.interval.low, check.interval.high) if check.interval is not None else ()
+    )
+    return [
+        value for value in (check.estimate, check.threshold, *ends) if value is not None
+    ]
 
 
 def bins(differences: Differences) -> list[tuple[float, float, int]]:
     """The ends of each bin with samples, and their number."""
-    edges = zip(differences.edges, differences.edges[1:], differences.counts, strict=False)
+    edges = zip(
+        differences.edges, differences.edges[1:], differences.counts, strict=False
+    )
     return [(low, high, count) for low, high, count in edges if count]
 
 
 def bins_axis(differences: Differences) -> Axis:
-    """An axis on which all samples that changed fit, with no difference in the middle."""
+    """An axis on which all samples that changed fit, with no difference in the
+    middle."""
     reach = max([0.1, *(max(-low, high) for low, high, _ in bins(differences))])
     return Axis(-reach, reach, (-reach, 0.0, reach), signed=True)
 
 
 def span(trend: Trend) -> tuple[float, float]:
-    """The range of the plot of a trend: all values, and at least a tenth of the scale."""
+    """The range of the plot of a trend: all values, and at least a tenth of the
+    scale."""
     lowest = min(trend.values)
     highest = max(trend.values)
     middle = (lowest + highest) / 2

@@ -30,10 +30,11 @@ def render(
 ) -> str:
     """`report` as text, the same on every machine.
 
-    `page` are the lines of an HTML page with every sample (`report.page`); without them it has those of `report`.
-    `limit` (characters) limits Markdown, by dropping detail. `templates` are the user's.
-    ``text`` is plain and 120 columns wide; `terminal.render_text` supports colour and other widths.
-    Raises ConfigError for an unknown format, or for an invalid template (with file and line).
+    `page` are the lines of an HTML page with every sample (`report.page`); without them
+    it has those of `report`. `limit` (characters) limits Markdown, by dropping detail.
+    `templates` are the user's. ``text`` is plain and 120 columns wide;
+    `terminal.render_text` supports colour and other widths. Raises ConfigError for an
+    unknown format, or for an invalid template (with file and line).
     """
     if format == "text":
         from ragstone.report.terminal import render_text
@@ -55,4 +56,6 @@ def render(
         from ragstone.report.html import render_html
 
         return render_html(report, page)
-    raise ConfigError(f"unknown report format '{format}'.", hint=suggestion(format, FORMATS))
+    raise ConfigError(
+        f"unknown report format '{format}'.", hint=suggestion(format, FORMATS)
+    )

@@ -25,12 +25,15 @@ def document_adapter() -> TypeAdapter[Document]:
 @cache
 def schema() -> dict[str, Any]:
     """The JSON Schema of the report, as it ships with the package."""
-    schema: dict[str, Any] = json.loads((files(__package__) / SCHEMA).read_text(encoding="utf-8"))
+    schema: dict[str, Any] = json.loads(
+        (files(__package__) / SCHEMA).read_text(encoding="utf-8")
+    )
     return schema
 
 
 def render_json(document: Document) -> str:
-    """The document as indented JSON, with non-ASCII text escaped so that it can't affect a terminal or log.
+    """The document as indented JSON, with non-ASCII text escaped so that it can't
+    affect a terminal or log.
 
     Nothing in it is a command to a runner that prints it.
     """

@@ -19,8 +19,11 @@ MAX_CONTEXT = 500
 """Number of characters of a context that are shown."""
 
 
-def sample_lines(record: SampleRecord, before: SampleRecord | None = None) -> Iterator[str]:
-    """The question, what is expected, what the system answered with which contexts, and the scores. Raw text.
+def sample_lines(
+    record: SampleRecord, before: SampleRecord | None = None
+) -> Iterator[str]:
+    """The question, what is expected, what the system answered with which contexts, and
+    the scores. Raw text.
 
     `before` is its record in the baseline, whose messages and answers are shown too.
     """

@@ -38,7 +38,8 @@ _NO_SCORES = MetricScores({})
 
 
 def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
-    """The first sample of each reason for which the system gave no answer, of at most `limit` reasons."""
+    """The first sample of each reason for which the system gave no answer, of at most
+    `limit` reasons."""
     by_reason: dict[str, str] = {}
     for sample_id, reason in run.system.failures.items():
         by_reason.setdefault(alike(reason), sample_id)
@@ -46,7 +47,9 @@ def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
 
 
 def _trace(record: SampleRecord | None) -> tuple[str, ...]:
-    failures = [] if record is None else [answer.response.failure for answer in record.answers]
+    failures = (
+        [] if record is None else [answer.response.failure for answer in record.answers]
+    )
     failure = next(filter(None, failures), None)
     if failure is None:
         return ()
@@ -55,7 +58,8 @@ def _trace(record: SampleRecord | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A sample without a score, and the title of the metric; None if the system gave no answer."""
+    """A sample without a score, and the title of the metric; None if the system gave no
+    answer."""
 
     by: FailedBy
     reason: str
@@ -64,9 +68,11 @@ class _Failure:
 
 
 class RunSamples:
-    """The samples of a run and their changes since the baseline: in scores only if both can be compared.
+    """The samples of a run and their changes since the baseline: in scores only if both
+    can be compared.
 
-    `columns` are the metrics of the table of samples: by default those that the run has scores of.
+    `columns` are the metrics of the table of samples: by default those that the run has
+    scores of.
     """
 
     def __init__(
@@ -77,7 +83,11 @@ class RunSamples:
         links: Links,
         columns: tuple[str, ...] | None = None,
     ) -> None:
-        scored = (name for name, scores in current.metrics.items() if scores.values or scores.failed)
+        scored = (
+            name
+            for name, scores in current.metrics.items()
+            if scores.values or scores.failed
+        )
         self.columns = tuple(scored) if columns is None else columns
         self.compared = baseline if verdict.is_compared else None
         self._current = current
@@ -88,7 +98,8 @@ class RunSamples:
         self._causes = {} if diagnosis is None else diagnosis.titles()
 
     def rows(self, limit: int | None) -> list[SampleRow]:
-        """The rows of the table of samples: what failed or got worst first, then the lowest scores; at most `limit`."""
+        """The rows of the table of samples: what failed or got worst first, then the
+        lowest scores; at most `limit`."""
         return sorted(map(self._row, self._current.samples), key=self._rank)[:limit]
 
     def worst(
@@ -100,11 +111,14 @@ class RunSamples:
     ) -> tuple[SamplePart, ...]:
         """One part for each sample in `regressions`, in their order.
 
-        Each has all metrics of `shared` in which the sample lost, not only those in the list.
+        Each has all metrics of `shared` in which the sample lost, not only those in the
+        list.
         """
         by_sample: dict[str, dict[str, Regression]] = {}
         for regression in regressions:
-            by_sample.setdefault(regression.sample_id, {})[regression.metric] = regression
+            by_sample.setdefault(regression.sample_id, {})[regression.metric] = (
+                regression
+            )
         parts = []
         for sample_id, losses in by_sample.items():
             for metric in shared:
@@ -114,27 +128,41 @@ class RunSamples:
                     losses[metric] = Regression(sample_id, metric, cell.value, before)
             record = details.get(sample_id)
             baseline_record = baseline_details.get(sample_id)
-            parts.append(self._sample(sample_id, list(losses.values()), record, baseline_record))
+            parts.append(
+                self._sample(sample_id, list(losses.values()), record, baseline_record)
+            )
         return tuple(parts)
 
     def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
-        """Failed samples by reasons that are alike, the system's first, then the larger groups first."""
+        """Failed samples by reasons that are alike, the system's first, then the larger
+        groups first."""
         groups: dict[tuple[FailedBy, str], list[_Failure]] = {}
         for failure in self._failures():
             groups.setdefault((failure.by, alike(failure.reason)), []).append(failure)
         parts = [self._failure_part(group, details) for group in groups.values()]
-        return tuple(sorted(parts, key=lambda part: (part.by != "system", -len(part.samples))))
+        return tuple(
+            sorted(parts, key=lambda part: (part.by != "system", -len(part.samples)))
+        )
 
     def differences(self, shared: Collection[str]) -> Iterator[Differences]:
-        """The distribution of the paired differences of each metric of `shared` that both runs scored."""
+        """The distribution of the paired differences of each metric of `shared` that
+        both runs scored."""
         for metric in self.columns:
             before = self._baseline_scores(metric)
             scores = self._current.metrics[metric].values
-            deltas = np.array([value - before[name] for name, value in scores.items() if name in before])
+            deltas = np.array(
+                [
+                    value - before[name]
+                    for name, value in scores.items()
+                    if name in before
+                ]
+            )
             if metric not in shared or not deltas.size:
                 continue
             losses = self._loss(metric, deltas)
-            counts, edges = np.histogram(deltas[deltas != 0], bins=_BINS, range=(-1.0, 1.0))
+            counts, edges = np.histogram(
+                deltas[deltas != 0], bins=_BINS, range=(-1.0, 1.0)
+            )
             yield Differences(
                 metric=metric,
                 lower_is_better=metric in self._explanation.lower_is_better,
@@ -152,18 +180,27 @@ class RunSamples:
         for metric, scores in self._current.metrics.items():
             for sample_id, failure in scores.failed.items():
                 if failure.by != "system" or sample_id not in unanswered:
-                    yield _Failure(failure.by, failure.reason, sample_id, metric_title(metric))
+                    yield _Failure(
+                        failure.by, failure.reason, sample_id, metric_title(metric)
+                    )
 
-    def _failure_part(self, group: Sequence[_Failure], details: Mapping[str, SampleRecord]) -> FailurePart:
+    def _failure_part(
+        self, group: Sequence[_Failure], details: Mapping[str, SampleRecord]
+    ) -> FailurePart:
         first = group[0]
         reasons = {failure.sample_id: failure.reason for failure in group}
-        titles = dict.fromkeys(failure.title for failure in group if failure.title is not None)
+        titles = dict.fromkeys(
+            failure.title for failure in group if failure.title is not None
+        )
         record = details.get(first.sample_id) if first.by == "system" else None
         return FailurePart(
             by=first.by,
             reason=most_common(reasons.values()),
             metrics=tuple(titles),
-            samples=tuple(FailedSamplePart(sample_id, self._place(sample_id)) for sample_id in reasons),
+            samples=tuple(
+                FailedSamplePart(sample_id, self._place(sample_id))
+                for sample_id in reasons
+            ),
             trace=_trace(record),
         )
 
@@ -201,14 +238,17 @@ class RunSamples:
         if self._baseline is None or sample_id not in self._baseline.samples:
             return row
         changed = []
-        if system.answers.get(sample_id) != self._baseline.system.answers.get(sample_id):
+        if system.answers.get(sample_id) != self._baseline.system.answers.get(
+            sample_id
+        ):
             changed.append("answer")
         if any(cell.change for cell in row.cells):
             changed.append("scores")
         return replace(row, changed=tuple(changed))
 
     def _rank(self, row: SampleRow) -> tuple[bool, float, float]:
-        """The place of a sample in the table: what failed, the largest loss, the lowest score."""
+        """The place of a sample in the table: what failed, the largest loss, the lowest
+        score."""
         failed = row.failure is not None
         largest_loss = 0.0
         lowest = 1.0
@@ -216,7 +256,12 @@ class RunSamples:
             failed = failed or cell.state == "failed"
             if cell.value is not None:
                 largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))
-                lowest = min(lowest, 1.0 - cell.value if metric in self._explanation.lower_is_better else cell.value)
+                lowest = min(
+                    lowest,
+                    1.0 - cell.value
+                    if metric in self._explanation.lower_is_better
+                    else cell.value,
+                )
         return not failed, -largest_loss, lowest
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
@@ -225,20 +270,32 @@ class RunSamples:
         before = self._baseline_scores(metric).get(sample_id)
         if value is not None:
             change = None if before is None else value - before
-            return Cell(value, change, "scored", worse=self._loss(metric, change or 0.0) > 0.0)
+            return Cell(
+                value, change, "scored", worse=self._loss(metric, change or 0.0) > 0.0
+            )
         if sample_id in scores.failed:
             return Cell(None, None, "failed", scores.failed[sample_id].reason)
         reason = scores.not_applicable.get(sample_id)
-        return Cell(None, None, "absent" if reason is None else "not_applicable", reason)
+        return Cell(
+            None, None, "absent" if reason is None else "not_applicable", reason
+        )
 
     def _sample(
-        self, sample_id: str, losses: Sequence[Regression], record: SampleRecord | None, before: SampleRecord | None
+        self,
+        sample_id: str,
+        losses: Sequence[Regression],
+        record: SampleRecord | None,
+        before: SampleRecord | None,
     ) -> SamplePart:
         facts = self._facts(sample_id)
         notes = (
             {}
             if record is None
-            else {name: score.note for name, score in record.scores.items() if isinstance(score, Scored)}
+            else {
+                name: score.note
+                for name, score in record.scores.items()
+                if isinstance(score, Scored)
+            }
         )
         part = SamplePart(
             id=sample_id,
@@ -246,7 +303,10 @@ class RunSamples:
             place=self._place(sample_id),
             tags=facts.tags,
             changes=tuple(
-                ChangePart(loss.metric, loss.current, loss.baseline, notes.get(loss.metric)) for loss in losses
+                ChangePart(
+                    loss.metric, loss.current, loss.baseline, notes.get(loss.metric)
+                )
+                for loss in losses
             ),
             cause=self._causes.get(sample_id),
             facts=self._explanation.sample_changes.get(sample_id),
@@ -261,17 +321,22 @@ class RunSamples:
             question=bounded(_question(record, answer)),
             detailed=True,
             answer=bounded(answer.response.answer),
-            baseline_answer=bounded(before.response.answer) if before is not None else None,
+            baseline_answer=bounded(before.response.answer)
+            if before is not None
+            else None,
             reference=bounded("\nor: ".join(record.sample.references)) or None,
             unsupported=statements_without_support(answer, record),
             missing=tuple(lacking_statements(answer)),
             contexts=len(answer.response.contexts),
-            useful_contexts=None if use is None else sum(context.useful for context in use.contexts),
+            useful_contexts=None
+            if use is None
+            else sum(context.useful for context in use.contexts),
         )
 
 
 def _question(record: SampleRecord, answer: Answer) -> str:
-    """The question; after earlier turns, also what it was understood as, and which of them failed."""
+    """The question; after earlier turns, also what it was understood as, and which of
+    them failed."""
     sample, response = record.sample, answer.response
     messages = response.messages_before(sample)
     if not messages:
@@ -297,8 +362,11 @@ def _worst_answer(record: SampleRecord, metric: str) -> Answer:
     return min(record.answers, key=score_of)
 
 
-def statements_without_support(answer: Answer, record: SampleRecord) -> tuple[StatementPart, ...]:
-    """The statements of the answer without support, those that a context contradicts first."""
+def statements_without_support(
+    answer: Answer, record: SampleRecord
+) -> tuple[StatementPart, ...]:
+    """The statements of the answer without support, those that a context contradicts
+    first."""
     judged = answer.judged
     if not isinstance(judged.statements, StatementList):
         return ()
@@ -307,5 +375,11 @@ def statements_without_support(answer: Answer, record: SampleRecord) -> tuple[St
     for support in unsupported_statements(answer, record.sample):
         text = texts.get(support.statement_id, support.statement_id)
         is_contradicted = support.verdict is Verdict.CONTRADICTED
-        parts.append(StatementPart(text, "contradicted" if is_contradicted else "unsupported", support.quote))
+        parts.append(
+            StatementPart(
+                text,
+                "contradicted" if is_contradicted else "unsupported",
+                support.quote,
+            )
+        )
     return tuple(sorted(parts, key=lambda part: part.verdict))

@@ -1,7 +1,9 @@
-"""The environment of report templates: Jinja's sandbox, escaping for Markdown, and a bound on work and output.
+"""The environment of report templates: Jinja's sandbox, escaping for Markdown, and a
+bound on work and output.
 
-A template is reviewed like code, but what it prints comes from anywhere. Jinja's autoescape is made for HTML. Here, all
-that a template prints is escaped for Markdown, except its own text and what the filters of the report return.
+A template is reviewed like code, but what it prints comes from anywhere. Jinja's
+autoescape is made for HTML. Here, all that a template prints is escaped for Markdown,
+except its own text and what the filters of the report return.
 """
 
 from __future__ import annotations
@@ -22,14 +24,41 @@ MAX_STEPS = 2_000_000
 MAX_SECONDS = 10.0
 
 _FILTERS = (
-    *("abs", "count", "d", "default", "first", "float", "int", "last", "length", "list", "lower", "map", "max", "min"),
-    *("reject", "rejectattr", "reverse", "select", "selectattr", "sort", "title", "trim", "unique", "upper"),
+    *(
+        "abs",
+        "count",
+        "d",
+        "default",
+        "first",
+        "float",
+        "int",
+        "last",
+        "length",
+        "list",
+        "lower",
+        "map",
+        "max",
+        "min",
+    ),
+    *(
+        "reject",
+        "rejectattr",
+        "reverse",
+        "select",
+        "selectattr",
+        "sort",
+        "title",
+        "trim",
+        "unique",
+        "upper",
+    ),
 )
 """Jinja's filters whose result is not much larger than what they are given."""
 
 
 class SafeText(str):
-    """Text that is printed without escaping. Whatever is made of it is a plain string again."""
+    """Text that is printed without escaping. Whatever is made of it is a plain string
+    again."""
 
     __slots__ = ()
 
@@ -39,7 +68,8 @@ class ExhaustedError(SecurityError):
 
 
 def plain(value: object) -> str:
-    """`value` as text. Raises TypeError for a value without a short text form, such as a list."""
+    """`value` as text. Raises TypeError for a value without a short text form, such as
+    a list."""
     if isinstance(value, str | int | float):
         return str(value)
     if value is None:
@@ -53,7 +83,10 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
     def __init__(
-        self, loader: BaseLoader, escape: Callable[[str], str], filters: Mapping[str, Callable[..., SafeText | str]]
+        self,
+        loader: BaseLoader,
+        escape: Callable[[str], str],
+        filters: Mapping[str, Callable[..., SafeText | str]],
     ) -> None:
         super().__init__(
             loader=loader,
@@ -68,8 +101,14 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         self._steps = 0
         self._deadline = time.monotonic() + MAX_SECONDS
         self.globals = {}
-        allowed = {name: self.filters[name] for name in _FILTERS} | {"join": self._join} | dict(filters)
-        self.filters = {name: self._counting(function) for name, function in allowed.items()}
+        allowed = (
+            {name: self.filters[name] for name in _FILTERS}
+            | {"join": self._join}
+            | dict(filters)
+        )
+        self.filters = {
+            name: self._counting(function) for name, function in allowed.items()
+        }
         self.filters["_counted"] = self._counted
         self.concat = self._concat  # type: ignore[method-assign]
 
@@ -81,7 +120,13 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         self._spend(1)
         return super().call(context, obj, *args, **kwargs)
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> NoReturn:  # noqa: ARG002 - Jinja's
+    def call_binop(
+        self,
+        context: Any,  # noqa: ARG002 - Jinja's
+        operator: str,
+        left: Any,  # noqa: ARG002
+        right: Any,  # noqa: ARG002
+    ) -> NoReturn:
         raise SecurityError(f"'{operator}' is not allowed in a report template")
 
     def _spend(self, steps: int) -> None:
@@ -128,22 +173,43 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
             self._spend(1)
             yield item
 
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+    def _parse(
+        self, source: str, name: str | None, filename: str | None
+    ) -> nodes.Template:
         self._spend(len(source))
         tree = super()._parse(source, name, filename)
-        # Texts and lists that are made of each other could double with every line. The tag autoescape is HTML's.
-        refused = (nodes.Concat, nodes.Dict, nodes.List, nodes.Tuple, nodes.ScopedEvalContextModifier)
+        # Texts and lists that are made of each other could double with every line. The
+        # tag autoescape is HTML's.
+        refused = (
+            nodes.Concat,
+            nodes.Dict,
+            nodes.List,
+            nodes.Tuple,
+            nodes.ScopedEvalContextModifier,
+        )
         for node in tree.find_all(refused):
-            if isinstance(node, nodes.List | nodes.Tuple) and _is_constant_or_target(node):
+            if isinstance(node, nodes.List | nodes.Tuple) and _is_constant_or_target(
+                node
+            ):
                 continue
             kind = type(node).__name__.lower()
-            raise TemplateAssertionError(f"'{kind}' is not allowed in a report template", node.lineno, name, filename)
+            raise TemplateAssertionError(
+                f"'{kind}' is not allowed in a report template",
+                node.lineno,
+                name,
+                filename,
+            )
         for loop in tree.find_all(nodes.For):
-            counted = nodes.Filter(loop.iter, "_counted", [], [], None, None, lineno=loop.lineno)
+            counted = nodes.Filter(
+                loop.iter, "_counted", [], [], None, None, lineno=loop.lineno
+            )
             loop.iter = counted.set_environment(self)
         return tree
 
 
 def _is_constant_or_target(node: nodes.List | nodes.Tuple) -> bool:
-    """Whether `node` is a list of constants, or the variables that a loop or an assignment writes to."""
-    return getattr(node, "ctx", "load") == "store" or all(isinstance(item, nodes.Const) for item in node.items)
+    """Whether `node` is a list of constants, or the variables that a loop or an
+    assignment writes to."""
+    return getattr(node, "ctx", "load") == "store" or all(
+        isinstance(item, nodes.Const) for item in node.items
+    )

@@ -9,12 +9,19 @@ _WORD = re.compile(r"""(?:[^\s'"\\]|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+|\S""", re.DO
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """A comment or command in lines of at most `width` columns that can be pasted into a shell.
+    """A comment or command in lines of at most `width` columns that can be pasted into
+    a shell.
 
     Only a single long word is wider.
     """
     if line.startswith("# "):
-        return textwrap.wrap(line, width, subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
+        return textwrap.wrap(
+            line,
+            width,
+            subsequent_indent="# ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     lines: list[str] = []
     for word in _WORD.findall(line):
         if lines and len(lines[-1]) + len(word) + len("  \\") < width:

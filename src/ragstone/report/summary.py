@@ -1,4 +1,5 @@
-"""What every report shows first, cut to a limited room: the verdict, what blocks, where to look, the worst example."""
+"""What every report shows first, cut to a limited room: the verdict, what blocks, where
+to look, the worst example."""
 
 from __future__ import annotations
 
@@ -28,20 +29,24 @@ from ragstone.report.word_diff import Piece, word_diff
 
 LINES = 20
 CHARACTERS = 1_500
-"""Above the first fold of a comment: rendered lines, 900 pixels wide, and characters."""
+"""Above the first fold of a comment: rendered lines, 900 pixels wide, and
+characters."""
 
 _WIDTH = 92
-"""Characters of a comment's line at 900 pixels, with some to spare; a third less in line one, which is a heading."""
+"""Characters of a comment's line at 900 pixels, with some to spare; a third less in
+line one, which is a heading."""
 
 SUBJECTS = ("This pull request ", "This merge ")
 """How a warning begins that says what a change does to its own gate."""
 _MIN_CHANGE = 75
-"""Characters that each named change of the gate has at least: four of them in the smallest room."""
+"""Characters that each named change of the gate has at least: four of them in the
+smallest room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much a summary shows: numbers of parts, and characters of a sentence and of the example."""
+    """How much a summary shows: numbers of parts, and characters of a sentence and of
+    the example."""
 
     warnings: int
     """Also the number of alerts."""
@@ -65,7 +70,8 @@ ROOMS = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The worst sample: the words of its answer, compared with the baseline's if that is another one."""
+    """The worst sample: the words of its answer, compared with the baseline's if that
+    is another one."""
 
     sample: SamplePart
     question: str
@@ -98,7 +104,8 @@ class Summary:
     """The turn, hop, tool or half of the system to look at."""
     action: str
     trace: Sequence[str]
-    """Where the system raised the error of the first sample without an answer: for a terminal."""
+    """Where the system raised the error of the first sample without an answer: for a
+    terminal."""
     since: str
     """What changed since the baseline."""
     warnings: Sequence[str]
@@ -121,7 +128,13 @@ class Summary:
 
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
-        texts = [*self.alerts, *self.findings, f"{self.look} {self.action}", self.since, *self.warnings]
+        texts = [
+            *self.alerts,
+            *self.findings,
+            f"{self.look} {self.action}",
+            self.since,
+            *self.warnings,
+        ]
         texts += [self.other_metrics, self.usage, "Metric Before → now Allowed"]
         for row in self.rows:
             allowed = " · ".join(thresholds(row))
@@ -139,7 +152,8 @@ def summaries(report: Document) -> Iterator[Summary]:
 
 
 def summary_of(report: Document, first_room: int = 0) -> Summary:
-    """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the first fold of a comment."""
+    """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the
+    first fold of a comment."""
     for room in ROOMS[first_room:-1]:
         summary = cut_summary(report, room)
         if summary.is_short:
@@ -152,7 +166,11 @@ def cut_summary(report: Document, room: Room) -> Summary:
     look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
     warnings = _warnings(report, room)
-    not_passing = [row for row in report.metrics if row.status is not None and row.status is not Status.PASS]
+    not_passing = [
+        row
+        for row in report.metrics
+        if row.status is not None and row.status is not Status.PASS
+    ]
     rows = sorted(not_passing, key=importance)
     since = ""
     if report.verdict.status is not Status.PASS:
@@ -163,14 +181,20 @@ def cut_summary(report: Document, room: Room) -> Summary:
     return Summary(
         headline=clip(report.verdict.headline, 300),
         alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
-        findings=[cut(text, room.text) for text in _findings(report, rows)[: room.findings]],
+        findings=[
+            cut(text, room.text) for text in _findings(report, rows)[: room.findings]
+        ],
         look=look,
         action=cut(action, room.text),
         trace=_trace(report),
         since=since,
         warnings=warnings.shown,
         warnings_omitted=warnings.omitted,
-        folded=[*alerts[room.warnings :], *warnings.folded, *map(sentence, report.texts(Level.ASIDE))],
+        folded=[
+            *alerts[room.warnings :],
+            *warnings.folded,
+            *map(sentence, report.texts(Level.ASIDE)),
+        ],
         rows=rows[: room.rows],
         other_metrics=_other_metrics(report, rows, room),
         usage=usage_changes(report),
@@ -180,7 +204,8 @@ def cut_summary(report: Document, room: Room) -> Summary:
 
 @dataclass(frozen=True, slots=True)
 class _Warnings:
-    """The warnings that have room, how many have none, and those for below the fold, in full."""
+    """The warnings that have room, how many have none, and those for below the fold, in
+    full."""
 
     shown: list[str]
     omitted: int
@@ -206,7 +231,8 @@ def _warnings(report: Document, room: Room) -> _Warnings:
 
 
 def _where(report: Document) -> tuple[str, str]:
-    """The turn, hop, tool or half to look at, and the one thing to do; or else the first sample without a score."""
+    """The turn, hop, tool or half to look at, and the one thing to do; or else the
+    first sample without a score."""
     status = report.verdict.status
     for finding in report.findings:
         if finding.kind == STEPS and finding.where is not None:
@@ -231,7 +257,8 @@ def _trace(report: Document) -> Sequence[str]:
 
 
 def cut(text: str, length: int) -> str:
-    """At most `length` characters of `text`: whole parts of it if they say enough, or else whole words."""
+    """At most `length` characters of `text`: whole parts of it if they say enough, or
+    else whole words."""
     if len(text) <= length:
         return text
     end = 0
@@ -249,22 +276,29 @@ def cut(text: str, length: int) -> str:
 
 
 def _one_sentence(texts: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3 more changes.``
+    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3
+    more changes.``
 
-    As many changes as have place are named, each cut to its share, so that no long one hides the next.
+    As many changes as have place are named, each cut to its share, so that no long one
+    hides the next.
     """
     subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
     count = min(len(texts), length // _MIN_CHANGE)
-    phrases = [cut(text.removeprefix(subject).rstrip("."), length // count).rstrip(".") for text in texts[:count]]
+    phrases = [
+        cut(text.removeprefix(subject).rstrip("."), length // count).rstrip(".")
+        for text in texts[:count]
+    ]
     if count < len(texts):
         phrases.append(f"and {counted(len(texts) - count, 'more change')}")
     return f"{subject}{'; '.join(phrases)}."
 
 
 def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
-    """What else does not pass and blocks: that main is below its level, then all but metrics, which have rows.
+    """What else does not pass and blocks: that main is below its level, then all but
+    metrics, which have rows.
 
-    Where line one says of how many questions the evidence is lost, what the contexts lack is no news.
+    Where line one says of how many questions the evidence is lost, what the contexts
+    lack is no news.
     """
     attribution = report.explanation.attribution
     points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
@@ -274,10 +308,14 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     for check in other_checks(report.checks):
         if check.passed or not check.blocks:
             continue
-        if points_at_retrieval and check.name.startswith(("system.fruitless", "system.misranked")):
+        if points_at_retrieval and check.name.startswith(
+            ("system.fruitless", "system.misranked")
+        ):
             continue
         text = check_reason(check)
-        if check.sample is not None or (check.kind == CheckKind.COVERAGE and check.metric is not None):
+        if check.sample is not None or (
+            check.kind == CheckKind.COVERAGE and check.metric is not None
+        ):
             text = f"{PHRASES['check_title'](check)}: {text}"
         if check.kind == CheckKind.DRIFT:
             below_level.append(text)
@@ -285,21 +323,37 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
             texts.append(text)
     texts = [*below_level[:1], *texts]
     comparison = report.comparison
-    if report.verdict.status is Status.ERROR and comparison is not None and not comparison.comparable:
+    if (
+        report.verdict.status is Status.ERROR
+        and comparison is not None
+        and not comparison.comparable
+    ):
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
     line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    return [text for text in texts if text.partition(" (at most ")[0].rstrip(".").lower() not in line_one]
+    return [
+        text
+        for text in texts
+        if text.partition(" (at most ")[0].rstrip(".").lower() not in line_one
+    ]
 
 
 def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> str:
-    """How many metrics have no row above; if none has, all that hold with their scores. Last, what no rule checks."""
+    """How many metrics have no row above; if none has, all that hold with their scores.
+    Last, what no rule checks."""
     passing = [row for row in report.metrics if row.status is Status.PASS]
-    unchecked = sorted((row for row in report.metrics if row.status is None), key=_loss, reverse=True)
-    text = cut(PHRASES["metrics_without_rows"](len(rows) - room.rows, passing, bool(rows)), room.text)
+    unchecked = sorted(
+        (row for row in report.metrics if row.status is None), key=_loss, reverse=True
+    )
+    text = cut(
+        PHRASES["metrics_without_rows"](len(rows) - room.rows, passing, bool(rows)),
+        room.text,
+    )
     if not unchecked:
         return text
     any_fell = _loss(unchecked[0]) > 0.0
-    unchecked_text = PHRASES["unchecked_metrics"](unchecked, bool(rows or passing), any_fell)
+    unchecked_text = PHRASES["unchecked_metrics"](
+        unchecked, bool(rows or passing), any_fell
+    )
     return f"{text} {unchecked_text}".strip()
 
 
@@ -312,7 +366,9 @@ def _loss(row: MetricPart) -> float:
 
 def _example(sample: SamplePart, room: Room) -> Example:
     before = sample.baseline_answer
-    pieces: tuple[Piece, ...] = (Piece("same", clip(" ".join(sample.answer.split()), room.example)),)
+    pieces: tuple[Piece, ...] = (
+        Piece("same", clip(" ".join(sample.answer.split()), room.example)),
+    )
     if before is not None and not sample.same_answer:
         pieces = word_diff(before, sample.answer, room.example)
     return Example(
@@ -320,5 +376,7 @@ def _example(sample: SamplePart, room: Room) -> Example:
         question=clip(sample.question, room.text),
         pieces=pieces,
         missing=clip(sample.missing[0], room.text) if sample.missing else "",
-        unsupported=clip(sample.unsupported[0].text, room.text) if sample.unsupported else "",
+        unsupported=clip(sample.unsupported[0].text, room.text)
+        if sample.unsupported
+        else "",
     )

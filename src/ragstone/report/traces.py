@@ -1,4 +1,5 @@
-"""The end of a traceback, as one wants to read it: the last frames of the user's own code, and the error."""
+"""The end of a traceback, as one wants to read it: the last frames of the user's own
+code, and the error."""
 
 from __future__ import annotations
 
@@ -11,13 +12,20 @@ MAX_LOG_LINES = 6
 
 _MAX_LINE = 300
 _FRAME = re.compile(r'  File "(?P<file>[^"]*)", line \d+')
-_LIBRARY = re.compile(r"site-packages[/\\]|dist-packages[/\\]|[/\\]lib[/\\]python3|[/\\]Lib[/\\]|^<")
+_LIBRARY = re.compile(
+    r"site-packages[/\\]|dist-packages[/\\]|[/\\]lib[/\\]python3|[/\\]Lib[/\\]|^<"
+)
 _MARKS = re.compile(r"\s*[~^]+\s*")
 
 
 def last_frames(detail: str | None) -> tuple[str, ...]:
-    """The last frames of the user's code in `detail`, and the error below them; or else its last lines."""
-    lines = [line[:_MAX_LINE] for line in (detail or "").rstrip().splitlines() if not _MARKS.fullmatch(line)]
+    """The last frames of the user's code in `detail`, and the error below them; or else
+    its last lines."""
+    lines = [
+        line[:_MAX_LINE]
+        for line in (detail or "").rstrip().splitlines()
+        if not _MARKS.fullmatch(line)
+    ]
     starts = [number for number, line in enumerate(lines) if _FRAME.match(line)]
     if not starts:
         return tuple(lines[-MAX_LOG_LINES:])

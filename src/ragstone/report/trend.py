@@ -19,15 +19,19 @@ _JUDGE, _GOLDEN = "│", "┊"
 def interval_pictures(
     rows: Iterable[MetricPart], checks: Iterable[Check], width: int = 21
 ) -> dict[str | None, tuple[str, str]]:
-    """Kind and interval of the check that decides each row, by the check's name; all are drawn on one scale."""
+    """Kind and interval of the check that decides each row, by the check's name; all
+    are drawn on one scale."""
     names = {row.check for row in rows}
     deciding = [check for check in checks if check.name in names]
     half = half_of(deciding)
-    return {check.name: (str(check.kind), draw(check, half, width)) for check in deciding}
+    return {
+        check.name: (str(check.kind), draw(check, half, width)) for check in deciding
+    }
 
 
 def half_of(checks: Iterable[Check]) -> float:
-    """Half of the smallest scale on which the intervals of `checks` fit, within 0.02 and 0.25."""
+    """Half of the smallest scale on which the intervals of `checks` fit, within 0.02
+    and 0.25."""
     reach = [_MIN_HALF]
     for check in checks:
         if check.threshold is not None:
@@ -36,10 +40,12 @@ def half_of(checks: Iterable[Check]) -> float:
 
 
 def draw(check: Check, half: float, width: int = 21) -> str:
-    """The interval of `check` in `width` characters, with `half` units to either side of its threshold.
+    """The interval of `check` in `width` characters, with `half` units to either side
+    of its threshold.
 
-    ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the interval; ``◂`` and ``▸`` mark an
-    interval that continues beyond the scale. Empty if there is nothing to draw.
+    ``│`` is the threshold, ``●`` the estimate, ``├`` and ``┤`` the ends of the
+    interval; ``◂`` and ``▸`` mark an interval that continues beyond the scale. Empty if
+    there is nothing to draw.
     """
     threshold = check.threshold
     if threshold is None or check.estimate is None:
@@ -62,11 +68,14 @@ def draw(check: Check, half: float, width: int = 21) -> str:
     if end > last:
         marks[last] = "▸"
     marks[min(max(dot, 0), last)] = "●"
-    return "".join(marks.get(cell, "─" if start < cell < end else "·") for cell in range(width))
+    return "".join(
+        marks.get(cell, "─" if start < cell < end else "·") for cell in range(width)
+    )
 
 
 def _cell(distance: float, middle: int) -> int:
-    """The cell at `distance` from the threshold; the middle one only if it is exactly there."""
+    """The cell at `distance` from the threshold; the middle one only if it is exactly
+    there."""
     cell = round(distance)
     if cell == 0 and distance:
         cell = 1 if distance > 0 else -1
@@ -74,12 +83,16 @@ def _cell(distance: float, middle: int) -> int:
 
 
 def sparkline(trend: Trend) -> str:
-    """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` marks a new judge, ``┊`` a new golden set."""
+    """``▅▅▆│▃▃``: a block for each of the newest runs; ``│`` marks a new judge, ``┊`` a
+    new golden set."""
     low, high = span(trend)
     text = ""
     for point in trend.points[-_RUNS:]:
         if text:
-            marks = [_JUDGE if change.startswith("judge") else _GOLDEN for change in point.changed]
+            marks = [
+                _JUDGE if change.startswith("judge") else _GOLDEN
+                for change in point.changed
+            ]
             text += "".join(dict.fromkeys(marks))
         if point.value is None:
             text += " "

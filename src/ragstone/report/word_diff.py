@@ -16,14 +16,16 @@ _AROUND = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive words that are in both answers, only in the one before (`gone`), or only in the one now (`new`)."""
+    """Consecutive words that are in both answers, only in the one before (`gone`), or
+    only in the one now (`new`)."""
 
     kind: Literal["same", "gone", "new"]
     text: str
 
 
 def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
-    """The words of `before` and `now` in at most about `limit` characters; long unchanged parts are left out."""
+    """The words of `before` and `now` in at most about `limit` characters; long
+    unchanged parts are left out."""
     pieces: list[Piece] = []
     room = limit
     for piece in _pieces(before.split()[:_MAX_WORDS], now.split()[:_MAX_WORDS]):
@@ -35,7 +37,9 @@ def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
 
 
 def _pieces(before: Sequence[str], now: Sequence[str]) -> Iterator[Piece]:
-    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+    for kind, start, end, new_start, new_end in SequenceMatcher(
+        None, before, now, autojunk=False
+    ).get_opcodes():
         removed = " ".join(before[start:end])
         new = " ".join(now[new_start:new_end])
         if kind == "equal":

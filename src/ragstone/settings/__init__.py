@@ -1,1 +1,2 @@
-"""Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the environment, and flags."""
+"""Settings: defaults, then ragstone.toml (or [tool.ragstone] of pyproject.toml), the
+environment, and flags."""

@@ -1,4 +1,5 @@
-"""Settings from defaults, then the config file, the environment and flags (options.toml), which are passed in."""
+"""Settings from defaults, then the config file, the environment and flags
+(options.toml), which are passed in."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from ragstone.settings.toml_lines import KeyPath, key_lines
 
 
 def default_text(field: FieldInfo, unset: str = "") -> str:
-    """The default of a setting in Markdown: its value, or what happens without one (`unset`); empty for nothing."""
+    """The default of a setting in Markdown: its value, or what happens without one
+    (`unset`); empty for nothing."""
     value = field.get_default(call_default_factory=True)
     if value is None or value is False or value in ((), {}):
         return unset
@@ -33,13 +35,15 @@ def default_text(field: FieldInfo, unset: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A setting and its names: table and key in the file, environment variable, and flag (without dashes), if any.
+    """A setting and its names: table and key in the file, environment variable, and
+    flag (without dashes), if any.
 
-    `text` is the one description that help and documentation show, and `unset` what happens where no value is given.
-    `metavar` stands for the value of the flag in help. `is_path`: relative values set outside the file are relative to
-    the current directory, not to the file's folder.
-    `path_after` is the scheme after which a value is a path: ``file`` in ``file:answers.jsonl``.
-    `of_gate`: the decision needs it, not the evaluation. `secret`: it is never shown, and never in a file.
+    `text` is the one description that help and documentation show, and `unset` what
+    happens where no value is given. `metavar` stands for the value of the flag in help.
+    `is_path`: relative values set outside the file are relative to the current
+    directory, not to the file's folder. `path_after` is the scheme after which a value
+    is a path: ``file`` in ``file:answers.jsonl``. `of_gate`: the decision needs it, not
+    the evaluation. `secret`: it is never shown, and never in a file.
     """
 
     key: str
@@ -86,11 +90,16 @@ class Option:
         return default_text(self.field, self.unset)
 
 
-TEXTS: Mapping[str, Any] = tomllib.loads(files("ragstone.settings").joinpath("options.toml").read_text("utf-8"))
+TEXTS: Mapping[str, Any] = tomllib.loads(
+    files("ragstone.settings").joinpath("options.toml").read_text("utf-8")
+)
 """What is said of each setting, by table and key."""
 
 OPTIONS = tuple(
-    Option(f"{table}.{name}", **row) for table, rows in TEXTS.items() for name, row in rows.items() if "env" in row
+    Option(f"{table}.{name}", **row)
+    for table, rows in TEXTS.items()
+    for name, row in rows.items()
+    if "env" in row
 )
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
@@ -114,26 +123,36 @@ def read_toml(path: Path, *, within: Path | None = None) -> dict[str, Any]:
     return parse_toml(read_text(path, within=within), path)
 
 
-def read_text(path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES) -> str:
+def read_text(
+    path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES
+) -> str:
     """The UTF-8 text of a config file of at most `limit` bytes. Raises ConfigError."""
     try:
         return read_regular(path, within=within, limit=limit).decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}.", where=str(path)) from None
+        raise ConfigError(
+            f"can't be read: {error.strerror}.", where=str(path)
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"not valid TOML: not UTF-8 ({error.reason} at byte {error.start}).", where=str(path)
+            f"not valid TOML: not UTF-8 ({error.reason} at byte {error.start}).",
+            where=str(path),
         ) from None
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """The document in `text`, read from `path`. Raises ConfigError with the line of a syntax error."""
+    """The document in `text`, read from `path`. Raises ConfigError with the line of a
+    syntax error."""
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise ConfigError("not valid TOML: nested too deeply", where=str(path)) from None
+        raise ConfigError(
+            "not valid TOML: nested too deeply", where=str(path)
+        ) from None
     except ValueError as error:  # a syntax error, or a number with thousands of digits
-        raise ConfigError(f"not valid TOML: {error}", where=str(path), hint=_excerpt(text, str(error))) from None
+        raise ConfigError(
+            f"not valid TOML: {error}", where=str(path), hint=_excerpt(text, str(error))
+        ) from None
 
 
 def _excerpt(text: str, message: str) -> str | None:
@@ -143,7 +162,11 @@ def _excerpt(text: str, message: str) -> str | None:
     if place is None or not 0 < int(place[1]) <= len(lines):
         return None
     line = lines[int(place[1]) - 1].strip()[:120]
-    return None if re.search("key|token|secret|password|header", line, re.IGNORECASE) else f"{place[1]} | {line}"
+    return (
+        None
+        if re.search("key|token|secret|password|header", line, re.IGNORECASE)
+        else f"{place[1]} | {line}"
+    )
 
 
 CONFIG_FILE = "ragstone.toml"
@@ -161,15 +184,20 @@ def load_settings(
 ) -> Settings:
     """Merge all sources into Settings.
 
-    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not set", and "" that no source sets
-    an optional one. `config` names the file; without it, ragstone.toml, then [tool.ragstone] of pyproject.toml in
-    `directory` are tried, and, without `within`, the next ragstone.toml above it in its repository. `within` is the
-    folder that this and every other named file must be in (on GitHub, the workspace).
-    Raises ConfigError with file, key and expectation.
+    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not
+    set", and "" that no source sets an optional one. `config` names the file; without
+    it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are tried,
+    and, without `within`, the next ragstone.toml above it in its repository. `within`
+    is the folder that this and every other named file must be in (on GitHub, the
+    workspace). Raises ConfigError with file, key and expectation.
     """
     file, table, read, root = _read_file(directory, config, within)
     where = read.name
-    _refuse_unknown(Settings, {name: value for name, value in table.items() if name != METRICS}, read)
+    _refuse_unknown(
+        Settings,
+        {name: value for name, value in table.items() if name != METRICS},
+        read,
+    )
     _refuse_unknown_in_metrics(table.get(METRICS, {}), read)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
@@ -181,7 +209,9 @@ def load_settings(
                 where=read.at(option.table, option.name),
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
-        value: object | None = environ.get(option.env, "") if environ.get(option.env, "").strip() else None
+        value: object | None = (
+            environ.get(option.env, "") if environ.get(option.env, "").strip() else None
+        )
         source = f"environment variable {option.env}"
         override = (overrides or {}).get(option.key)
         if override is not None:
@@ -193,7 +223,10 @@ def load_settings(
         if value is not None:
             if option.is_path:
                 value = _from_directory(value, directory, root)
-            elif option.key == "system.entrypoint" and (path := option.path_in(str(value))) is not None:
+            elif (
+                option.key == "system.entrypoint"
+                and (path := option.path_in(str(value))) is not None
+            ):
                 value = f"{option.path_after}:{_from_directory(path, directory, root)}"
             merged.setdefault(option.table, {})[option.name] = value
             origin[option.key] = source
@@ -202,21 +235,32 @@ def load_settings(
     placed = {"root": root, "within": within, "config": config, "file": file}
     try:
         return Settings.model_validate(
-            {**merged, **placed, "from_file": from_file, "of_file": _of_file(table, placed, root) if file else None}
+            {
+                **merged,
+                **placed,
+                "from_file": from_file,
+                "of_file": _of_file(table, placed, root) if file else None,
+            }
         )
     except ValidationError as error:
         place, wanted, value = first_invalid(error.errors())
         key = ".".join(str(part) for part in place[:2])
         path = ".".join(str(part) for part in place)
-        shown = "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
+        shown = (
+            "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
+        )
         source = origin.get(key, where)
         named = f"'{path}' " if wanted.startswith("must ") else f"'{path}': "
         named = "" if source == f"option for {path}" else named
-        raise ConfigError(f"{named}{wanted}{shown}.", where=read.at(*place) if source == where else source) from None
+        raise ConfigError(
+            f"{named}{wanted}{shown}.",
+            where=read.at(*place) if source == where else source,
+        ) from None
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
-    """Raise ConfigError for a variable that is almost one of ours; other variables may belong to the workflow."""
+    """Raise ConfigError for a variable that is almost one of ours; other variables may
+    belong to the workflow."""
     names = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
     for name in environ:
         tail = name.removeprefix(_PREFIX)
@@ -224,12 +268,17 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             continue
         if close := difflib.get_close_matches(tail, names, n=1, cutoff=0.85):
             hint = f"Did you mean '{_PREFIX}{close[0]}'?"
-            raise ConfigError("there is no setting with this name.", where=f"environment variable {name}", hint=hint)
+            raise ConfigError(
+                "there is no setting with this name.",
+                where=f"environment variable {name}",
+                hint=hint,
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class _ConfigText:
-    """The text of a config file, its name in messages, and the table in which its keys are."""
+    """The text of a config file, its name in messages, and the table in which its keys
+    are."""
 
     name: str
     text: str = ""
@@ -248,9 +297,13 @@ class _ConfigText:
 def _read_file(
     directory: Path, config: Path | None, within: Path | None
 ) -> tuple[Path | None, dict[str, dict[str, Any]], _ConfigText, Path]:
-    """The config file, its tables, its text, and the folder that its paths are relative to."""
+    """The config file, its tables, its text, and the folder that its paths are relative
+    to."""
     if config is not None and not os.path.lexists(config):
-        raise ConfigError(f"config file not found: {shown_name(str(config))}", hint="Run `ragstone init` to write one.")
+        raise ConfigError(
+            f"config file not found: {shown_name(str(config))}",
+            hint="Run `ragstone init` to write one.",
+        )
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
     file = config or next((path for path in usual if os.path.lexists(path)), None)
@@ -263,9 +316,15 @@ def _read_file(
     text = read_text(file, within=within)
     read, document = _ConfigText(str(config or name), text), parse_toml(text, file)
     if file.name == PYPROJECT:
-        read = _ConfigText(read.name if config else f"{PYPROJECT} [tool.ragstone]", text, ("tool", "ragstone"))
+        read = _ConfigText(
+            read.name if config else f"{PYPROJECT} [tool.ragstone]",
+            text,
+            ("tool", "ragstone"),
+        )
         tools = document.get("tool", {})
-        document = cast(dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {})
+        document = cast(
+            dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {}
+        )
     return file, _tables(document, read), read, file.parent
 
 
@@ -290,26 +349,38 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
         return tuple(_from_directory(item, directory, root) for item in value)
     if not isinstance(value, str) or directory.resolve() == root.resolve():
         return value
-    if Path(value).is_absolute() or ("/" not in value and not (directory / value).exists()):
-        # A bare name that doesn't exist is a command (python3), or a new directory next to the config file.
+    if Path(value).is_absolute() or (
+        "/" not in value and not (directory / value).exists()
+    ):
+        # A bare name that doesn't exist is a command (python3), or a new directory next
+        # to the config file.
         return value
     return os.path.relpath(directory / value, root)
 
 
-def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path) -> None:
-    """Make the paths of the judge, which are not taken from `root` later, relative to the current directory.
+def _place(
+    merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path
+) -> None:
+    """Make the paths of the judge, which are not taken from `root` later, relative to
+    the current directory.
 
     The file of a fitted judge is taken from `base`.
     """
     judge = merged.get("judge", {})
-    if option.key == "judge.name" and (file := option.path_in(str(judge.get("name", "")))) is not None:
+    if (
+        option.key == "judge.name"
+        and (file := option.path_in(str(judge.get("name", "")))) is not None
+    ):
         judge["name"] = f"{option.path_after}:{base / file}"
     if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
         judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
 
 
-def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path) -> Settings | None:
-    """The settings in `table`, the config file's content, alone; None if they are not valid by themselves."""
+def _of_file(
+    table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path
+) -> Settings | None:
+    """The settings in `table`, the config file's content, alone; None if they are not
+    valid by themselves."""
     merged = {name: dict(value) for name, value in table.items()}
     for option in OPTIONS:
         _place(merged, option, root, root)
@@ -319,24 +390,43 @@ def _of_file(table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object
         return None
 
 
-def _tables(document: Mapping[str, Any], read: _ConfigText) -> dict[str, dict[str, Any]]:
+def _tables(
+    document: Mapping[str, Any], read: _ConfigText
+) -> dict[str, dict[str, Any]]:
     for name, value in document.items():
         if name not in TABLES:
-            raise ConfigError(f"unknown table '{name}'.", where=read.at(name), hint=suggestion(name, TABLES))
+            raise ConfigError(
+                f"unknown table '{name}'.",
+                where=read.at(name),
+                hint=suggestion(name, TABLES),
+            )
         if not isinstance(value, dict):
-            raise ConfigError(f"'{name}' must be a table, found {_shown(value)}.", where=read.at(name))
+            raise ConfigError(
+                f"'{name}' must be a table, found {_shown(value)}.", where=read.at(name)
+            )
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
-def _refuse_unknown(model: type[BaseModel], table: Mapping[str, Any], read: _ConfigText, path: KeyPath = ()) -> None:
+def _refuse_unknown(
+    model: type[BaseModel],
+    table: Mapping[str, Any],
+    read: _ConfigText,
+    path: KeyPath = (),
+) -> None:
     for name, value in table.items():
         key = (*path, name)
         field = model.model_fields.get(name)
         if field is None:
             hint = suggestion(name, model.model_fields)
-            raise ConfigError(f"unknown key '{'.'.join(key)}'.", where=read.at(*key), hint=hint)
+            raise ConfigError(
+                f"unknown key '{'.'.join(key)}'.", where=read.at(*key), hint=hint
+            )
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel) and isinstance(value, dict):
+        if (
+            isinstance(inner, type)
+            and issubclass(inner, BaseModel)
+            and isinstance(value, dict)
+        ):
             _refuse_unknown(inner, value, read, key)
 
 
@@ -344,7 +434,10 @@ def _refuse_unknown_in_metrics(table: Mapping[str, Any], read: _ConfigText) -> N
     for name, value in table.items():
         path = (METRICS, name)
         if not isinstance(value, dict):
-            raise ConfigError(f"'{'.'.join(path)}' must be a table, found {_shown(value)}.", where=read.at(*path))
+            raise ConfigError(
+                f"'{'.'.join(path)}' must be a table, found {_shown(value)}.",
+                where=read.at(*path),
+            )
         if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
             raise ConfigError(
                 f"'{'.'.join(path)}' sets thresholds, which belong in the policy.",
@@ -354,7 +447,9 @@ def _refuse_unknown_in_metrics(table: Mapping[str, Any], read: _ConfigText) -> N
         _refuse_unknown(CustomMetric, value, read, path)
 
 
-_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"})
+_THRESHOLDS = frozenset(
+    {"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"}
+)
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,5 @@
-"""All settings, as the tables of a config file. What each of them means is in options.toml."""
+"""All settings, as the tables of a config file. What each of them means is in
+options.toml."""
 
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ from pydantic import (
 )
 
 MIN_SECRET_CHARACTERS = 6
-"""Characters. What is shorter is no secret, and redacting it would garble ordinary text."""
+"""Characters. What is shorter is no secret, and redacting it would garble ordinary
+text."""
 
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MAX_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
-_DASK = re.compile(r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
+_DASK = re.compile(
+    r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}"
+)
 
 
 def _words(value: object) -> object:
@@ -40,7 +44,11 @@ def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _separated(value: object) -> object:
-    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+    return (
+        tuple(filter(None, map(str.strip, value.split(","))))
+        if isinstance(value, str)
+        else value
+    )
 
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -73,10 +81,15 @@ class GoldenSettings(_Table):
 
 
 class SystemPrice(_Table):
-    """[system.price]: US dollars per million tokens of the model that the system under test uses."""
+    """[system.price]: US dollars per million tokens of the model that the system under
+    test uses."""
 
-    input: float = Field(ge=0, allow_inf_nan=False, description="US dollars per million input tokens")
-    output: float = Field(ge=0, allow_inf_nan=False, description="US dollars per million output tokens")
+    input: float = Field(
+        ge=0, allow_inf_nan=False, description="US dollars per million input tokens"
+    )
+    output: float = Field(
+        ge=0, allow_inf_nan=False, description="US dollars per million output tokens"
+    )
 
 
 class HttpSettings(_Table):
@@ -119,12 +132,23 @@ class SystemSettings(_Table):
 
     @property
     def functions(self) -> Mapping[str, str]:
-        """Metric to function, if these settings are for a worker that calls functions of custom metrics."""
+        """Metric to function, if these settings are for a worker that calls functions
+        of custom metrics."""
         return self._functions
 
-    def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSettings:
-        """The settings of a worker that calls `functions` in the system's interpreter and environment."""
-        settings = self.model_copy(update={"entrypoint": None, "timeout_s": timeout_s, "retries": 0, "part": None})
+    def calling(
+        self, functions: Mapping[str, str], *, timeout_s: float
+    ) -> SystemSettings:
+        """The settings of a worker that calls `functions` in the system's interpreter
+        and environment."""
+        settings = self.model_copy(
+            update={
+                "entrypoint": None,
+                "timeout_s": timeout_s,
+                "retries": 0,
+                "part": None,
+            }
+        )
         settings._functions = dict(functions)
         return settings
 
@@ -136,7 +160,8 @@ class Price(SystemPrice):
 
 
 class JudgeSettings(_Table):
-    """[judge]. `name` is ``offline``, ``fitted:FILE``, or a provider and its model: ``openai:MODEL``."""
+    """[judge]. `name` is ``offline``, ``fitted:FILE``, or a provider and its model:
+    ``openai:MODEL``."""
 
     name: str = "offline"
     model_digests: Annotated[Words, AfterValidator(_checked_digests)] = ()
@@ -169,9 +194,16 @@ class JudgeSettings(_Table):
 
     def secrets(self) -> tuple[str, ...]:
         """Keys and header values, which must never be shown."""
-        values = [value.get_secret_value() for value in (self.api_key, self.embeddings_api_key) if value is not None]
+        values = [
+            value.get_secret_value()
+            for value in (self.api_key, self.embeddings_api_key)
+            if value is not None
+        ]
         if self.headers is not None:
-            values += [line.partition(":")[2] for line in self.headers.get_secret_value().splitlines()]
+            values += [
+                line.partition(":")[2]
+                for line in self.headers.get_secret_value().splitlines()
+            ]
         return tuple(value.strip() for value in values if value.strip())
 
 
@@ -196,7 +228,9 @@ class RunSettings(_Table):
         if value is None or not value.strip():
             return None
         if not _DASK.fullmatch(value.strip()):
-            raise ValueError("must be the address of a scheduler, such as tcp://scheduler:8786 or tls://scheduler:8786")
+            raise ValueError(
+                "must be the address of a scheduler, such as tcp://scheduler:8786 or tls://scheduler:8786"
+            )
         return value.strip()
 
 
@@ -215,7 +249,8 @@ class GateSettings(_Table):
 
 
 class CustomMetric(_Table):
-    """[metrics.NAME]: a metric of the user's own, either a rubric for the judge or a Python function."""
+    """[metrics.NAME]: a metric of the user's own, either a rubric for the judge or a
+    Python function."""
 
     rubric: str | None = Field(default=None, max_length=4000)
     levels: tuple[str, ...] = Field(default=(), max_length=10)
@@ -233,12 +268,18 @@ class CustomMetric(_Table):
         if self.rubric is not None and not self.rubric.strip():
             raise ValueError("the rubric is empty")
         if self.python is not None and {"levels", "sees"} & self.model_fields_set:
-            raise ValueError("'levels' and 'sees' are for rubrics; a function's parameters say what it sees")
+            raise ValueError(
+                "'levels' and 'sees' are for rubrics; a function's parameters say what it sees"
+            )
         if self.rubric is not None and "timeout_s" in self.model_fields_set:
-            raise ValueError("'timeout_s' is for functions; the judge has judge.timeout_s")
+            raise ValueError(
+                "'timeout_s' is for functions; the judge has judge.timeout_s"
+            )
         if len(self.levels) == 1 or any(not level.strip() for level in self.levels):
             raise ValueError("'levels' needs 2 to 10 descriptions, worst first")
-        if len(set(self.levels)) < len(self.levels) or len(set(self.sees)) < len(self.sees):
+        if len(set(self.levels)) < len(self.levels) or len(set(self.sees)) < len(
+            self.sees
+        ):
             raise ValueError("lists a value twice")
         return self
 
@@ -248,7 +289,9 @@ class CustomMetric(_Table):
         return self._function
 
     @classmethod
-    def calling(cls, function: Callable[..., object], *, timeout_s: float = 10.0) -> CustomMetric:
+    def calling(
+        cls, function: Callable[..., object], *, timeout_s: float = 10.0
+    ) -> CustomMetric:
         """A metric that calls `function` in this process."""
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or "callable"
@@ -260,11 +303,12 @@ class CustomMetric(_Table):
 class Settings(_Table):
     """All settings, frozen. Relative paths start from `root`.
 
-    `within` is the folder that every named file must be in, None for anywhere. `config` is the config file that was
-    named explicitly, None for the one in `root`, if any; `file` is the one that was read, None if there is none.
-    `from_file` contains the keys (``judge.base_url``) whose value comes from the file and is not overridden. `of_file`
-    are the settings of the file alone, without environment and flags; None if there is no file, or if it is not valid
-    by itself.
+    `within` is the folder that every named file must be in, None for anywhere. `config`
+    is the config file that was named explicitly, None for the one in `root`, if any;
+    `file` is the one that was read, None if there is none. `from_file` contains the
+    keys (``judge.base_url``) whose value comes from the file and is not overridden.
+    `of_file` are the settings of the file alone, without environment and flags; None if
+    there is no file, or if it is not valid by itself.
     """
 
     root: Path = Path()
@@ -285,7 +329,9 @@ class Settings(_Table):
     def _names(cls, value: dict[str, CustomMetric]) -> dict[str, CustomMetric]:
         for name in value:
             if not _METRIC_NAME.fullmatch(name):
-                raise ValueError(f"'{name}' is not a metric's name: use letters, digits and _, starting with a letter")
+                raise ValueError(
+                    f"'{name}' is not a metric's name: use letters, digits and _, starting with a letter"
+                )
         if len(value) > _MAX_METRICS:
             raise ValueError(f"defines {len(value)} metrics; at most {_MAX_METRICS}")
         return value
@@ -293,7 +339,9 @@ class Settings(_Table):
     def having(self, key: str, value: object) -> Settings:
         """These settings with another value of `key`, such as ``judge.base_url``."""
         table, _, name = key.partition(".")
-        return self.model_copy(update={table: getattr(self, table).model_copy(update={name: value})})
+        return self.model_copy(
+            update={table: getattr(self, table).model_copy(update={name: value})}
+        )
 
     def path(self, value: str) -> Path:
         """`value` as a path, relative to `root`."""

@@ -9,14 +9,16 @@ from typing import Any
 _ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
 
 KeyPath = tuple[str, ...]
-"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain dots."""
+"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain
+dots."""
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
     """The line (from 1) of every key and table of the TOML document `text`.
 
-    The document is split into the smallest parts that are valid TOML (a header, or a key with its value, on one or more
-    lines), so that tomllib alone decides what a key is.
+    The document is split into the smallest parts that are valid TOML (a header, or a
+    key with its value, on one or more lines), so that tomllib alone decides what a key
+    is.
     """
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()

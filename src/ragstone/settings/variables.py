@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE
+)
 """What the name of a variable with a secret usually contains."""
 
 TOKENS = ("RAGSTONE_GITHUB_TOKEN", "GITHUB_TOKEN")
@@ -40,24 +42,32 @@ WITHHELD = (
 """Names and patterns of variables that the system under test never gets."""
 
 BY_NAME = (*_USER_SECRETS, "GITHUB_*")
-"""Names and patterns of variables that the system under test gets only if `[system] env` names them exactly."""
+"""Names and patterns of variables that the system under test gets only if `[system]
+env` names them exactly."""
 
 
 class UndeclaredSecretError(Exception):
-    """Code of ours read a secret that is not declared, and so would not be redacted: a mistake in that code."""
+    """Code of ours read a secret that is not declared, and so would not be redacted: a
+    mistake in that code."""
 
 
 class Variables:
-    """The environment of a job. Tokens are read with `secret`, which needs them to be declared."""
+    """The environment of a job. Tokens are read with `secret`, which needs them to be
+    declared."""
 
-    def __init__(self, environ: Mapping[str, str], declared: tuple[str, ...] = SECRETS) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], declared: tuple[str, ...] = SECRETS
+    ) -> None:
         self._environ = environ
         self._declared = declared
 
     def get(self, name: str) -> str:
-        """The value of a variable that is no secret, without surrounding space; empty if it is not set."""
+        """The value of a variable that is no secret, without surrounding space; empty
+        if it is not set."""
         if name in self._declared or SECRET_NAME.search(name):
-            raise UndeclaredSecretError(f"{name} is a secret: declare it, and read it with secret()")
+            raise UndeclaredSecretError(
+                f"{name} is a secret: declare it, and read it with secret()"
+            )
         return self._environ.get(name, "").strip()
 
     def secret(self, name: str) -> SecretStr | None:

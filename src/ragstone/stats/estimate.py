@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with a two-sided interval. A limit is infinite where there are too few values to bound that side."""
+    """A number with a two-sided interval. A limit is infinite where there are too few
+    values to bound that side."""
 
     estimate: float
     low: float

@@ -1,11 +1,13 @@
 """Which questions broke or were mended: their scores before and now don't overlap.
 
-Two sets of scores of one question, `l` before and `k` now, don't overlap if the worst of one is far better than the
-best of the other. If all scores come from one source, it is chance which of them are called the newest ones, and every
-choice of `l` of the `l + k` scores is as likely to be those before: the best `l` are so with a probability of
-1 / C(l + k, l). An answer that stays the same over several runs is drawn once, so equal scores in a row count once.
-With that, an exact binomial test says whether as many questions broke by chance (a permutation test within each
-question: E. Edgington and P. Onghena, "Randomization Tests", 2007, chapter 3).
+Two sets of scores of one question, `l` before and `k` now, don't overlap if the worst
+of one is far better than the best of the other. If all scores come from one source, it
+is chance which of them are called the newest ones, and every choice of `l` of the `l +
+k` scores is as likely to be those before: the best `l` are so with a probability of 1 /
+C(l + k, l). An answer that stays the same over several runs is drawn once, so equal
+scores in a row count once. With that, an exact binomial test says whether as many
+questions broke by chance (a permutation test within each question: E. Edgington and P.
+Onghena, "Randomization Tests", 2007, chapter 3).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Places = tuple[int, ...]
 """Which of a question's scores are called those before."""
 
 GAP = 0.5
-"""The worst score of one side and the best of the other differ by at least this, from one change of half a score on."""
+"""The worst score of one side and the best of the other differ by at least this, from
+one change of half a score on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +40,28 @@ class Flips:
     mended: Bools
     """(n,)"""
     chance: Floats
-    """(n,): the probability that chance alone makes the scores of a question look broken; 0 where no order of its
-    scores does."""
+    """(n,): the probability that chance alone makes the scores of a question look
+    broken; 0 where no order of its scores does."""
 
     @property
     def p_value(self) -> float:
         """The probability of as many broken questions by chance, if nothing changed.
 
-        Where the chances of questions differ, it is that of as many with their mean, which is no smaller (W. Hoeffding,
-        "On the distribution of the number of successes in independent trials", 1956, theorem 5).
+        Where the chances of questions differ, it is that of as many with their mean,
+        which is no smaller (W. Hoeffding, "On the distribution of the number of
+        successes in independent trials", 1956, theorem 5).
         """
         broken = int(self.broken.sum())
         possible = int(np.count_nonzero(self.chance))
         if broken == 0:
             return 1.0
-        return p_proportion_at_most(broken, possible, float(self.chance.sum()) / possible)
+        return p_proportion_at_most(
+            broken, possible, float(self.chance.sum()) / possible
+        )
 
     def of_groups(self, labels: Ints) -> Flips:
-        """The flips of groups of related questions: one broke if one of its questions did and none was mended."""
+        """The flips of groups of related questions: one broke if one of its questions
+        did and none was mended."""
         names = np.unique(labels)
         broken = np.isin(names, labels[self.broken])
         mended = np.isin(names, labels[self.mended])
@@ -63,9 +70,11 @@ class Flips:
 
 
 def flips_of(changes: Sequence[Change], questions: int) -> Flips:
-    """The flips of `questions` questions in several metrics, whose units are indices of questions.
+    """The flips of `questions` questions in several metrics, whose units are indices of
+    questions.
 
-    A question broke if it did in a metric and was mended in none, and the other way round.
+    A question broke if it did in a metric and was mended in none, and the other way
+    round.
     """
     broken = np.zeros(questions, dtype=np.bool_)
     mended = np.zeros(questions, dtype=np.bool_)
@@ -91,7 +100,9 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
     looks_broken = np.zeros(questions)
     for unit in range(questions):
         # In one metric it broke, in none it was mended.
-        looks_broken[unit] = len(choices_that_look_broken[unit] - choices_that_look_mended[unit])
+        looks_broken[unit] = len(
+            choices_that_look_broken[unit] - choices_that_look_mended[unit]
+        )
     return Flips(broken & ~mended, mended & ~broken, looks_broken / choices)
 
 
@@ -107,22 +118,27 @@ def _finite(scores: Floats) -> Floats:
 
 
 def _changing(scores: Floats) -> Floats:
-    """`scores` of runs in their order, without those that are equal to the one before: perhaps of the same answer."""
+    """`scores` of runs in their order, without those that are equal to the one before:
+    perhaps of the same answer."""
     differs: Bools = np.concatenate([[True], np.diff(scores) != 0.0])
     return scores[differs]
 
 
 def _apart(scores: Floats, highest: int) -> set[Places]:
-    """The places of the `highest` scores, if they are apart from the others: the choice that looks as if they fell."""
+    """The places of the `highest` scores, if they are apart from the others: the choice
+    that looks as if they fell."""
     order = np.argsort(-scores, kind="stable")
     if scores[order[highest - 1]] - scores[order[highest]] < GAP:
         return set()
     return {tuple(sorted(order[:highest].tolist()))}
 
 
-def least_broken(questions: int, *, more_than: float, chance: float, p: float, at_least: int) -> int | None:
-    """The fewest broken questions of `questions`, none mended, that are more than the share `more_than`, at least
-    `at_least`, and not explained by `chance` at the probability `p`; None if not even all of them are enough.
+def least_broken(
+    questions: int, *, more_than: float, chance: float, p: float, at_least: int
+) -> int | None:
+    """The fewest broken questions of `questions`, none mended, that are more than the
+    share `more_than`, at least `at_least`, and not explained by `chance` at the
+    probability `p`; None if not even all of them are enough.
 
     `chance` is that of one question, as of `Flips`; 0 for a system that doesn't vary.
     """

@@ -1,7 +1,9 @@
-"""Intervals for means, proportions and quantiles. The method is chosen by the shape of the data.
+"""Intervals for means, proportions and quantiles. The method is chosen by the shape of
+the data.
 
-Uses quantiles and tails from scipy.special, where they are needed: its import takes longer than a small run. Those of
-scipy.stats give the same limits (the tests compare them), but take longer still.
+Uses quantiles and tails from scipy.special, where they are needed: its import takes
+longer than a small run. Those of scipy.stats give the same limits (the tests compare
+them), but take longer still.
 """
 
 from __future__ import annotations
@@ -18,20 +20,27 @@ Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
 
-def checked(values: Floats, bounds: tuple[float, float], groups: Groups | None) -> Floats:
-    """`values` as a float vector. Raises ValueError unless all are finite and within `bounds`."""
+def checked(
+    values: Floats, bounds: tuple[float, float], groups: Groups | None
+) -> Floats:
+    """`values` as a float vector. Raises ValueError unless all are finite and within
+    `bounds`."""
     lo, hi = bounds
     array = np.asarray(values, dtype=np.float64)
     if not lo < hi:
         raise ValueError(f"bounds must rise, got {bounds}")
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"values must be a vector that is not empty, got shape {array.shape}")
+        raise ValueError(
+            f"values must be a vector that is not empty, got shape {array.shape}"
+        )
     least = array.min()
     most = array.max()
     if not (lo - 1e-9 <= least and most <= hi + 1e-9):  # also if one is NaN
         raise ValueError(f"values must be finite and within {bounds}")
     if groups is not None and np.shape(groups) != array.shape:
-        raise ValueError(f"groups must have one label a value, got {np.shape(groups)} for {array.shape}")
+        raise ValueError(
+            f"groups must have one label a value, got {np.shape(groups)} for {array.shape}"
+        )
     if lo <= least and most <= hi:
         return array
     return np.clip(array, lo, hi)
@@ -46,10 +55,11 @@ def mean_interval(
 ) -> Estimate:
     """The interval for the mean of independent `values` (n,) within `bounds`.
 
-    Paired differences take bounds (-1, 1). `groups` (n,) labels related values; groups are independent, values within a
-    group are not. If all differences are 0, the width is 0. If all values are at a bound, the interval is exact
-    binomial. Otherwise it is Gaffke's bound, over groups if there are any.
-    Raises ValueError for values that are empty, not finite or out of bounds.
+    Paired differences take bounds (-1, 1). `groups` (n,) labels related values; groups
+    are independent, values within a group are not. If all differences are 0, the width
+    is 0. If all values are at a bound, the interval is exact binomial. Otherwise it is
+    Gaffke's bound, over groups if there are any. Raises ValueError for values that are
+    empty, not finite or out of bounds.
     """
     check_confidence(confidence)
     array = checked(values, bounds, groups)
@@ -57,12 +67,22 @@ def mean_interval(
     n_groups = None if groups is None else blocks.n_blocks
     estimate = float(np.mean(array))
     if is_paired(bounds) and not np.any(array):
-        return Estimate(0.0, 0.0, 0.0, confidence, "exact: no pair differs", blocks.n, n_groups)
+        return Estimate(
+            0.0, 0.0, 0.0, confidence, "exact: no pair differs", blocks.n, n_groups
+        )
     level = (1.0 - confidence) / 2.0
     reach = reached(array, bounds)
     low = min(lower_limit(blocks, level, reach), estimate)
     high = max(upper_limit(blocks, level, reach), estimate)
-    return Estimate(estimate, low, high, confidence, _words(array, bounds, groups), blocks.n, n_groups)
+    return Estimate(
+        estimate,
+        low,
+        high,
+        confidence,
+        _words(array, bounds, groups),
+        blocks.n,
+        n_groups,
+    )
 
 
 def is_paired(bounds: tuple[float, float]) -> bool:
@@ -71,11 +91,13 @@ def is_paired(bounds: tuple[float, float]) -> bool:
 
 
 def reached(array: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The assumed range of unseen values: `bounds`, or for differences the largest observed, at least half the scale.
+    """The assumed range of unseen values: `bounds`, or for differences the largest
+    observed, at least half the scale.
 
-    Differences as large as the whole scale are so rare that allowing for one would double the interval at n = 20.
-    Allowing for none beyond the observed ones would miss rare large changes. Half the scale keeps the coverage in
-    simulated scores (tests/stats/test_intervals.py).
+    Differences as large as the whole scale are so rare that allowing for one would
+    double the interval at n = 20. Allowing for none beyond the observed ones would miss
+    rare large changes. Half the scale keeps the coverage in simulated scores
+    (tests/stats/test_intervals.py).
     """
     if not is_paired(bounds):
         return bounds
@@ -93,11 +115,12 @@ def _words(array: Floats, bounds: tuple[float, float], groups: Groups | None) ->
 
 
 def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
-    """Student's t for the mean of independent `values` (n,): exact for normal values, approximate for others.
+    """Student's t for the mean of independent `values` (n,): exact for normal values,
+    approximate for others.
 
-    The interval is infinite for a single value. With a long right tail, the upper limit is too low more often than
-    stated and the lower limit too high less often.
-    Raises ValueError for no values, non-finite values, or a confidence outside (0, 1).
+    The interval is infinite for a single value. With a long right tail, the upper limit
+    is too low more often than stated and the lower limit too high less often. Raises
+    ValueError for no values, non-finite values, or a confidence outside (0, 1).
     """
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0 or not np.all(np.isfinite(array)):
@@ -114,12 +137,16 @@ def student_interval(values: Floats, *, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, mean - reach, mean + reach, confidence, method, array.size)
 
 
-def prediction_interval(values: Floats, further: int, *, confidence: float = 0.95) -> Estimate:
-    """Student's interval for the mean of `further` values of the same kind as `values` (n,).
+def prediction_interval(
+    values: Floats, further: int, *, confidence: float = 0.95
+) -> Estimate:
+    """Student's interval for the mean of `further` values of the same kind as `values`
+    (n,).
 
-    The estimate is the mean of `values`, and the interval is infinite for fewer than two. Source: G. Hahn and W.
-    Meeker, "Statistical Intervals" (1991), section 4.7.
-    Raises ValueError for no values, non-finite values, no further value, or a confidence outside (0, 1).
+    The estimate is the mean of `values`, and the interval is infinite for fewer than
+    two. Source: G. Hahn and W. Meeker, "Statistical Intervals" (1991), section 4.7.
+    Raises ValueError for no values, non-finite values, no further value, or a
+    confidence outside (0, 1).
     """
     mean = student_interval(values, confidence=confidence)
     if further < 1:
@@ -128,14 +155,18 @@ def prediction_interval(values: Floats, further: int, *, confidence: float = 0.9
     reach = (mean.high - mean.estimate) * math.sqrt(1.0 + mean.n / further)
     low = mean.estimate - reach
     high = mean.estimate + reach
-    return Estimate(mean.estimate, low, high, confidence, "Student's prediction interval", mean.n)
+    return Estimate(
+        mean.estimate, low, high, confidence, "Student's prediction interval", mean.n
+    )
 
 
 def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estimate:
-    """The exact (Clopper–Pearson) interval for a proportion of `hits` in `n` independent trials.
+    """The exact (Clopper–Pearson) interval for a proportion of `hits` in `n`
+    independent trials.
 
-    Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least `confidence` at any n and any proportion.
-    Raises ValueError unless 0 <= hits <= n, n >= 1 and confidence in (0, 1).
+    Source: C. Clopper and E. Pearson, Biometrika 26 (1934). Covers at least
+    `confidence` at any n and any proportion. Raises ValueError unless 0 <= hits <= n, n
+    >= 1 and confidence in (0, 1).
     """
     from scipy.special import betaincinv
 
@@ -162,21 +193,27 @@ def _check_hits(hits: int, n: int) -> None:
         raise ValueError(f"need 0 <= hits <= n and n >= 1, got {hits} of {n}")
 
 
-def quantile_interval(values: Floats, q: float, *, confidence: float = 0.95) -> Estimate:
-    """The `q` quantile of independent `values` (n,) from any distribution, with or without ties.
+def quantile_interval(
+    values: Floats, q: float, *, confidence: float = 0.95
+) -> Estimate:
+    """The `q` quantile of independent `values` (n,) from any distribution, with or
+    without ties.
 
-    The estimate is the smallest value that at least a share q of the values does not exceed (never an average of two).
-    The limits are order statistics whose ranks are binomial quantiles; each side misses with probability at most
-    (1 - confidence) / 2, and is infinite if there are too few values. Source:
-    H. David and H. Nagaraja, "Order Statistics" (2003), section 7.1.
-    Raises ValueError for no values, non-finite values, or q or confidence outside (0, 1).
+    The estimate is the smallest value that at least a share q of the values does not
+    exceed (never an average of two). The limits are order statistics whose ranks are
+    binomial quantiles; each side misses with probability at most (1 - confidence) / 2,
+    and is infinite if there are too few values. Source: H. David and H. Nagaraja,
+    "Order Statistics" (2003), section 7.1. Raises ValueError for no values, non-finite
+    values, or q or confidence outside (0, 1).
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
     if n == 0 or not np.all(np.isfinite(ordered)):
         raise ValueError("a quantile needs at least one value, and finite ones")
     if not 0.0 < q < 1.0 or not 0.0 < confidence < 1.0:
-        raise ValueError(f"q and confidence must be in (0, 1), got {q} and {confidence}")
+        raise ValueError(
+            f"q and confidence must be in (0, 1), got {q} and {confidence}"
+        )
     tail = (1.0 - confidence) / 2.0
     lower_rank = _last_rank_below(n, q, tail)
     upper_rank = n + 1 - _last_rank_below(n, 1.0 - q, tail)
@@ -187,7 +224,8 @@ def quantile_interval(values: Floats, q: float, *, confidence: float = 0.95) -> 
 
 
 def _last_rank_below(n: int, q: float, tail: float) -> int:
-    """The largest rank r with P(X_(r) > quantile) = P(Binomial(n, q) < r) <= tail; 0 if there is none."""
+    """The largest rank r with P(X_(r) > quantile) = P(Binomial(n, q) < r) <= tail; 0 if
+    there is none."""
     from scipy.special import bdtr
 
     return int(np.count_nonzero(bdtr(np.arange(n), n, q) <= tail))

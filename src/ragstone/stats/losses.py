@@ -1,18 +1,20 @@
 """Decides which of several means fell, on these questions.
 
-How far the mean falls by chance is learnt, not assumed: a model of each question's scores (stats/score_model.py) says
-what it would score if nothing had changed, and the fall of the mean is compared with what that model gives when it is
-drawn many times (a parametric bootstrap: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
-16). The model is learnt from the runs before if there are enough, else from all scores, old and new, as if nothing had
-changed.
+How far the mean falls by chance is learnt, not assumed: a model of each question's
+scores (stats/score_model.py) says what it would score if nothing had changed, and the
+fall of the mean is compared with what that model gives when it is drawn many times (a
+parametric bootstrap: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap",
+1993, chapter 16). The model is learnt from the runs before if there are enough, else
+from all scores, old and new, as if nothing had changed.
 
-A change that makes some questions better and others worse is no loss. So the fall is divided by the larger of two
-standard errors: that of the noise, and that of the questions that got better, since a change that is as likely to help
-as to harm moves the mean by as much the other way. And it is compared with systems of which a part of the questions was
-given the distribution of another question.
+A change that makes some questions better and others worse is no loss. So the fall is
+divided by the larger of two standard errors: that of the noise, and that of the
+questions that got better, since a change that is as likely to help as to harm moves the
+mean by as much the other way. And it is compared with systems of which a part of the
+questions was given the distribution of another question.
 
-Beside the metrics, their mean is looked at, with twice the weight of one of them: most losses show in several.
-`bench/losses.py` measures all of this.
+Beside the metrics, their mean is looked at, with twice the weight of one of them: most
+losses show in several. `bench/losses.py` measures all of this.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ Bools = NDArray[np.bool_]
 MEAN_WEIGHT = 2.0
 """Weight of the mean over the metrics, relative to one of them."""
 PARTS_SHARE = 1.0 / 7.0
-"""The share of the error rate that goes to the parts, if there are any: all together weigh as much as one of four
-metrics and their mean."""
+"""The share of the error rate that goes to the parts, if there are any: all together
+weigh as much as one of four metrics and their mean."""
 MIN_RUNS = 4
-"""Of fewer runs before, difficulty and noise can't be told apart: the new scores are learnt from too."""
+"""Of fewer runs before, difficulty and noise can't be told apart: the new scores are
+learnt from too."""
 RESHUFFLED = (0.2, 0.5)
 """The shares of the questions that are given another distribution."""
 SMALL = 0.1
-"""What a question falls by counts up to here in a second look, for small losses that many questions share."""
+"""What a question falls by counts up to here in a second look, for small losses that
+many questions share."""
 SMALL_SHARE = 0.2
 """The share of the error rate of the second look."""
 
@@ -52,7 +56,8 @@ _MAX_DRAWN = 8_000_000
 _TAIL = 0.02
 """The share of the draws from which the tail beyond them is continued."""
 CLEARLY_NONE = 1.0
-"""A fall of fewer standard errors than this is not drawn: its p-value would be above a tenth."""
+"""A fall of fewer standard errors than this is not drawn: its p-value would be above a
+tenth."""
 _CLEARLY_NONE_OF_PARTS = 2.5
 """Of a part, which is one of many, anything below this could never be shown."""
 
@@ -74,15 +79,18 @@ class Change:
     part: bool = False
     """These are some of the questions."""
     whole: Change | None = None
-    """The change of all questions that have the metric, if these are some of them and it is known."""
+    """The change of all questions that have the metric, if these are some of them and
+    it is known."""
     apart: bool = False
-    """Many runs lie between then and now, so that no answer of one is an answer of the other."""
+    """Many runs lie between then and now, so that no answer of one is an answer of the
+    other."""
     pooled: bool = False
     """The new scores are learnt from too, however many runs there are before."""
 
     @property
     def values(self) -> Floats:
-        """(n,): the mean now minus the mean then, of each question; 0 if they are equal but for rounding."""
+        """(n,): the mean now minus the mean then, of each question; 0 if they are equal
+        but for rounding."""
         return np.round(row_means(self.now) - row_means(self.then), 9)
 
 
@@ -97,18 +105,24 @@ class LossTest:
 
 
 def row_means(values: Floats) -> Floats:
-    """The means (n,) of the rows of `values` (n, k), without missing values; NaN for a row without any."""
+    """The means (n,) of the rows of `values` (n, k), without missing values; NaN for a
+    row without any."""
     if values.shape[1] == 1:
         return values[:, 0]
     present = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1))
+        return np.asarray(
+            np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1)
+        )
 
 
-def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0) -> LossTest:
+def loss_test(
+    changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0
+) -> LossTest:
     """Test each of `changes`, and the mean of those that are not parts, for a loss.
 
-    `groups` labels the units (by index): related questions, which change together and count as one.
+    `groups` labels the units (by index): related questions, which change together and
+    count as one.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     wholes = [place for place, change in enumerate(changes) if not change.part]
@@ -118,7 +132,9 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
         share_of_parts = PARTS_SHARE if wholes else 1.0
     tests = 1.0
     if wholes:
-        tests = _number_of_tests([changes[place] for place in wholes]) / (1.0 - share_of_parts)
+        tests = _number_of_tests([changes[place] for place in wholes]) / (
+            1.0 - share_of_parts
+        )
     p_values = np.ones(len(changes))
     questions: dict[int, Questions] = {}
     for place in wholes:
@@ -129,8 +145,12 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
         part = changes[place]
         all_questions = None
         if part.whole is not None:
-            all_questions = questions.setdefault(id(part.whole), Questions(part.whole, groups))
-        p = Questions(part, groups, all_questions).p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
+            all_questions = questions.setdefault(
+                id(part.whole), Questions(part.whole, groups)
+            )
+        p = Questions(part, groups, all_questions).p_value(
+            rng, min_errors=_CLEARLY_NONE_OF_PARTS
+        )
         p_values[place] = p * len(parts) / share_of_parts
     mean_p_value = 1.0
     if len(wholes) > 1:
@@ -142,8 +162,9 @@ def loss_test(changes: Sequence[Change], *, groups: Ints | None = None, seed: in
 def _number_of_tests(changes: Sequence[Change]) -> float:
     """As how many independent tests those of several metrics and their mean count.
 
-    Metrics that change together are not several chances of an error: the effective number of metrics comes from the
-    eigenvalues of their correlation (J. Li and L. Ji, Heredity 95, 2005). A metric that did not change is none.
+    Metrics that change together are not several chances of an error: the effective
+    number of metrics comes from the eigenvalues of their correlation (J. Li and L. Ji,
+    Heredity 95, 2005). A metric that did not change is none.
     """
     units = np.unique(np.concatenate([change.units for change in changes]))
     table = np.zeros((len(units), len(changes)))
@@ -155,21 +176,36 @@ def _number_of_tests(changes: Sequence[Change]) -> float:
         return 1.0
     squares = changed.T @ changed
     scale = np.sqrt(np.diag(squares))
-    eigenvalues = np.clip(np.linalg.eigvalsh(squares / np.outer(scale, scale)), 0.0, None)
-    independent = float(np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues)))
-    return float(1.0 + (min(metrics, independent) - 1.0) * (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0))
+    eigenvalues = np.clip(
+        np.linalg.eigvalsh(squares / np.outer(scale, scale)), 0.0, None
+    )
+    independent = float(
+        np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues))
+    )
+    return float(
+        1.0
+        + (min(metrics, independent) - 1.0)
+        * (metrics - 1.0 + MEAN_WEIGHT)
+        / (metrics - 1.0)
+    )
 
 
 def loss_p_value(
-    change: Change, *, groups: Ints | None = None, seed: int = 0, min_errors: float = CLEARLY_NONE
+    change: Change,
+    *,
+    groups: Ints | None = None,
+    seed: int = 0,
+    min_errors: float = CLEARLY_NONE,
 ) -> float:
-    """The p-value of "no loss" of one change by itself; 1 for a fall of fewer standard errors than `min_errors`."""
+    """The p-value of "no loss" of one change by itself; 1 for a fall of fewer standard
+    errors than `min_errors`."""
     rng = np.random.Generator(np.random.PCG64(seed))
     return Questions(change, groups).p_value(rng, min_errors=min_errors)
 
 
 def mean_change(changes: Sequence[Change]) -> Change:
-    """The change of the mean over several metrics; of each question those count that it has in all its answers."""
+    """The change of the mean over several metrics; of each question those count that it
+    has in all its answers."""
     units = np.unique(np.concatenate([change.units for change in changes]))
     now = _mean_scores(units, [(change.units, change.now) for change in changes])
     then = _mean_scores(units, [(change.units, change.then) for change in changes])
@@ -182,7 +218,8 @@ def mean_change(changes: Sequence[Change]) -> Change:
 
 
 def _mean_scores(units: Ints, tables: Sequence[tuple[Ints, Floats]]) -> Floats:
-    """The mean scores (units, columns) over the metrics; NaN where a metric of the question has none.
+    """The mean scores (units, columns) over the metrics; NaN where a metric of the
+    question has none.
 
     `tables` has the units of each metric, and their scores.
     """
@@ -198,18 +235,23 @@ def _mean_scores(units: Ints, tables: Sequence[tuple[Ints, Floats]]) -> Floats:
 
 
 class Questions:
-    """The questions of a change, of which related ones are one row: its scores are their means.
+    """The questions of a change, of which related ones are one row: its scores are
+    their means.
 
     `whole` are all questions of the metric, if these are some of them.
     """
 
-    def __init__(self, change: Change, groups: Ints | None, whole: Questions | None = None) -> None:
+    def __init__(
+        self, change: Change, groups: Ints | None, whole: Questions | None = None
+    ) -> None:
         self.labels, rows, sizes = _rows(change.units, groups)
         self.sizes = sizes.astype(np.float64)
         self.then = _by_row(change.then, rows, len(sizes))
         self.now = _by_row(change.now, rows, len(sizes))
         falls = change.expected - (row_means(change.now) - row_means(change.then))
-        self.falls: Floats = np.bincount(rows, weights=falls, minlength=len(sizes)).astype(np.float64)
+        self.falls: Floats = np.bincount(
+            rows, weights=falls, minlength=len(sizes)
+        ).astype(np.float64)
         self.whole = whole
         self.apart = change.apart
         self._pooled = change.pooled or self.then.shape[1] < MIN_RUNS
@@ -225,7 +267,9 @@ class Questions:
             self._model = learn(scores)
         return self._model
 
-    def p_value(self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE) -> float:
+    def p_value(
+        self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE
+    ) -> float:
         """How often an unchanged or reshuffled system falls as far by chance.
 
         1 for a fall of fewer standard errors than `min_errors`.
@@ -239,16 +283,27 @@ class Questions:
         after = np.isfinite(self.now).sum(axis=1)
         max_before = int(before.max())
         max_after = int(after.max())
-        noise = replace(whole.model, weights=weights).variance_of_change(max_before, max_after, apart=self.apart)
-        if standardised(self.falls[None, :], float(noise @ self.sizes**2))[0] < min_errors:
+        noise = replace(whole.model, weights=weights).variance_of_change(
+            max_before, max_after, apart=self.apart
+        )
+        if (
+            standardised(self.falls[None, :], float(noise @ self.sizes**2))[0]
+            < min_errors
+        ):
             return 1.0
         means = SampledMeans.draw(whole.model, max_before, max_after, rng)
         if self.apart:
             means = replace(means, after=means.anew)
         draws = Draws(weights, whole.model.weights, means, rng)
-        unchanged, *reshuffled = [falls * self.sizes for falls in draws.falls(before - 1, after - 1)]
+        unchanged, *reshuffled = [
+            falls * self.sizes for falls in draws.falls(before - 1, after - 1)
+        ]
         chance = _chance(self.falls, unchanged, reshuffled)
-        small_chance = _chance(_small(self.falls), _small(unchanged), [_small(falls) for falls in reshuffled])
+        small_chance = _chance(
+            _small(self.falls),
+            _small(unchanged),
+            [_small(falls) for falls in reshuffled],
+        )
         return min(1.0, chance / (1.0 - SMALL_SHARE), small_chance / SMALL_SHARE)
 
 
@@ -258,17 +313,22 @@ def _small(falls: Floats) -> Floats:
 
 
 def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> float:
-    """How often draws of unchanged or reshuffled systems (draws, n) fall as far as `falls` (n,)."""
+    """How often draws of unchanged or reshuffled systems (draws, n) fall as far as
+    `falls` (n,)."""
     variance = float(unchanged.var(axis=0).sum())
     observed = float(standardised(falls[None, :], variance)[0])
     chance = _tail(standardised(unchanged, variance), observed)
-    return max(chance, *(_tail(standardised(draws, variance), observed) for draws in reshuffled))
+    return max(
+        chance,
+        *(_tail(standardised(draws, variance), observed) for draws in reshuffled),
+    )
 
 
 class Draws:
     """Draws of n rows that did not change; all falls are of the same draws.
 
-    `weights` (n, components) are theirs, `metric_weights` those of all rows of the metric.
+    `weights` (n, components) are theirs, `metric_weights` those of all rows of the
+    metric.
     """
 
     def __init__(
@@ -285,19 +345,27 @@ class Draws:
         self._means = means
         self.components = _draw_components(weights, count, rng)
         self.series = rng.integers(0, means.before.shape[1], (count, n))
-        of_all = self.components if metric_weights is weights else _draw_components(metric_weights, count, rng)
+        of_all = (
+            self.components
+            if metric_weights is weights
+            else _draw_components(metric_weights, count, rng)
+        )
         self._other_components = rng.choice(of_all.ravel(), (count, n))
         self._uniform = rng.random((count, n))
 
     def falls(self, before: Ints, after: Ints) -> list[Floats]:
-        """Falls (draws, n) where nothing changed, and where RESHUFFLED shares of the rows have another's distribution.
+        """Falls (draws, n) where nothing changed, and where RESHUFFLED shares of the
+        rows have another's distribution.
 
         `before` and `after` (n,) are the numbers of scores less one.
         """
         then = self._means.before[self.components, self.series, before]
         falls = then - self._means.after[self.components, self.series, after]
         anew = then - self._means.anew[self._other_components, self.series, after]
-        return [falls, *(np.where(self._uniform < share, anew, falls) for share in RESHUFFLED)]
+        return [
+            falls,
+            *(np.where(self._uniform < share, anew, falls) for share in RESHUFFLED),
+        ]
 
 
 def _draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
@@ -308,16 +376,20 @@ def _draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> I
 def standardised(falls: Floats, variance: float) -> Floats:
     """(draws,): the sums of `falls` (draws, n), each divided by its standard error."""
     gains = np.minimum(falls, 0.0)
-    return standard_scores(falls.sum(axis=1), np.einsum("ij,ij->i", gains, gains), variance)
+    return standard_scores(
+        falls.sum(axis=1), np.einsum("ij,ij->i", gains, gains), variance
+    )
 
 
 def standard_scores(sums: Floats, squared_gains: Floats, variance: float) -> Floats:
-    """`sums` of falls divided by the larger of two standard errors: of noise, and of the questions that got better."""
+    """`sums` of falls divided by the larger of two standard errors: of noise, and of
+    the questions that got better."""
     return np.asarray(sums / np.sqrt(np.maximum(variance, 2.0 * squared_gains) + 1e-12))
 
 
 def _tail(drawn: Floats, observed: float) -> float:
-    """The share of `drawn` that is at least `observed`; beyond nearly all of them, by an exponential tail."""
+    """The share of `drawn` that is at least `observed`; beyond nearly all of them, by
+    an exponential tail."""
     start, scale, share = _tail_of(drawn)
     if observed <= start:
         return float(np.mean(drawn >= observed - 1e-9))
@@ -347,7 +419,8 @@ def scores_by_row(scores: Floats, units: Ints, groups: Ints | None) -> Floats:
 
 
 def _rows(units: Ints, groups: Ints | None) -> tuple[Ints, Ints, Ints]:
-    """The labels of the rows, the row of each question (n,), and the questions of each row."""
+    """The labels of the rows, the row of each question (n,), and the questions of each
+    row."""
     labels = (units if groups is None else groups[units]) % _MAX_ROWS
     return np.unique(labels, return_inverse=True, return_counts=True)
 

@@ -1,4 +1,5 @@
-"""The standard normal distribution by the standard library: importing scipy takes longer than a small gate."""
+"""The standard normal distribution by the standard library: importing scipy takes
+longer than a small gate."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ def normal_cdf(z: float) -> float:
 
 
 def normal_quantile(p: float) -> float:
-    """The z with P(Z <= z) = `p`; infinite for 0 and 1. Raises ValueError for `p` outside [0, 1]."""
+    """The z with P(Z <= z) = `p`; infinite for 0 and 1. Raises ValueError for `p`
+    outside [0, 1]."""
     if p in (0.0, 1.0):
         if p == 0.0:
             return -math.inf

@@ -8,13 +8,17 @@ from collections.abc import Callable
 _RELATIVE_TOLERANCE = 4.0 * sys.float_info.epsilon
 
 
-def root_between(function: Callable[[float], float], start: float, end: float, *, tolerance: float) -> float:
-    """A zero of the continuous `function`, whose signs at `start` and `end` differ, to within `tolerance`.
+def root_between(
+    function: Callable[[float], float], start: float, end: float, *, tolerance: float
+) -> float:
+    """A zero of the continuous `function`, whose signs at `start` and `end` differ, to
+    within `tolerance`.
 
-    By false position: the next guess is where a line between both ends crosses zero. The value at an end that stays
-    twice is scaled down, so that both ends approach the zero. Source: N. Anderson and Å. Björck, "A new high order
-    method of regula falsi type for computing a root of an equation" (1973).
-    Raises ValueError where the signs are the same.
+    By false position: the next guess is where a line between both ends crosses zero.
+    The value at an end that stays twice is scaled down, so that both ends approach the
+    zero. Source: N. Anderson and Å. Björck, "A new high order method of regula falsi
+    type for computing a root of an equation" (1973). Raises ValueError where the signs
+    are the same.
     """
     low = min(start, end)
     high = max(start, end)
@@ -50,7 +54,8 @@ def root_between(function: Callable[[float], float], start: float, end: float, *
 
 
 def _scale(before: float, now: float) -> float:
-    """By how much the value at the other end is reduced when the value at one went from `before` to `now`."""
+    """By how much the value at the other end is reduced when the value at one went from
+    `before` to `now`."""
     if abs(now) < abs(before):
         return 1.0 - now / before
     return 0.5

@@ -1,11 +1,14 @@
-"""What the scores of each question would be if nothing changed, learnt from its scores in several runs.
+"""What the scores of each question would be if nothing changed, learnt from its scores
+in several runs.
 
-Each question has a distribution of scores: a beta distribution with a mean and a concentration, or right and wrong with
-a probability. How common each of these distributions is, is learnt from all questions together (nonparametric maximum
-likelihood on a grid: N. Laird, "Nonparametric maximum likelihood estimation of a mixing distribution", JASA 73, 1978);
-which of them a question may have, from its own scores by Bayes' rule (empirical Bayes). Answers can also be the same
-again in the next run, with a probability that is the same for all questions: an answer that did not change is then no
-second observation.
+Each question has a distribution of scores: a beta distribution with a mean and a
+concentration, or right and wrong with a probability. How common each of these
+distributions is, is learnt from all questions together (nonparametric maximum
+likelihood on a grid: N. Laird, "Nonparametric maximum likelihood estimation of a mixing
+distribution", JASA 73, 1978); which of them a question may have, from its own scores by
+Bayes' rule (empirical Bayes). Answers can also be the same again in the next run, with
+a probability that is the same for all questions: an answer that did not change is then
+no second observation.
 """
 
 from __future__ import annotations
@@ -21,23 +24,42 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LEVELS = 21
-"""Scores are rounded to so many levels, from 0 to 1, wherever their probability is needed."""
+"""Scores are rounded to so many levels, from 0 to 1, wherever their probability is
+needed."""
 
-_MEANS = (0.004, 0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 0.97, 0.996)
+_MEANS = (
+    0.004,
+    0.03,
+    0.08,
+    0.15,
+    0.25,
+    0.35,
+    0.45,
+    0.55,
+    0.65,
+    0.75,
+    0.85,
+    0.92,
+    0.97,
+    0.996,
+)
 _CONCENTRATIONS = (0.0, 2.0, 8.0, 40.0, 400.0)
 """Of the beta distributions; 0 stands for right or wrong."""
 _REPEATED = (0.0, 0.3, 0.6, 0.8, 0.95)
 """The probabilities of an unchanged answer from which the likeliest is taken."""
 _BETTER = 1.0
-"""By so much must a larger probability of unchanged answers raise the log-likelihood."""
+"""By so much must a larger probability of unchanged answers raise the
+log-likelihood."""
 _UNEXPECTED = 2.0
-"""Of so many answers, beside those that are known, the score is presumed to be one that no distribution explains: even
-of questions that never failed, one may fail."""
+"""Of so many answers, beside those that are known, the score is presumed to be one that
+no distribution explains: even of questions that never failed, one may fail."""
 _PRIOR_QUESTIONS = 2.0
-"""The grid's distributions are presumed to be equally common, with the weight of so many questions."""
+"""The grid's distributions are presumed to be equally common, with the weight of so
+many questions."""
 _STEPS = 40
 _MAX_LEARNT_FROM = 2000
-"""How common the distributions are is learnt from so many questions at most, evenly spread."""
+"""How common the distributions are is learnt from so many questions at most, evenly
+spread."""
 _STEPS_BETWEEN_CUTS = 16
 _SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
@@ -48,7 +70,8 @@ class ScoreModel:
     """What each of n questions scores while nothing changes."""
 
     weights: Floats
-    """(n, components): the probability of each distribution of the grid for each question."""
+    """(n, components): the probability of each distribution of the grid for each
+    question."""
     repeated: float
     """The probability that an answer is the one of the run before."""
     unexpected: float
@@ -62,10 +85,14 @@ class ScoreModel:
         means = probabilities @ levels
         return np.asarray(self.weights @ (probabilities @ levels**2 - means**2))
 
-    def variance_of_change(self, before: int, after: int, *, apart: bool = False) -> Floats:
-        """(n,): the variance of the mean of `before` scores less that of the `after` next ones, if nothing changed.
+    def variance_of_change(
+        self, before: int, after: int, *, apart: bool = False
+    ) -> Floats:
+        """(n,): the variance of the mean of `before` scores less that of the `after`
+        next ones, if nothing changed.
 
-        `apart`: many runs lie between them, so that no answer of one is an answer of the other.
+        `apart`: many runs lie between them, so that no answer of one is an answer of
+        the other.
         """
         place = np.arange(before + after)
         sides = np.where(place < before, 1.0 / before, -1.0 / after)
@@ -76,11 +103,15 @@ class ScoreModel:
 
 
 def learn(scores: Floats, *, questions: Floats | None = None) -> ScoreModel:
-    """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first; NaN where there is none.
+    """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first;
+    NaN where there is none.
 
-    With `questions` (m, runs) it is that of m questions with these scores, while `scores` say how common what is.
+    With `questions` (m, runs) it is that of m questions with these scores, while
+    `scores` say how common what is.
     """
-    some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(np.int64)
+    some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(
+        np.int64
+    )
     unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
     probabilities = _probabilities(unexpected)
     best_likelihood = -np.inf
@@ -94,8 +125,15 @@ def learn(scores: Floats, *, questions: Floats | None = None) -> ScoreModel:
             best_likelihood = likelihood
             repeated = probability
             shares = common
-    weights = _likelihoods(scores if questions is None else questions, probabilities, repeated) * shares
-    return ScoreModel(weights / weights.sum(axis=1, keepdims=True), repeated, unexpected)
+    weights = (
+        _likelihoods(
+            scores if questions is None else questions, probabilities, repeated
+        )
+        * shares
+    )
+    return ScoreModel(
+        weights / weights.sum(axis=1, keepdims=True), repeated, unexpected
+    )
 
 
 def _shares(likelihoods: Floats) -> Floats:
@@ -109,7 +147,8 @@ def _shares(likelihoods: Floats) -> Floats:
 
 
 def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floats:
-    """(n, components): the probability of each question's scores by each distribution, with repeated answers."""
+    """(n, components): the probability of each question's scores by each distribution,
+    with repeated answers."""
     by_level = probabilities.T
     likelihoods = np.ones((len(scores), by_level.shape[1]))
     previous = np.full(len(scores), np.nan)
@@ -117,7 +156,9 @@ def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floa
         present = np.isfinite(column)
         stays = np.where(np.isnan(previous), 0.0, repeated)
         new = by_level[levels_of(np.where(present, column, 0.0))]
-        by_column = (1.0 - stays)[:, None] * new + (stays * (column == previous))[:, None]
+        by_column = (1.0 - stays)[:, None] * new + (stays * (column == previous))[
+            :, None
+        ]
         likelihoods *= np.where(present[:, None], by_column, 1.0)
         previous = np.where(present, column, previous)
     return likelihoods
@@ -130,13 +171,15 @@ def levels_of(scores: Floats) -> Ints:
 
 @cache
 def grid() -> tuple[Floats, Floats]:
-    """The means and the concentrations of the grid's distributions, (components,) each."""
+    """The means and the concentrations of the grid's distributions, (components,)
+    each."""
     means, concentrations = np.meshgrid(_MEANS, _CONCENTRATIONS, indexing="ij")
     return means.ravel(), concentrations.ravel()
 
 
 def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
-    """(components, LEVELS): the probability of each level by each distribution, whose mean lost the share `lost`."""
+    """(components, LEVELS): the probability of each level by each distribution, whose
+    mean lost the share `lost`."""
     return (1.0 - unexpected) * _expected_probabilities(lost) + unexpected / LEVELS
 
 
@@ -150,15 +193,19 @@ def _expected_probabilities(lost: float) -> Floats:
     below = beta_cdf(tight * means[:, None], tight * (1.0 - means[:, None]), edges)
     probabilities = np.diff(below, axis=1)
     probabilities[binary] = 0.0
-    probabilities[binary, 0], probabilities[binary, -1] = 1.0 - means[binary], means[binary]
+    probabilities[binary, 0], probabilities[binary, -1] = (
+        1.0 - means[binary],
+        means[binary],
+    )
     return np.asarray(probabilities)
 
 
 def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
-    """The distribution function of Beta(a, b) at `x` in [0, 1]: the regularised incomplete beta function.
+    """The distribution function of Beta(a, b) at `x` in [0, 1]: the regularised
+    incomplete beta function.
 
-    Its series has positive terms only (NIST Digital Library of Mathematical Functions, 8.17.8). A gate needs no more of
-    scipy, which takes long to load.
+    Its series has positive terms only (NIST Digital Library of Mathematical Functions,
+    8.17.8). A gate needs no more of scipy, which takes long to load.
     """
     log_gamma = np.vectorize(lgamma)
     log_scale = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
@@ -173,7 +220,8 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
 
 
 def _beta_series(above: Floats, below: Floats, x: Floats) -> Floats:
-    """The sum over n of x^n · above · (above + 1) … / (below · (below + 1) …), n factors each."""
+    """The sum over n of x^n · above · (above + 1) … / (below · (below + 1) …), n
+    factors each."""
     sums = np.ones(x.shape)
     growing = np.arange(len(x))
     term = sums.copy()
@@ -194,7 +242,8 @@ def _beta_series(above: Floats, below: Floats, x: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SampledMeans:
-    """Means of scores that were drawn from each distribution of the grid, (components, drawn, counts)."""
+    """Means of scores that were drawn from each distribution of the grid, (components,
+    drawn, counts)."""
 
     before: Floats
     """`before[:, :, c]` is the mean of the last c + 1 scores before."""
@@ -204,9 +253,13 @@ class SampledMeans:
     """Those of the first c + 1 scores of a system whose first answer is new."""
 
     @classmethod
-    def draw(cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator) -> SampledMeans:
+    def draw(
+        cls, model: ScoreModel, before: int, after: int, rng: np.random.Generator
+    ) -> SampledMeans:
         """`before` and `after` scores of each distribution."""
-        series = _series(_probabilities(model.unexpected), model.repeated, before + after, rng)
+        series = _series(
+            _probabilities(model.unexpected), model.repeated, before + after, rng
+        )
         return cls(
             _running_means(series[:, :, before - 1 :: -1]),
             _running_means(series[:, :, before:]),
@@ -214,31 +267,46 @@ class SampledMeans:
         )
 
 
-def means_anew(model: ScoreModel, after: int, rng: np.random.Generator, *, lost: float = 0.0) -> Floats:
-    """(components, drawn, after): means of the first scores of a system whose mean is lower by the share `lost`."""
-    return _running_means(_series(_probabilities(model.unexpected, lost), model.repeated, after, rng))
+def means_anew(
+    model: ScoreModel, after: int, rng: np.random.Generator, *, lost: float = 0.0
+) -> Floats:
+    """(components, drawn, after): means of the first scores of a system whose mean is
+    lower by the share `lost`."""
+    return _running_means(
+        _series(_probabilities(model.unexpected, lost), model.repeated, after, rng)
+    )
 
 
-def _series(probabilities: Floats, repeated: float, length: int, rng: np.random.Generator) -> Floats:
-    """(components, drawn, length): series of scores, each of which is the one before with probability `repeated`.
+def _series(
+    probabilities: Floats, repeated: float, length: int, rng: np.random.Generator
+) -> Floats:
+    """(components, drawn, length): series of scores, each of which is the one before
+    with probability `repeated`.
 
-    Few series are drawn of each distribution, and used for many questions, so that a common error would not cancel out:
-    each place has each score as often as its probability says.
+    Few series are drawn of each distribution, and used for many questions, so that a
+    common error would not cancel out: each place has each score as often as its
+    probability says.
     """
     components = len(probabilities)
     levels = drawn_choices(np.repeat(probabilities, length, axis=0), _SAMPLED, rng)
-    scores = (levels / (LEVELS - 1)).reshape(components, length, _SAMPLED).transpose(0, 2, 1)
+    scores = (
+        (levels / (LEVELS - 1)).reshape(components, length, _SAMPLED).transpose(0, 2, 1)
+    )
     stays = rng.random(scores.shape) < repeated
     for place in range(1, length):
-        scores[:, :, place] = np.where(stays[:, :, place], scores[:, :, place - 1], scores[:, :, place])
+        scores[:, :, place] = np.where(
+            stays[:, :, place], scores[:, :, place - 1], scores[:, :, place]
+        )
     return scores
 
 
 def drawn_choices(probabilities: Floats, draws: int, rng: np.random.Generator) -> Ints:
-    """(n, draws): for each row of `probabilities` (n, choices), each choice as often as it says, in random order.
+    """(n, draws): for each row of `probabilities` (n, choices), each choice as often as
+    it says, in random order.
 
-    A systematic sample (W. Madow and L. Madow, Annals of Mathematical Statistics 15, 1944): the expected number of
-    times is exact, and the number differs from it by less than one.
+    A systematic sample (W. Madow and L. Madow, Annals of Mathematical Statistics 15,
+    1944): the expected number of times is exact, and the number differs from it by less
+    than one.
     """
     n, choices = probabilities.shape
     bounds = np.floor(np.cumsum(probabilities, axis=1) * draws + rng.random((n, 1)))

@@ -1,7 +1,9 @@
-"""The smallest loss that the test of stats/losses.py finds in 4 of 5 runs, by simulating this test.
+"""The smallest loss that the test of stats/losses.py finds in 4 of 5 runs, by
+simulating this test.
 
-A loss takes half of their mean score from some questions, drawn at random: many systems that lost so many questions are
-drawn from the model of the questions, and tested as the gate would. The number of lost questions is searched for.
+A loss takes half of their mean score from some questions, drawn at random: many systems
+that lost so many questions are drawn from the model of the questions, and tested as the
+gate would. The number of lost questions is searched for.
 """
 
 from __future__ import annotations
@@ -34,12 +36,14 @@ LOST = 0.5
 TYPICAL_SCORES = np.array([1.0] * 8 + [0.7, 0.2])
 """Scores of ten questions of a system of which nothing is known."""
 TYPICAL_CHANGED = 0.4
-"""The share of the answers that are presumed to change from run to run, where only one run is known."""
+"""The share of the answers that are presumed to change from run to run, where only one
+run is known."""
 MAX_QUESTIONS = 10_000_000
 
 _DRAWS = 500
 _MAX_SIMULATED = 2000
-"""Of more questions, so many are simulated: what a loss exceeds the allowed one by falls with the root of their number.
+"""Of more questions, so many are simulated: what a loss exceeds the allowed one by
+falls with the root of their number.
 """
 _MIN_SIMULATED = 5
 
@@ -51,7 +55,8 @@ class LossRule:
     fails: float
     """The largest p-value with which it fails, with all `answers`."""
     asks: float
-    """The largest p-value with which it is asked about again, with the `first` answers."""
+    """The largest p-value with which it is asked about again, with the `first`
+    answers."""
     answers: int
     """How many answers there are to a question in the end."""
     allowed: float
@@ -63,11 +68,16 @@ class LossRule:
 
 
 @lru_cache(maxsize=256)  # a run is decided several times with the same level
-def visible_loss(model: ScoreModel, rule: LossRule, *, power: float = POWER, seed: int = 0) -> float | None:
-    """The smallest fall of the mean score of the questions that fails with `power`; None: not even the largest."""
+def visible_loss(
+    model: ScoreModel, rule: LossRule, *, power: float = POWER, seed: int = 0
+) -> float | None:
+    """The smallest fall of the mean score of the questions that fails with `power`;
+    None: not even the largest."""
     n = len(model.weights)
     few = min(n, _MAX_SIMULATED)
-    simulation = _Simulation(with_questions(model, few), rule, np.random.Generator(np.random.PCG64(seed)))
+    simulation = _Simulation(
+        with_questions(model, few), rule, np.random.Generator(np.random.PCG64(seed))
+    )
     if simulation.power(few) < power:
         return None
     lost = bisect_left(range(few + 1), power, lo=1, key=simulation.power)
@@ -75,8 +85,11 @@ def visible_loss(model: ScoreModel, rule: LossRule, *, power: float = POWER, see
     return rule.allowed + (loss - rule.allowed) * math.sqrt(few / n)
 
 
-def rows_needed(model: ScoreModel, rule: LossRule, loss: float, *, power: float = POWER) -> int | None:
-    """How many questions like those of `model` find `loss` with `power`; None: not even MAX_QUESTIONS of them."""
+def rows_needed(
+    model: ScoreModel, rule: LossRule, loss: float, *, power: float = POWER
+) -> int | None:
+    """How many questions like those of `model` find `loss` with `power`; None: not even
+    MAX_QUESTIONS of them."""
     if loss <= rule.allowed:
         return None
     wanted = loss - rule.allowed
@@ -97,8 +110,11 @@ def rows_needed(model: ScoreModel, rule: LossRule, loss: float, *, power: float 
     return None
 
 
-def _excesses(model: ScoreModel, rule: LossRule, power: float) -> Iterator[tuple[int, float]]:
-    """By how much the smallest visible loss of ever more questions exceeds the allowed one, where there is any."""
+def _excesses(
+    model: ScoreModel, rule: LossRule, power: float
+) -> Iterator[tuple[int, float]]:
+    """By how much the smallest visible loss of ever more questions exceeds the allowed
+    one, where there is any."""
     size = _MIN_SIMULATED
     while size < _MAX_SIMULATED:
         loss = visible_loss(with_questions(model, size), rule, power=power)
@@ -108,7 +124,8 @@ def _excesses(model: ScoreModel, rule: LossRule, power: float) -> Iterator[tuple
 
 
 def _between(fewer: tuple[int, float], more: tuple[int, float], wanted: float) -> int:
-    """The number of questions at which the excess is `wanted`, on a straight line between the logarithms of two."""
+    """The number of questions at which the excess is `wanted`, on a straight line
+    between the logarithms of two."""
     share = math.log(fewer[1] / wanted) / math.log(fewer[1] / more[1])
     return math.ceil(fewer[0] * math.exp(share * math.log(more[0] / fewer[0])))
 
@@ -116,8 +133,8 @@ def _between(fewer: tuple[int, float], more: tuple[int, float], wanted: float) -
 def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
     """The model of questions with one score each, from (n,) scores of two runs.
 
-    Noise raises scores as often as it lowers them: it is learnt from what rose, since what fell may be the loss that is
-    to be found, and would hide it.
+    Noise raises scores as often as it lowers them: it is learnt from what rose, since
+    what fell may be the loss that is to be found, and would hide it.
     """
     rose = now > then
     ahead = np.stack([then, np.maximum(then, now)], axis=1)
@@ -126,7 +143,8 @@ def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
 
 
 def model_of_one_run(scores: Floats) -> ScoreModel:
-    """The model of questions with one score each (n,): so many of them are presumed to change as is typical.
+    """The model of questions with one score each (n,): so many of them are presumed to
+    change as is typical.
 
     A score that changes becomes that of another question.
     """
@@ -138,7 +156,8 @@ def model_of_one_run(scores: Floats) -> ScoreModel:
 
 @lru_cache(maxsize=64)
 def with_questions(model: ScoreModel, count: int) -> ScoreModel:
-    """The model of `count` questions that are as those of `model`: some of them, or each several times."""
+    """The model of `count` questions that are as those of `model`: some of them, or
+    each several times."""
     if count == len(model.weights):
         return model
     places = np.linspace(0, len(model.weights) - 1, count).astype(np.int64)
@@ -146,9 +165,12 @@ def with_questions(model: ScoreModel, count: int) -> ScoreModel:
 
 
 class _Simulation:
-    """Runs of a system that lost some questions: each draw has the same questions, runs and noise for every loss."""
+    """Runs of a system that lost some questions: each draw has the same questions, runs
+    and noise for every loss."""
 
-    def __init__(self, model: ScoreModel, rule: LossRule, rng: np.random.Generator) -> None:
+    def __init__(
+        self, model: ScoreModel, rule: LossRule, rng: np.random.Generator
+    ) -> None:
         n = len(model.weights)
         means, _ = grid()
         self._mean = float((model.weights @ means).mean())
@@ -165,10 +187,13 @@ class _Simulation:
             variance = float(falls.var(axis=0).sum())
             p_value_of_large = p_value * (1.0 - SMALL_SHARE)
             critical = max(
-                critical_value(standardised(drawn, variance), p_value_of_large) for drawn in (falls, *reshuffled)
+                critical_value(standardised(drawn, variance), p_value_of_large)
+                for drawn in (falls, *reshuffled)
             )
             total = _sums_of_lost(falls, falls_of_lost, order)
-            gains = _sums_of_lost(np.minimum(falls, 0.0) ** 2, np.minimum(falls_of_lost, 0.0) ** 2, order)
+            gains = _sums_of_lost(
+                np.minimum(falls, 0.0) ** 2, np.minimum(falls_of_lost, 0.0) ** 2, order
+            )
             fails &= standard_scores(total, gains, variance) >= critical
             fails &= total / n > rule.allowed
         self._power = fails.mean(axis=0)
@@ -184,14 +209,16 @@ class _Simulation:
 
 
 def _p_values(rule: LossRule) -> dict[int, float]:
-    """The p-value at which each look fails, or goes on, by the number of its answers."""
+    """The p-value at which each look fails, or goes on, by the number of its
+    answers."""
     if rule.first == rule.answers:
         return {rule.answers: rule.fails}
     return {rule.answers: rule.fails, rule.first: rule.asks}
 
 
 def _sums_of_lost(falls: Floats, falls_of_lost: Floats, order: Ints) -> Floats:
-    """(draws, n + 1): the sums over the questions where the first 0 to n in `order` are lost."""
+    """(draws, n + 1): the sums over the questions where the first 0 to n in `order` are
+    lost."""
     differences = np.take_along_axis(falls_of_lost - falls, order, axis=1)
     without_lost = falls.sum(axis=1, keepdims=True)
     from_none = np.pad(differences, ((0, 0), (1, 0)))

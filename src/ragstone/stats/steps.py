@@ -1,9 +1,12 @@
-"""A lasting loss in a series of runs: whether there is one, since which run, and whether it is over.
+"""A lasting loss in a series of runs: whether there is one, since which run, and
+whether it is over.
 
-The scores of the newest runs are compared with those of runs before them by the test for drops (stats/losses.py): it
-learns how much each question's score moves by chance, and how often an answer comes again, so that an answer that did
-not change counts once. It learns from both sides: every look is a new chance of an error, and where most answers stay
-the same, a few runs before are hardly more than one. The constants were chosen with `bench/level.py`.
+The scores of the newest runs are compared with those of runs before them by the test
+for drops (stats/losses.py): it learns how much each question's score moves by chance,
+and how often an answer comes again, so that an answer that did not change counts once.
+It learns from both sides: every look is a new chance of an error, and where most
+answers stay the same, a few runs before are hardly more than one. The constants were
+chosen with `bench/level.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.losses import CLEARLY_NONE, MIN_RUNS, Change, loss_p_value, row_means
+from ragstone.stats.losses import (
+    CLEARLY_NONE,
+    MIN_RUNS,
+    Change,
+    loss_p_value,
+    row_means,
+)
 from ragstone.stats.score_model import learn
 
 Floats = NDArray[np.float64]
@@ -25,7 +34,8 @@ LEVEL = 2e-3
 WINDOWS = (1, 2, 4, 8)
 """So many of the newest runs are compared with those before them."""
 BEFORE = 12
-"""Maximum number of runs that the newest ones are compared with: those before them, and those at the anchor."""
+"""Maximum number of runs that the newest ones are compared with: those before them, and
+those at the anchor."""
 MIN_BEFORE = 2
 """Minimum number of runs before the newest ones: one alone says nothing about noise."""
 
@@ -39,7 +49,8 @@ _UNSUSPECTED = 0.1
 """The p-value above which the newest runs are no longer suspected of a loss."""
 _UNSUSPECTED_RUNS = 2
 _UNSHOWN_RUNS = 8
-"""So many runs above `_UNSUSPECTED` end a loss that was only suspected, and one that was shown."""
+"""So many runs above `_UNSUSPECTED` end a loss that was only suspected, and one that
+was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +75,21 @@ class Step:
         return self.change - self.test.expected
 
     def p_value(self, *, min_errors: float = CLEARLY_NONE) -> float:
-        """The p-value of "no loss beyond what is allowed"; 1 for a fall of fewer standard errors than `min_errors`."""
+        """The p-value of "no loss beyond what is allowed"; 1 for a fall of fewer
+        standard errors than `min_errors`."""
         return loss_p_value(self.test, groups=self.groups, min_errors=min_errors)
 
     def shows(self, limit: float, level: float) -> bool:
-        """Whether a loss beyond what is allowed, of at least half of `limit`, is shown at the error rate `level`.
+        """Whether a loss beyond what is allowed, of at least half of `limit`, is shown
+        at the error rate `level`.
 
         None is shown if the newest run is back at the level already.
         """
-        if len(self.before) < MIN_BEFORE or self.excess >= 0.0 or self.excess > -limit / 2.0:
+        if (
+            len(self.before) < MIN_BEFORE
+            or self.excess >= 0.0
+            or self.excess > -limit / 2.0
+        ):
             return False
         newest = float(np.nanmean(self.test.now[:, -1] - row_means(self.test.then)))
         if newest > self.excess / 2.0:
@@ -93,34 +110,55 @@ class Series:
         return len(self.scores)
 
     def step(self, before: range, after: range, *, allowed: float = 0.0) -> Step | None:
-        """The step from the runs `before` to the runs `after`; None if they have no question in common.
+        """The step from the runs `before` to the runs `after`; None if they have no
+        question in common.
 
         `allowed` is the fall that counts as none.
         """
         then = self.scores[before]
         now = self.scores[after]
-        common = np.flatnonzero(np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0))
+        common = np.flatnonzero(
+            np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0)
+        )
         if not len(common):
             return None
         then = then[:, common].T
         now = now[:, common].T
         apart = after.start - before.stop >= BEFORE
-        test = Change(common, now, then, np.zeros(len(common), np.bool_), -allowed, apart=apart, pooled=True)
+        test = Change(
+            common,
+            now,
+            then,
+            np.zeros(len(common), np.bool_),
+            -allowed,
+            apart=apart,
+            pooled=True,
+        )
         level = float(row_means(now).mean())
-        return Step(float(test.values.mean()), level, len(common), before, after, test, self.groups)
+        return Step(
+            float(test.values.mean()),
+            level,
+            len(common),
+            before,
+            after,
+            test,
+            self.groups,
+        )
 
     def flipped(self) -> Series:
         """The series where less is better: its falls are the rises of this one."""
         return replace(self, scores=1.0 - self.scores)
 
     def steps(self, allowed: float = 0.0) -> Iterator[Step]:
-        """The steps to the newest 1, 2, 4 … runs, from those just before them and from the first ones."""
+        """The steps to the newest 1, 2, 4 … runs, from those just before them and from
+        the first ones."""
         for runs in WINDOWS:
             if runs <= len(self) - runs:
                 yield from self.steps_at(len(self) - runs, allowed)
 
     def steps_at(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
-        """The steps to the runs from `start` on, from those just before them and from the first ones."""
+        """The steps to the runs from `start` on, from those just before them and from
+        the first ones."""
         bases = [range(max(0, start - BEFORE), start), range(min(BEFORE, start // 2))]
         for base in bases[: 2 if start > BEFORE else 1]:
             step = self.step(base, range(start, len(self)), allowed=allowed)
@@ -128,7 +166,8 @@ class Series:
                 yield step
 
     def first_run_chances(self) -> Floats:
-        """The probability (t,) of each run to be the first after a lasting loss, if there was one; 0 for the first.
+        """The probability (t,) of each run to be the first after a lasting loss, if
+        there was one; 0 for the first.
 
         By the fall of the mean at each place, with a flat prior.
         """
@@ -136,29 +175,46 @@ class Series:
         t, n = scores.shape
         centred = np.nan_to_num(scores - np.nanmean(scores, axis=0)).mean(axis=1)
         places = np.arange(1, t)
-        falls = np.array([centred[:place].mean() - centred[place:].mean() for place in places])
+        falls = np.array(
+            [centred[:place].mean() - centred[place:].mean() for place in places]
+        )
         likeliest = int(places[np.argmax(falls * np.sqrt(places * (t - places)))])
         model = learn(scores[:likeliest].T if likeliest >= MIN_RUNS else scores.T)
-        variances = np.array([model.variance_of_change(place, t - place).sum() for place in places.tolist()])
+        variances = np.array(
+            [
+                model.variance_of_change(place, t - place).sum()
+                for place in places.tolist()
+            ]
+        )
         exponents = np.maximum(0.0, falls * n) ** 2 / variances / 2.0
         weights = np.exp(exponents - exponents.max())
         return np.concatenate([[0.0], weights / weights.sum()])
 
     def fall_p_value(
-        self, before: range, after: range, *, allowed: float = 0.0, min_errors: float = CLEARLY_NONE
+        self,
+        before: range,
+        after: range,
+        *,
+        allowed: float = 0.0,
+        min_errors: float = CLEARLY_NONE,
     ) -> float:
-        """The p-value of "no loss beyond what is allowed" between these runs; 1 without a question in common."""
+        """The p-value of "no loss beyond what is allowed" between these runs; 1 without
+        a question in common."""
         step = self.step(before, after, allowed=allowed)
         if step is None:
             return 1.0
         return step.p_value(min_errors=min_errors)
 
 
-def recovered_since(series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool) -> int | None:
-    """The run from which on the `loss` of the first of `series` since the run `start` is over, if that is shown.
+def recovered_since(
+    series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool
+) -> int | None:
+    """The run from which on the `loss` of the first of `series` since the run `start`
+    is over, if that is shown.
 
-    A rise in any of `series` (a metric, the mean of those that fell together) shows it at the error rate `level`, if
-    the newest runs don't show half of the loss; so do enough runs in which none of them is suspected any more.
+    A rise in any of `series` (a metric, the mean of those that fell together) shows it
+    at the error rate `level`, if the newest runs don't show half of the loss; so do
+    enough runs in which none of them is suspected any more.
     """
     t = len(series[0])
     healthy = range(max(0, start - BEFORE), start)
@@ -170,11 +226,16 @@ def recovered_since(series: Sequence[Series], start: int, loss: float, level: fl
         newest = range(first, t)
         lost = range(max(start, first - BEFORE), first)
         if not _shows_half(series[0], healthy, newest, loss):
-            rise = min(column.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS) for column in series)
+            rise = min(
+                column.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
+                for column in series
+            )
             max_p_value = level / _LUCK if runs == 1 else level
             if rise <= max_p_value:
                 return first
-        if runs >= min_runs and all(column.fall_p_value(healthy, newest) > _UNSUSPECTED for column in series):
+        if runs >= min_runs and all(
+            column.fall_p_value(healthy, newest) > _UNSUSPECTED for column in series
+        ):
             return first
     return None
 
@@ -192,4 +253,6 @@ def mean_series(columns: Sequence[Series]) -> Series:
     scores = np.stack([column.scores for column in columns])
     has = np.isfinite(scores).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return replace(columns[0], scores=np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0))
+        return replace(
+            columns[0], scores=np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0)
+        )

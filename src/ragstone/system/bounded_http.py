@@ -1,4 +1,5 @@
-"""Bounded HTTP replies: the body is measured as it arrives and is decompressed in pieces."""
+"""Bounded HTTP replies: the body is measured as it arrives and is decompressed in
+pieces."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ _GZIP, _ZLIB = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS
 _WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
 
 
-class ReplyTooLarge(httpx2.TransportError):  # derived from httpx2's errors, so that the SDKs handle it like them
-    """The body of a reply is too large, on the wire or decompressed. `reason` says so in a few words."""
+class ReplyTooLarge(
+    httpx2.TransportError
+):  # derived from httpx2's errors, so that the SDKs handle it like them
+    """The body of a reply is too large, on the wire or decompressed. `reason` says so
+    in a few words."""
 
     def __init__(self, limit: int) -> None:
         self.reason = f"more than {limit:,} bytes"
@@ -26,10 +30,14 @@ class ReplyTooLarge(httpx2.TransportError):  # derived from httpx2's errors, so 
 def bound_reply(reply: httpx2.Response, limit: int) -> None:
     """Make reading the unread body of `reply` raise ReplyTooLarge beyond `limit` bytes.
 
-    The limit applies to the bytes on the wire and to the decompressed bytes; at most one piece beyond it is held in
-    memory. A body that is compressed twice, in a way that was not requested, or damaged raises httpx2.DecodingError.
+    The limit applies to the bytes on the wire and to the decompressed bytes; at most
+    one piece beyond it is held in memory. A body that is compressed twice, in a way
+    that was not requested, or damaged raises httpx2.DecodingError.
     """
-    packed_as = [name.strip().lower() for name in reply.headers.get("content-encoding", "").split(",")]
+    packed_as = [
+        name.strip().lower()
+        for name in reply.headers.get("content-encoding", "").split(",")
+    ]
     packed_as = [name for name in packed_as if name not in ("", "identity")]
     if packed_as:
         del reply.headers["content-encoding"]  # or httpx2 would decompress it again
@@ -38,7 +46,9 @@ def bound_reply(reply: httpx2.Response, limit: int) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, packed_as: list[str], limit: int) -> None:
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, packed_as: list[str], limit: int
+    ) -> None:
         self._stream = stream
         self._packed_as = packed_as
         self._limit = limit
@@ -63,9 +73,13 @@ async def _counted(pieces: AsyncIterable[bytes], limit: int) -> AsyncIterator[by
         yield piece
 
 
-async def _unpacked(pieces: AsyncIterable[bytes], packed_as: list[str]) -> AsyncIterator[bytes]:
+async def _unpacked(
+    pieces: AsyncIterable[bytes], packed_as: list[str]
+) -> AsyncIterator[bytes]:
     if len(packed_as) > 1 or packed_as[0] not in _WINDOW_BITS:
-        raise httpx2.DecodingError(f"the body is packed as '{', '.join(packed_as)[:80]}', which was not requested")
+        raise httpx2.DecodingError(
+            f"the body is packed as '{', '.join(packed_as)[:80]}', which was not requested"
+        )
     unpacker = zlib.decompressobj(_WINDOW_BITS[packed_as[0]])
     started = False
     async for piece in pieces:
@@ -75,7 +89,9 @@ async def _unpacked(pieces: AsyncIterable[bytes], packed_as: list[str]) -> Async
         except zlib.error as error:
             if started or packed_as[0] != "deflate":
                 raise httpx2.DecodingError(str(error)) from None
-            unpacker = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers omit zlib's header
+            unpacker = zlib.decompressobj(
+                -zlib.MAX_WBITS
+            )  # some servers omit zlib's header
             for unpacked in _inflated(unpacker, piece):
                 yield unpacked
         started = True

@@ -1,4 +1,5 @@
-"""A child process in its own session, with its pipes and log, and guaranteed termination."""
+"""A child process in its own session, with its pipes and log, and guaranteed
+termination."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ _CUT = b"\n[ragstone] the log has reached its limit; the rest is left out\n"
 
 
 class SystemLog:
-    """The log file shared by all children of one system. `path` None keeps nothing on disk.
+    """The log file shared by all children of one system. `path` None keeps nothing on
+    disk.
 
-    Never raises for a full or read-only disk, because an unwritable log must not fail a run.
+    Never raises for a full or read-only disk, because an unwritable log must not fail a
+    run.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -74,7 +77,8 @@ _END_S = 30.0
 
 
 class Guardian:
-    """The process that kills the children when Ragstone is killed (see `guardian.py`)."""
+    """The process that kills the children when Ragstone is killed (see
+    `guardian.py`)."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -119,13 +123,20 @@ class ChildContext:
     guardian: Guardian
     run_as: RunAs | None = None
     lacking: Callable[[str], str | None] = lambda _: None
-    """What a failure that says so much has to do with variables that the system doesn't get."""
+    """What a failure that says so much has to do with variables that the system doesn't
+    get."""
 
 
 class Child:
-    """One running child. `stdout` is read by the caller; stderr goes to the log and to `tail`."""
+    """One running child. `stdout` is read by the caller; stderr goes to the log and to
+    `tail`."""
 
-    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol, context: ChildContext) -> None:
+    def __init__(
+        self,
+        transport: asyncio.SubprocessTransport,
+        protocol: _Protocol,
+        context: ChildContext,
+    ) -> None:
         self._transport = transport
         self._protocol = protocol
         self._context = context
@@ -136,8 +147,11 @@ class Child:
         self.tail = protocol.tail
 
     @classmethod
-    async def spawn(cls, argv: Sequence[str], context: ChildContext, *, limit: int) -> Child:
-        """Start `argv`, no shell. `limit` bounds a line of stdout, in bytes. Raises SystemUnderTestError."""
+    async def spawn(
+        cls, argv: Sequence[str], context: ChildContext, *, limit: int
+    ) -> Child:
+        """Start `argv`, no shell. `limit` bounds a line of stdout, in bytes. Raises
+        SystemUnderTestError."""
         loop = asyncio.get_running_loop()
         tail = Tail()
         try:
@@ -147,11 +161,19 @@ class Child:
                 cwd=context.directory,
                 env=dict(context.environ),
                 start_new_session=True,
-                **cast(dict[str, Any], context.run_as.popen_arguments() if context.run_as else {}),
+                **cast(
+                    dict[str, Any],
+                    context.run_as.popen_arguments() if context.run_as else {},
+                ),
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            reason, hint = getattr(error, "strerror", None) or error, _hint(error, argv[0], context)
-            raise SystemUnderTestError(f"can't start '{argv[0]}': {reason}.", hint=hint) from None
+            reason, hint = (
+                getattr(error, "strerror", None) or error,
+                _hint(error, argv[0], context),
+            )
+            raise SystemUnderTestError(
+                f"can't start '{argv[0]}': {reason}.", hint=hint
+            ) from None
         child = cls(transport, protocol, context)
         context.guardian.watch(child.pid)
         return child
@@ -162,7 +184,9 @@ class Child:
 
     def write(self, data: bytes) -> None:
         """Queue `data` for stdin. The timeout catches a child that doesn't read it."""
-        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+        pipe = cast(
+            "asyncio.WriteTransport | None", self._transport.get_pipe_transport(0)
+        )
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
 
@@ -184,7 +208,8 @@ class Child:
         return bool(finished)
 
     async def end(self, *, patience_s: float = 0.0) -> None:
-        """Close stdin, wait up to `patience_s`, then kill the whole group. Safe to call twice."""
+        """Close stdin, wait up to `patience_s`, then kill the whole group. Safe to call
+        twice."""
         async with self._ending:
             if not self._gone:
                 await self._end(patience_s)
@@ -200,12 +225,14 @@ class Child:
         finally:
             self._context.guardian.release(self.pid)
             self._transport.close()
-        # Closing pipes takes two iterations of the event loop; otherwise it may stop with half-closed transports.
+        # Closing pipes takes two iterations of the event loop; otherwise it may stop
+        # with half-closed transports.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
     async def ending(self) -> str:
-        """How the child ended, in words (or that it closed its output but is still running)."""
+        """How the child ended, in words (or that it closed its output but is still
+        running)."""
         if not await self.wait(1.0):
             return "closed its output without answering"
         status = self._transport.get_returncode()
@@ -214,7 +241,9 @@ class Child:
                 name = signal.Signals(-status).name
             except ValueError:
                 name = f"signal {-status}"
-            return f"was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+            return f"was killed by {name}" + (
+                " (out of memory?)" if name == "SIGKILL" else ""
+            )
         return f"exited with status {status}"
 
     @property
@@ -251,7 +280,8 @@ class _Protocol(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         if not self.exited.done():
             self.exited.set_result(None)
-        # A forked grandchild may keep the pipe open forever, so read what is in it and treat it as ended.
+        # A forked grandchild may keep the pipe open forever, so read what is in it and
+        # treat it as ended.
         self._loop.call_later(_DRAIN_S, self._cut)
 
     def _cut(self) -> None:
@@ -266,4 +296,6 @@ def _hint(error: Exception, program: str, context: ChildContext) -> str:
         return f"User {context.run_as.uid} must be able to run it, and Ragstone must be able to change users."
     if isinstance(error, PermissionError):
         return f"Make it executable: chmod +x {program}"
-    return f"Paths start from {context.directory}; PATH is passed on, a shell is not used."
+    return (
+        f"Paths start from {context.directory}; PATH is passed on, a shell is not used."
+    )

@@ -1,6 +1,8 @@
-"""command: entrypoints: any program that reads one JSON object per line and writes one JSON object per line.
+"""command: entrypoints: any program that reads one JSON object per line and writes one
+JSON object per line.
 
-A command with ``{question}`` among its words is run once per question instead, and its output is the answer.
+A command with ``{question}`` among its words is run once per question instead, and its
+output is the answer.
 """
 
 from __future__ import annotations
@@ -24,29 +26,44 @@ from ragstone.system.child import Child, ChildContext
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt, Peer, Pool, lost
-from ragstone.system.response import Response, System, SystemFailureKind, beside_question
+from ragstone.system.response import (
+    Response,
+    System,
+    SystemFailureKind,
+    beside_question,
+)
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _PIECE = 1 << 16
-QUESTION, SAMPLE_ID, HISTORY, SESSION, CONTEXTS = "{question}", "{id}", "{history}", "{session}", "{contexts}"
+QUESTION, SAMPLE_ID, HISTORY, SESSION, CONTEXTS = (
+    "{question}",
+    "{id}",
+    "{history}",
+    "{session}",
+    "{contexts}",
+)
 _PLACEHOLDER = re.compile(r"\{(?:question|id|history|session|contexts)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
 _LAST_WORDS_S = 5.0
-_UNFLUSHED = (
-    ": it printed the answer only when its input ended. It must flush each line (in Python: print(line, flush=True))"
-)
+_UNFLUSHED = ": it printed the answer only when its input ended. It must flush each line (in Python: print(line, flush=True))"
 
 
 class CommandPeer:
-    """One process of the command. A question is one line; the next line of its stdout is the answer."""
+    """One process of the command. A question is one line; the next line of its stdout
+    is the answer."""
 
     def __init__(
-        self, argv: Sequence[str], settings: SystemSettings, context: ChildContext, *, first: bool = True
+        self,
+        argv: Sequence[str],
+        settings: SystemSettings,
+        context: ChildContext,
+        *,
+        first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._settings = settings
@@ -56,8 +73,11 @@ class CommandPeer:
         self._answers = 0
 
     async def start(self) -> None:
-        """Start the program. Raises SystemUnderTestError if it can't be started, or if the first one fails at once."""
-        child = self._child = await Child.spawn(self._argv, self._context, limit=MAX_LINE_BYTES)
+        """Start the program. Raises SystemUnderTestError if it can't be started, or if
+        the first one fails at once."""
+        child = self._child = await Child.spawn(
+            self._argv, self._context, limit=MAX_LINE_BYTES
+        )
         if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
             output = child.tail.text()
             detail = f"\n\n{output}\n" if output else ""
@@ -86,39 +106,58 @@ class CommandPeer:
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
-                return Attempt(None, reusable=False)  # exits after some questions; the next process gets this one
-            return lost(sample, SystemFailureKind.CRASHED, f"The command {how} while answering this question.", child)
+                return Attempt(
+                    None, reusable=False
+                )  # exits after some questions; the next process gets this one
+            return lost(
+                sample,
+                SystemFailureKind.CRASHED,
+                f"The command {how} while answering this question.",
+                child,
+            )
         except ValueError as error:
             return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child)
         if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
             message = f"Answered with id {shown(value['id'], 80)}; expected {sample.id!r}, or no id."
             return lost(sample, SystemFailureKind.BAD_RETURN, message, child)
         self._answers += 1
-        return Attempt(_response(sample, value, latency_s, child, answer_fields(self._settings)), reusable=True)
+        return Attempt(
+            _response(sample, value, latency_s, child, answer_fields(self._settings)),
+            reusable=True,
+        )
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
     async def _late(self, sample: Sample, child: Child, timeout_s: float) -> Attempt:
-        """The failure of a question without an answer in time: perhaps it is in the program's own buffer."""
+        """The failure of a question without an answer in time: perhaps it is in the
+        program's own buffer."""
         message = f"No answer within {timeout_s:g} s"
         if self._answers == 0:
             child.close_stdin()  # a program empties its buffer when its input ends
             with contextlib.suppress(TimeoutError, EOFError, ValueError):
                 async with asyncio.timeout(_LAST_WORDS_S):
                     await self._reply(child)
-                return lost(sample, SystemFailureKind.BAD_RETURN, f"{message}{_UNFLUSHED}.", child)
+                return lost(
+                    sample,
+                    SystemFailureKind.BAD_RETURN,
+                    f"{message}{_UNFLUSHED}.",
+                    child,
+                )
         return lost(sample, SystemFailureKind.TIMEOUT, f"{message}.", child)
 
     async def _reply(self, child: Child) -> tuple[object, float]:
-        """The next line as JSON, and the seconds it took. Raises EOFError, or ValueError with the line."""
+        """The next line as JSON, and the seconds it took. Raises EOFError, or
+        ValueError with the line."""
         started = perf_counter()
         while True:
             try:
                 line = await child.stdout.readline()
             except ValueError:
-                raise ValueError(f"Wrote a line longer than {MAX_LINE_BYTES:,} bytes.") from None
+                raise ValueError(
+                    f"Wrote a line longer than {MAX_LINE_BYTES:,} bytes."
+                ) from None
             if not line:
                 raise EOFError
             if not line.strip():
@@ -137,17 +176,25 @@ class CommandPeer:
 
 
 class OneShotPeer:
-    """Runs the command once per question, with the question among its words. Its output is the answer.
+    """Runs the command once per question, with the question among its words. Its output
+    is the answer.
 
-    The output is read as JSON if it is a JSON object, else as text. No process is kept between questions.
+    The output is read as JSON if it is a JSON object, else as text. No process is kept
+    between questions.
     """
 
-    def __init__(self, argv: Sequence[str], settings: SystemSettings, context: ChildContext) -> None:
+    def __init__(
+        self, argv: Sequence[str], settings: SystemSettings, context: ChildContext
+    ) -> None:
         self._argv = tuple(argv)
         self._settings = settings
         self._context = context
         words = " ".join(argv)
-        self.accepts = frozenset(name for name in ("history", "session", "contexts") if f"{{{name}}}" in words)
+        self.accepts = frozenset(
+            name
+            for name in ("history", "session", "contexts")
+            if f"{{{name}}}" in words
+        )
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -163,9 +210,14 @@ class OneShotPeer:
         started = perf_counter()
         timeout_s = self._settings.timeout_s
         try:
-            child = await Child.spawn(self._command(sample), self._context, limit=MAX_LINE_BYTES)
+            child = await Child.spawn(
+                self._command(sample), self._context, limit=MAX_LINE_BYTES
+            )
         except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
-            return Attempt(failed(sample.id, SystemFailureKind.RAISED, error.message), reusable=True)
+            return Attempt(
+                failed(sample.id, SystemFailureKind.RAISED, error.message),
+                reusable=True,
+            )
         try:
             async with asyncio.timeout(timeout_s):
                 child.close_stdin()
@@ -175,13 +227,21 @@ class OneShotPeer:
                 how = await child.ending()
         except TimeoutError:
             message = f"No answer within {timeout_s:g} s."
-            return lost(sample, SystemFailureKind.TIMEOUT, message, child, reusable=True)
+            return lost(
+                sample, SystemFailureKind.TIMEOUT, message, child, reusable=True
+            )
         except ValueError as error:
-            return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child, reusable=True)
+            return lost(
+                sample, SystemFailureKind.BAD_RETURN, str(error), child, reusable=True
+            )
         finally:
             await child.end()
         if child.status != 0:
-            kind = SystemFailureKind.RAISED if (child.status or 0) > 0 else SystemFailureKind.CRASHED
+            kind = (
+                SystemFailureKind.RAISED
+                if (child.status or 0) > 0
+                else SystemFailureKind.CRASHED
+            )
             return lost(sample, kind, f"The command {how}.", child, reusable=True)
         return Attempt(self._response(sample, output, latency_s, child), reusable=True)
 
@@ -198,19 +258,32 @@ class OneShotPeer:
             CONTEXTS: json.dumps(beside.get("contexts")),
         }
         # In one pass, because a question may itself contain a placeholder.
-        words = [_PLACEHOLDER.sub(lambda match: values[match.group()], word) for word in self._argv[1:]]
+        words = [
+            _PLACEHOLDER.sub(lambda match: values[match.group()], word)
+            for word in self._argv[1:]
+        ]
         return [self._argv[0], *words]
 
-    def _response(self, sample: Sample, output: str, latency_s: float, child: Child) -> Response:
+    def _response(
+        self, sample: Sample, output: str, latency_s: float, child: Child
+    ) -> Response:
         fields = answer_fields(self._settings)
         try:
             value: object = json.loads(output)
         except (ValueError, RecursionError):
             value = None
-        is_json = isinstance(value, dict) or (fields.contexts_only and isinstance(value, list))
+        is_json = isinstance(value, dict) or (
+            fields.contexts_only and isinstance(value, list)
+        )
         if is_json:
             return _response(sample, value, latency_s, child, fields)
-        return _response(sample, output.strip(), latency_s, child, Fields(contexts_only=fields.contexts_only))
+        return _response(
+            sample,
+            output.strip(),
+            latency_s,
+            child,
+            Fields(contexts_only=fields.contexts_only),
+        )
 
 
 class ShellCommand(EntrypointKind):
@@ -221,7 +294,9 @@ class ShellCommand(EntrypointKind):
     def paths(self, target: str) -> tuple[Path, ...]:
         return tuple(Path(word) for word in _words(target)[1:])
 
-    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+    def build(
+        self, target: str, settings: SystemSettings, around: Surroundings
+    ) -> System:
         context = around.child_context(settings)
         argv = _words(target)
         if has_folder(argv[0]):  # relative to the working directory
@@ -244,10 +319,15 @@ def _words(command: str) -> list[str]:
         words = shlex.split(command, posix=os.name == "posix")
     except ValueError as error:
         raise ConfigError(
-            f"the command can't be split into words: {error}.", where="system.entrypoint", hint="Balance its quotes."
+            f"the command can't be split into words: {error}.",
+            where="system.entrypoint",
+            hint="Balance its quotes.",
         ) from None
     if os.name != "posix":  # without posix rules, quotes are kept
-        words = [word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word for word in words]
+        words = [
+            word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
+            for word in words
+        ]
     return words
 
 
@@ -261,13 +341,28 @@ async def _whole_output(child: Child) -> str:
     return output.decode("utf-8", "replace")
 
 
-def _response(sample: Sample, value: object, latency_s: float, child: Child, fields: Fields) -> Response:
+def _response(
+    sample: Sample, value: object, latency_s: float, child: Child, fields: Fields
+) -> Response:
     """The response in a reply: an answer, or the error it reports."""
-    if isinstance(value, dict) and isinstance(value.get("error"), str) and "answer" not in value:
-        return failed(sample.id, SystemFailureKind.RAISED, value["error"], child.tail.text(), latency_s)
+    if (
+        isinstance(value, dict)
+        and isinstance(value.get("error"), str)
+        and "answer" not in value
+    ):
+        return failed(
+            sample.id,
+            SystemFailureKind.RAISED,
+            value["error"],
+            child.tail.text(),
+            latency_s,
+        )
     return read(sample.id, value, latency_s, fields=fields)
 
 
 def without_secrets(command: str) -> str:
-    """`command` with the values of options and variables that look like secrets replaced."""
-    return _SECRET_OPTION.sub(lambda match: f"{match['option']}{match['between']}***", command)
+    """`command` with the values of options and variables that look like secrets
+    replaced."""
+    return _SECRET_OPTION.sub(
+        lambda match: f"{match['option']}{match['between']}***", command
+    )

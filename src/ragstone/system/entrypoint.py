@@ -1,4 +1,5 @@
-"""The entrypoint string, parsed: only this module takes it apart, and lists the kinds that there are."""
+"""The entrypoint string, parsed: only this module takes it apart, and lists the kinds
+that there are."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.given import GivenContexts
 from ragstone.system.http_service import HttpUrl
 from ragstone.system.kind import EntrypointKind, Surroundings
-from ragstone.system.python_worker import ATTRIBUTE, PythonCallable, check_function, python_pool
+from ragstone.system.python_worker import (
+    ATTRIBUTE,
+    PythonCallable,
+    check_function,
+    python_pool,
+)
 from ragstone.system.recorded import AnswersFile
 from ragstone.system.response import GENERATION, System
 
@@ -35,7 +41,8 @@ _FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form
 
 @dataclass(frozen=True, slots=True)
 class Entrypoint:
-    """What an entrypoint string says. `target` follows the scheme; for an address it is the whole `text`."""
+    """What an entrypoint string says. `target` follows the scheme; for an address it is
+    the whole `text`."""
 
     kind: EntrypointKind
     target: str
@@ -50,12 +57,15 @@ class Entrypoint:
 def parse_entrypoint(text: str | None) -> Entrypoint:
     """The entrypoint in `text`. Raises ConfigError, which shows no secrets.
 
-    A scheme must be lower case without spaces, so that no two readers of a string disagree.
+    A scheme must be lower case without spaces, so that no two readers of a string
+    disagree.
     """
     text = (text or "").strip()
     if not text:
         raise ConfigError("no entrypoint.", where=_WHERE, hint=_FORMS)
-    if not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not text.isprintable() and any(
+        "\ud800" <= letter <= "\udfff" for letter in text
+    ):
         hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
         raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint=hint)
     scheme, colon, target = text.partition(":")
@@ -64,15 +74,20 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
         _refuse_misspelt(scheme, target if colon else None, text)
         kind, target = PYTHON, text
     elif not target.strip():
-        raise ConfigError(f"'{text}' has nothing after '{scheme}:'.", where=_WHERE, hint=_FORMS)
+        raise ConfigError(
+            f"'{text}' has nothing after '{scheme}:'.", where=_WHERE, hint=_FORMS
+        )
     target = text if kind.is_address else target.strip()
     if not kind.is_valid(target):
-        raise ConfigError(f"'{shown_entrypoint(text)}' is not {kind.noun}.", where=_WHERE, hint=_FORMS)
+        raise ConfigError(
+            f"'{shown_entrypoint(text)}' is not {kind.noun}.", where=_WHERE, hint=_FORMS
+        )
     return Entrypoint(kind, target, text)
 
 
 def recognised(text: str | None) -> Entrypoint | None:
-    """The entrypoint in `text`; None if there is none, as in the manifest of a run that asked an object."""
+    """The entrypoint in `text`; None if there is none, as in the manifest of a run that
+    asked an object."""
     try:
         return parse_entrypoint(text)
     except ConfigError:
@@ -80,23 +95,39 @@ def recognised(text: str | None) -> Entrypoint | None:
 
 
 def shown_entrypoint(text: str) -> str:
-    """`text` without the secrets in a URL or a command, whether or not it can be parsed."""
+    """`text` without the secrets in a URL or a command, whether or not it can be
+    parsed."""
     try:
-        return http_service.without_secrets(text) if "://" in text else command_line.without_secrets(text)
+        return (
+            http_service.without_secrets(text)
+            if "://" in text
+            else command_line.without_secrets(text)
+        )
     except ValueError:
         return text.partition(":")[0]
 
 
 def _refuse_misspelt(scheme: str, target: str | None, text: str) -> None:
-    """Raise ConfigError if `scheme` looks like one, and not like a module. `target` is None without a colon."""
-    close = difflib.get_close_matches(scheme.strip().lower(), _BY_SCHEME, n=1, cutoff=0.7)
+    """Raise ConfigError if `scheme` looks like one, and not like a module. `target` is
+    None without a colon."""
+    close = difflib.get_close_matches(
+        scheme.strip().lower(), _BY_SCHEME, n=1, cutoff=0.7
+    )
     hint = _FORMS
-    if target is not None and close and (not ATTRIBUTE.fullmatch(target) or target.endswith((".jsonl", ".json"))):
+    if (
+        target is not None
+        and close
+        and (not ATTRIBUTE.fullmatch(target) or target.endswith((".jsonl", ".json")))
+    ):
         guess = "//" + target.lstrip("/") if _BY_SCHEME[close[0]].is_address else target
         hint = f"Did you mean '{shown_entrypoint(f'{close[0]}:{guess}')}'?"
     elif "://" not in text:
         return
-    raise ConfigError(f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.", where=_WHERE, hint=hint)
+    raise ConfigError(
+        f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.",
+        where=_WHERE,
+        hint=hint,
+    )
 
 
 def build_system(
@@ -111,22 +142,32 @@ def build_system(
 ) -> System:
     """The system under test in `settings.entrypoint`, not yet started.
 
-    Relative paths start from `root`. `environ` is the whole environment; children get the allow-list and the names in
-    `settings.env`. Output of user code goes to `log`. `run_as` is the user that children run as. Recorded answers must
-    be inside `within`. A python entrypoint must not import anything from the folder `not_from` (the checkout of another
-    version), except what is installed in its environment. Settings with `functions` give a worker for these. A system
-    of which only generation is evaluated is given the reference contexts. Raises ConfigError.
+    Relative paths start from `root`. `environ` is the whole environment; children get
+    the allow-list and the names in `settings.env`. Output of user code goes to `log`.
+    `run_as` is the user that children run as. Recorded answers must be inside `within`.
+    A python entrypoint must not import anything from the folder `not_from` (the
+    checkout of another version), except what is installed in its environment. Settings
+    with `functions` give a worker for these. A system of which only generation is
+    evaluated is given the reference contexts. Raises ConfigError.
     """
     entrypoint = None if settings.functions else parse_entrypoint(settings.entrypoint)
     child_environ = child_environment(settings.env, environ, run_as)
     around = Surroundings(root, environ, child_environ, log, run_as, within, not_from)
     if entrypoint is not None:
-        return of_part(entrypoint.kind.build(entrypoint.target, settings, around), settings)
+        return of_part(
+            entrypoint.kind.build(entrypoint.target, settings, around), settings
+        )
     for metric, spec in settings.functions.items():
         check_function(spec, where=f"metrics.{metric}.python")
-    return python_pool(", ".join(f"metrics.{name}" for name in settings.functions), settings, around)
+    return python_pool(
+        ", ".join(f"metrics.{name}" for name in settings.functions), settings, around
+    )
 
 
 def of_part(system: System, settings: SystemSettings) -> System:
     """`system`, as the half of it that is evaluated."""
-    return GivenContexts(system, settings.takes_contexts) if settings.part == GENERATION else system
+    return (
+        GivenContexts(system, settings.takes_contexts)
+        if settings.part == GENERATION
+        else system
+    )

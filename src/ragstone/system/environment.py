@@ -1,4 +1,5 @@
-"""Access of a child process: an environment built from an allow-list, and the user it runs as."""
+"""Access of a child process: an environment built from an allow-list, and the user it
+runs as."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ragstone.errors import ConfigError
 from ragstone.settings.load import SECRET_VARIABLES
 from ragstone.settings.variables import BY_NAME, SECRET_NAME, WITHHELD
 
-# Search paths, home and temporary folders, language and time zone: nothing that grants access.
+# Search paths, home and temporary folders, language and time zone: nothing that grants
+# access.
 _POSIX = (
     "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHASHSEED PYTHONUTF8 "
     "LD_LIBRARY_PATH DYLD_LIBRARY_PATH"
@@ -36,7 +38,8 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """The user that children run as (POSIX only, and only where Ragstone itself may change users).
+    """The user that children run as (POSIX only, and only where Ragstone itself may
+    change users).
 
     `home` becomes HOME. Supplementary groups are dropped.
     """
@@ -50,7 +53,8 @@ class RunAs:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise ConfigError if `system.env` names a variable that no system under test may have."""
+    """Raise ConfigError if `system.env` names a variable that no system under test may
+    have."""
     for name in names:
         if _matches(name, FORBIDDEN):
             raise ConfigError(
@@ -67,25 +71,34 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def may_pass(name: str) -> bool:
-    """Whether a system under test may be given the variable `name`, and doesn't get it anyway."""
+    """Whether a system under test may be given the variable `name`, and doesn't get it
+    anyway."""
     return name not in ALLOWED and not _matches(name, (*FORBIDDEN, *_BY_NAME_ONLY))
 
 
 def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[str]:
-    """The variables of `environ` that `names` (exact, or patterns with * and ?) let through. Raises ConfigError."""
+    """The variables of `environ` that `names` (exact, or patterns with * and ?) let
+    through. Raises ConfigError."""
     wanted = tuple(names)
     check_names(wanted)
     passed = set()
     for name in environ:
-        by_pattern = any(fnmatch.fnmatchcase(_folded(name), _folded(pattern)) for pattern in wanted)
-        refused = _matches(name, FORBIDDEN) or (name not in wanted and _matches(name, _BY_NAME_ONLY))
+        by_pattern = any(
+            fnmatch.fnmatchcase(_folded(name), _folded(pattern)) for pattern in wanted
+        )
+        refused = _matches(name, FORBIDDEN) or (
+            name not in wanted and _matches(name, _BY_NAME_ONLY)
+        )
         if by_pattern and not refused:
             passed.add(name)
     return frozenset(passed)
 
 
-def child_environment(names: Iterable[str], environ: Mapping[str, str], run_as: RunAs | None = None) -> dict[str, str]:
-    """The whole environment of a child: ALLOWED, LC_*, and what `names` let through. Raises ConfigError."""
+def child_environment(
+    names: Iterable[str], environ: Mapping[str, str], run_as: RunAs | None = None
+) -> dict[str, str]:
+    """The whole environment of a child: ALLOWED, LC_*, and what `names` let through.
+    Raises ConfigError."""
     passed = passed_names(names, environ)
     child = {
         name: value
@@ -100,29 +113,44 @@ def child_environment(names: Iterable[str], environ: Mapping[str, str], run_as: 
     return child
 
 
-def lacking(text: str, names: Iterable[str], environ: Mapping[str, str], child: Mapping[str, str]) -> str | None:
-    """What a failure that says `text` has to do with variables that the system doesn't get, as a sentence.
+def lacking(
+    text: str,
+    names: Iterable[str],
+    environ: Mapping[str, str],
+    child: Mapping[str, str],
+) -> str | None:
+    """What a failure that says `text` has to do with variables that the system doesn't
+    get, as a sentence.
 
     `names` are those of `system.env`; `child` is what the system got of `environ`.
     """
     mentioned = dict.fromkeys(_VARIABLE.findall(text))
     if _NO_KEY.search(text):
-        mentioned |= dict.fromkeys(name for name in environ if name.endswith("_API_KEY"))
+        mentioned |= dict.fromkeys(
+            name for name in environ if name.endswith("_API_KEY")
+        )
     wanted, sentences = tuple(names), []
     for name in mentioned:
         if name in child or _matches(name, FORBIDDEN):
             continue
         if name in environ:
-            sentences.append(f'{name} is set, but not passed to your system: add "{name}" to env under [system].')
+            sentences.append(
+                f'{name} is set, but not passed to your system: add "{name}" to env under [system].'
+            )
         elif SECRET_NAME.search(name) and _matches(name, wanted):
             sentences.append(f"{name} is named in env under [system], but not set.")
         elif SECRET_NAME.search(name):
-            sentences.append(f'{name} is not set: set it, and add "{name}" to env under [system].')
+            sentences.append(
+                f'{name} is not set: set it, and add "{name}" to env under [system].'
+            )
     return " ".join(sentences[:_MAX_LACKING]) or None
 
 
-def substituted(value: str, names: Iterable[str], environ: Mapping[str, str], *, where: str) -> str:
-    """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through. Raises ConfigError."""
+def substituted(
+    value: str, names: Iterable[str], environ: Mapping[str, str], *, where: str
+) -> str:
+    """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through.
+    Raises ConfigError."""
     wanted = tuple(names)
     passed = passed_names(wanted, environ)
 
@@ -132,7 +160,11 @@ def substituted(value: str, names: Iterable[str], environ: Mapping[str, str], *,
             return environ[name]
         check_names((name,))
         if name in wanted or name not in environ:
-            raise ConfigError(f"the environment variable {name} is not set.", where=where, hint=f"Set {name}.")
+            raise ConfigError(
+                f"the environment variable {name} is not set.",
+                where=where,
+                hint=f"Set {name}.",
+            )
         raise ConfigError(
             f"the environment variable {name} is not passed to the system under test.",
             where=where,

@@ -1,4 +1,5 @@
-"""Functions of custom metrics: called in a worker like a python entrypoint, or in this process (the Python API)."""
+"""Functions of custom metrics: called in a worker like a python entrypoint, or in this
+process (the Python API)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class FunctionFailed(Exception):  # noqa: N818 - an outcome of one call
 
 
 def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
-    """What a metric's function can ask for, by the names of `metric_functions.ARGUMENTS`."""
+    """What a metric's function can ask for, by the names of
+    `metric_functions.ARGUMENTS`."""
     return {
         "question": sample.question,
         "answer": response.answer,
@@ -43,7 +45,8 @@ def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
 
 
 class WorkerFunctions:
-    """Functions behind `system`, a worker that was built from settings with `functions`."""
+    """Functions behind `system`, a worker that was built from settings with
+    `functions`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -52,8 +55,11 @@ class WorkerFunctions:
         """Raises SystemUnderTestError if a function can't be imported or called."""
         await self._system.start()
 
-    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
-        """The grade of one answer in [0, 1], None if the metric does not apply to it. Raises FunctionFailed."""
+    async def call(
+        self, metric: str, sample: Sample, response: Response
+    ) -> float | None:
+        """The grade of one answer in [0, 1], None if the metric does not apply to it.
+        Raises FunctionFailed."""
         body = json.dumps({"metric": metric, "arguments": _arguments(sample, response)})
         reply = await self._system.ask(Sample(sample.id, body))
         if reply.failure is not None:
@@ -65,7 +71,11 @@ class WorkerFunctions:
         # Checked in the worker too, but that process is the user's.
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0.0 <= value <= 1.0
+        ):
             raise FunctionFailed("the function's worker was tampered with")
         return float(value)
 
@@ -74,11 +84,18 @@ class WorkerFunctions:
 
 
 class LocalFunctions:
-    """Functions in this process, by metric, each with its timeout in seconds. A hanging call keeps its thread."""
+    """Functions in this process, by metric, each with its timeout in seconds. A hanging
+    call keeps its thread."""
 
-    def __init__(self, functions: Mapping[str, tuple[Callable[..., object], float]]) -> None:
-        self._targets = {metric: function for metric, (function, _) in functions.items()}
-        self._timeouts_s = {metric: timeout_s for metric, (_, timeout_s) in functions.items()}
+    def __init__(
+        self, functions: Mapping[str, tuple[Callable[..., object], float]]
+    ) -> None:
+        self._targets = {
+            metric: function for metric, (function, _) in functions.items()
+        }
+        self._timeouts_s = {
+            metric: timeout_s for metric, (_, timeout_s) in functions.items()
+        }
         self._functions: Functions | None = None
         self._slots = asyncio.Semaphore(4)
 
@@ -89,8 +106,11 @@ class LocalFunctions:
         except EntrypointError as error:
             raise SystemUnderTestError(str(error), where="metrics") from None
 
-    async def call(self, metric: str, sample: Sample, response: Response) -> float | None:
-        """The grade of one answer in [0, 1], None if the metric does not apply to it. Raises FunctionFailed."""
+    async def call(
+        self, metric: str, sample: Sample, response: Response
+    ) -> float | None:
+        """The grade of one answer in [0, 1], None if the metric does not apply to it.
+        Raises FunctionFailed."""
         functions = self._functions
         if functions is None:
             raise FunctionFailed("the functions have not been started")
@@ -105,7 +125,9 @@ class LocalFunctions:
         except BadReturn as error:
             raise FunctionFailed(f"bad_return: {error}") from None
         except TimeoutError:
-            raise FunctionFailed(f"timeout: No answer within {timeout_s:g} s.") from None
+            raise FunctionFailed(
+                f"timeout: No answer within {timeout_s:g} s."
+            ) from None
         except Exception as error:
             raise FunctionFailed(f"raised: {summary(error)}") from None
 
@@ -114,9 +136,11 @@ class LocalFunctions:
 
 
 def source_file(spec: str, directory: Path, *, where: str) -> Path:
-    """The file of the function `spec`, relative to `directory` if it is below it. Imports nothing.
+    """The file of the function `spec`, relative to `directory` if it is below it.
+    Imports nothing.
 
-    It must be a file of the project, so that a change to it can be seen. Raises ConfigError.
+    It must be a file of the project, so that a change to it can be seen. Raises
+    ConfigError.
     """
     check_function(spec, where=where)
     module = spec.rpartition(":")[0]
@@ -125,7 +149,9 @@ def source_file(spec: str, directory: Path, *, where: str) -> Path:
     else:
         path = Path(*module.split("."))
         places = [
-            folder / end for folder in (Path(), Path("src")) for end in (path.with_suffix(".py"), path / "__init__.py")
+            folder / end
+            for folder in (Path(), Path("src"))
+            for end in (path.with_suffix(".py"), path / "__init__.py")
         ]
     for place in places:
         if (directory / place).is_file():
@@ -142,7 +168,9 @@ def source_digest(text: bytes) -> str:
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()[:12]
 
 
-def digest_of(spec: str, directory: Path, *, where: str, within: Path | None = None) -> str:
+def digest_of(
+    spec: str, directory: Path, *, where: str, within: Path | None = None
+) -> str:
     """The digest of the file of the function `spec`. Raises ConfigError."""
     path = directory / source_file(spec, directory, where=where)
     with disk_errors(where, f"{path} can't be read"):
@@ -150,7 +178,8 @@ def digest_of(spec: str, directory: Path, *, where: str, within: Path | None = N
 
 
 def digest_of_object(function: Callable[..., object]) -> str:
-    """The version of a function of this process: a digest of its source, or of its name without one (in a REPL)."""
+    """The version of a function of this process: a digest of its source, or of its name
+    without one (in a REPL)."""
     try:
         text = inspect.getsource(function)
     except (OSError, TypeError):

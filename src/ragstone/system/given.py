@@ -1,4 +1,5 @@
-"""Systems around another one, such as one that is given contexts: the golden set's, in place of its own retrieval."""
+"""Systems around another one, such as one that is given contexts: the golden set's, in
+place of its own retrieval."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from dataclasses import replace
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
-from ragstone.system.response import Context, Response, System, session_of, takes_contexts
+from ragstone.system.response import (
+    Context,
+    Response,
+    System,
+    session_of,
+    takes_contexts,
+)
 
 
 class Wrapped:
@@ -61,12 +68,17 @@ HOW = (
 
 
 def refuse_without_contexts(system: System, declared: bool | None, why: str) -> None:
-    """Raise SystemUnderTestError if it is known that the started `system` takes no contexts.
+    """Raise SystemUnderTestError if it is known that the started `system` takes no
+    contexts.
 
     `declared` is what the settings say; `why` is what needs it, as a clause.
     """
     recorded = not system.can_be_asked_again
-    if recorded or declared is False or (declared is None and takes_contexts(system) is False):
+    if (
+        recorded
+        or declared is False
+        or (declared is None and takes_contexts(system) is False)
+    ):
         what = "recorded answers can't be given any" if recorded else "it takes none"
         raise SystemUnderTestError(
             f"{why} gives the system contexts, but {what}.",
@@ -76,9 +88,11 @@ def refuse_without_contexts(system: System, declared: bool | None, why: str) -> 
 
 
 class GivenContexts(Wrapped):
-    """`system`, which is given the reference contexts. They are the contexts of an answer that comes without any.
+    """`system`, which is given the reference contexts. They are the contexts of an
+    answer that comes without any.
 
-    Recorded answers are taken as they are: they were given to their generator when they were recorded.
+    Recorded answers are taken as they are: they were given to their generator when they
+    were recorded.
     """
 
     def __init__(self, system: System, declared: bool | None = None) -> None:
@@ -86,7 +100,8 @@ class GivenContexts(Wrapped):
         self._declared = declared
 
     async def start(self) -> None:
-        """Raises SystemUnderTestError, also if the system is known to take no contexts."""
+        """Raises SystemUnderTestError, also if the system is known to take no
+        contexts."""
         await self._system.start()
         if self.can_be_asked_again:
             refuse_without_contexts(self._system, self._declared, 'part = "generation"')
@@ -100,11 +115,14 @@ class GivenContexts(Wrapped):
 
 
 def ignores(contexts: Sequence[str], response: Response) -> bool:
-    """Whether a context of `response` is none of `contexts`, nor a part of one, nor has one as a part."""
+    """Whether a context of `response` is none of `contexts`, nor a part of one, nor has
+    one as a part."""
     texts = [_folded(text) for text in contexts]
     for context in response.contexts:
         returned = _folded(context.text)
-        if returned and not any(returned in text or text in returned for text in texts if text):
+        if returned and not any(
+            returned in text or text in returned for text in texts if text
+        ):
             return True
     return False
 

@@ -1,8 +1,10 @@
-"""The guardian: kills Ragstone's children when Ragstone itself is killed. Standard library only, run as a script.
+"""The guardian: kills Ragstone's children when Ragstone itself is killed. Standard
+library only, run as a script.
 
-Ragstone writes ``+PID`` for each child it starts and ``-PID`` when that child is gone. When stdin ends, for whatever
-reason, every child still listed is killed with its whole process group. The guardian runs in its own session, so that a
-signal to Ragstone's group doesn't reach it.
+Ragstone writes ``+PID`` for each child it starts and ``-PID`` when that child is gone.
+When stdin ends, for whatever reason, every child still listed is killed with its whole
+process group. The guardian runs in its own session, so that a signal to Ragstone's
+group doesn't reach it.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import sys
 
 
 def kill_group(pid: int) -> None:
-    """Kill the process `pid` and its whole group (POSIX) or tree (Windows). Never raises for a dead process."""
+    """Kill the process `pid` and its whole group (POSIX) or tree (Windows). Never
+    raises for a dead process."""
     if sys.platform == "win32":
         system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
         taskkill = os.path.join(system_root, "System32", "taskkill.exe")  # noqa: PTH118
-        subprocess.run([taskkill, "/F", "/T", "/PID", str(pid)], capture_output=True, check=False)  # noqa: S603
+        subprocess.run(  # noqa: S603
+            [taskkill, "/F", "/T", "/PID", str(pid)], capture_output=True, check=False
+        )
     else:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)

@@ -1,7 +1,8 @@
 """Replies of services: JSON, server-sent events, JSON Lines, or text.
 
-Bodies and pieces of streams have the names that every entrypoint may use, or the shapes of OpenAI's chat completions,
-OpenAI's Responses, or LangServe. Anything else is read by the paths of `Fields`.
+Bodies and pieces of streams have the names that every entrypoint may use, or the shapes
+of OpenAI's chat completions, OpenAI's Responses, or LangServe. Anything else is read by
+the paths of `Fields`.
 """
 
 from __future__ import annotations
@@ -22,25 +23,34 @@ from ragstone.system.worker.streams import Pieces, read_piece
 from ragstone.system.worker.wording import shown
 
 EVENTS = "text/event-stream"
-JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines")
+JSON_LINES = (
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/x-jsonlines",
+    "application/json-lines",
+)
 TEXTS = ("text/plain", "text/markdown")
 ACCEPT = f"application/json, {EVENTS};q=0.9, {JSON_LINES[0]};q=0.8, {TEXTS[0]};q=0.7"
 
 _DATA_STREAM = "x-vercel-ai-data-stream"
-"""The header of replies of the AI SDK 4, whose lines of text/plain are a protocol and not the answer."""
+"""The header of replies of the AI SDK 4, whose lines of text/plain are a protocol and
+not the answer."""
 
 MAX_PIECES = 100_000
-"""Pieces of a stream: more than a model writes tokens, and few enough to be read while other questions wait."""
+"""Pieces of a stream: more than a model writes tokens, and few enough to be read while
+other questions wait."""
 _MAX_UNREAD = 50
 _MAX_SHOWN = 1_000
 _DONE = "[DONE]"
 """The end of a stream from OpenAI's servers and many others."""
 
 _TEXT_EVENTS = ("message", "data", "token")
-"""Events whose data may be plain text: those without a name, LangServe's, and the usual one for a token."""
+"""Events whose data may be plain text: those without a name, LangServe's, and the usual
+one for a token."""
 
 _MESSAGE_TYPES = (None, "ai", "AIMessageChunk")
-"""Types of JSON pieces whose text is the answer's: none, and LangServe's. Others may be a status, or reasoning."""
+"""Types of JSON pieces whose text is the answer's: none, and LangServe's. Others may be
+a status, or reasoning."""
 
 
 class ReportedError(Exception):
@@ -51,7 +61,8 @@ class ReportedError(Exception):
 class Reply:
     """The value of a body, or the joined pieces of a stream.
 
-    `whole_at` is when it was complete, and `first_text_at` when a stream's first text arrived.
+    `whole_at` is when it was complete, and `first_text_at` when a stream's first text
+    arrived.
     """
 
     value: object
@@ -60,8 +71,11 @@ class Reply:
 
 
 async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
-    """What is in the unread body of `reply`. Raises BadReturn, ReportedError, and httpx2's errors."""
-    content_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    """What is in the unread body of `reply`. Raises BadReturn, ReportedError, and
+    httpx2's errors."""
+    content_type = (
+        reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    )
     if content_type == EVENTS:
         return await _read_stream(_events(reply), fields)
     if content_type in JSON_LINES:
@@ -69,7 +83,9 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
     return await _read_body(reply, content_type, fields)
 
 
-async def _read_body(reply: httpx2.Response, content_type: str, fields: Fields) -> Reply:
+async def _read_body(
+    reply: httpx2.Response, content_type: str, fields: Fields
+) -> Reply:
     body = bytearray()
     first_at: float | None = None
     async for chunk in reply.aiter_bytes():
@@ -94,7 +110,9 @@ async def _read_body(reply: httpx2.Response, content_type: str, fields: Fields) 
             ) from None
         return Reply(text, whole_at, first_at)
     if is_text and not isinstance(value, str | list | dict):
-        return Reply(text, whole_at, first_at)  # text that happens to be a number, or true
+        return Reply(
+            text, whole_at, first_at
+        )  # text that happens to be a number, or true
     by_path = fields.answer is not None or fields.contexts_only
     return Reply(value if by_path else _usual_body(value), whole_at)
 
@@ -118,14 +136,17 @@ async def _events(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
         yield b"\n\n"  # some servers omit the empty line after the last event
 
     # Events are UTF-8, whatever the reply says; its size is bounded already.
-    events = httpx2.Response(200, headers={"Content-Type": EVENTS}, content=body(), request=reply.request)
+    events = httpx2.Response(
+        200, headers={"Content-Type": EVENTS}, content=body(), request=reply.request
+    )
     async for event in httpx2.EventSource(events, max_event_size=None):
         if event.data:
             yield event.event, event.data
 
 
 async def _lines(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
-    """The lines that aren't blank, as events without a name; ended by line feeds alone, which JSON has none of."""
+    """The lines that aren't blank, as events without a name; ended by line feeds alone,
+    which JSON has none of."""
     unended = bytearray()
     async for chunk in reply.aiter_bytes():
         *ends, start = chunk.split(b"\n")
@@ -153,7 +174,8 @@ class _Stream:
         self._first_text_at = perf_counter()
 
     def add(self, event: str, data: str) -> None:
-        """Add the piece `data`, JSON or text, of the event `event`. Raises BadReturn and ReportedError."""
+        """Add the piece `data`, JSON or text, of the event `event`. Raises BadReturn
+        and ReportedError."""
         self._count += 1
         if self._count > MAX_PIECES:
             raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
@@ -163,7 +185,11 @@ class _Stream:
         piece: object = None
         if isinstance(value, Mapping):
             _raise_reported(value)
-            piece = _usual_piece(value, self._fields) if self._fields.answer is None else value
+            piece = (
+                _usual_piece(value, self._fields)
+                if self._fields.answer is None
+                else value
+            )
         elif event in _TEXT_EVENTS and isinstance(value, str):
             piece = value
         text, parts = read_piece(piece, self._fields)
@@ -213,18 +239,26 @@ def _raise_reported(value: Mapping[str, object]) -> None:
 def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:
     """A piece without the text that isn't the answer's, by its type."""
     kind = value.get("type")
-    if kind in ("response.output_text.delta", "response.refusal.delta"):  # OpenAI's Responses
+    if kind in (
+        "response.output_text.delta",
+        "response.refusal.delta",
+    ):  # OpenAI's Responses
         return {"answer": value.get("delta")}
     if kind in _MESSAGE_TYPES:
         return value
-    whole = value.get("response") if kind in ("response.completed", "response.incomplete") else value
+    whole = (
+        value.get("response")
+        if kind in ("response.completed", "response.incomplete")
+        else value
+    )
     parts = Parts(parts_of(_usual_body(whole), fields))
     parts.pop("answer", None)
     return parts
 
 
 def _usual_body(value: object) -> object:
-    """`value`, or the answer in it if it is a body of OpenAI's chat completions or Responses, or of LangServe."""
+    """`value`, or the answer in it if it is a body of OpenAI's chat completions or
+    Responses, or of LangServe."""
     if not isinstance(value, Mapping):
         return value
     choices, output = value.get("choices"), value.get("output")
@@ -232,13 +266,17 @@ def _usual_body(value: object) -> object:
         return {**value, "answer": choices[0].get("message")}
     if value.get("object") == "response" and isinstance(output, list):
         return {**value, **_responses_output(output)}
-    if isinstance(output, Mapping) and first(output, SYSTEM_NAMES["answer"]) is not None:
+    if (
+        isinstance(output, Mapping)
+        and first(output, SYSTEM_NAMES["answer"]) is not None
+    ):
         return output
     return value
 
 
 def _responses_output(items: list[object]) -> dict[str, object]:
-    """The text of the messages among the items of OpenAI's Responses, and what a search of files returned."""
+    """The text of the messages among the items of OpenAI's Responses, and what a search
+    of files returned."""
     blocks: list[object] = []
     contexts: list[object] = []
     for item in items:
@@ -248,7 +286,11 @@ def _responses_output(items: list[object]) -> dict[str, object]:
         if item.get("type") == "message" and isinstance(content, list):
             blocks += content
         if isinstance(results, list):
-            contexts += [{"id": result.get("filename"), **result} for result in results if isinstance(result, Mapping)]
+            contexts += [
+                {"id": result.get("filename"), **result}
+                for result in results
+                if isinstance(result, Mapping)
+            ]
     parts: dict[str, object] = {"answer": {"content": blocks} if blocks else ""}
     if contexts:
         parts["contexts"] = contexts

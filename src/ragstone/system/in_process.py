@@ -1,7 +1,8 @@
-"""A plain callable as a system, for notebooks and tests: ``ragstone.evaluate(..., system=my_function)``.
+"""A plain callable as a system, for notebooks and tests: ``ragstone.evaluate(...,
+system=my_function)``.
 
-It is not isolated: it shares Ragstone's process, and a hanging call keeps its thread. Use an entrypoint string if that
-matters.
+It is not isolated: it shares Ragstone's process, and a hanging call keeps its thread.
+Use an entrypoint string if that matters.
 """
 
 from __future__ import annotations
@@ -29,18 +30,26 @@ from ragstone.system.response import (
     messages_before,
     session_id,
 )
-from ragstone.system.worker.adapters import SESSION, Asker, EntrypointError, Part, adapt, is_built
+from ragstone.system.worker.adapters import (
+    SESSION,
+    Asker,
+    EntrypointError,
+    Part,
+    adapt,
+    is_built,
+)
 from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
 
 
 class CallableSystem:
-    """A function, class, factory, or object with answer/query/invoke/__call__, called in this process.
+    """A function, class, factory, or object with answer/query/invoke/__call__, called
+    in this process.
 
-    Async calls are awaited in the running loop; others run in threads, as many at a time as `settings` say. A call that
-    takes longer than their timeout is abandoned (its thread ends when the call ends). `entrypoint` is the name in the
-    manifest.
+    Async calls are awaited in the running loop; others run in threads, as many at a
+    time as `settings` say. A call that takes longer than their timeout is abandoned
+    (its thread ends when the call ends). `entrypoint` is the name in the manifest.
     """
 
     can_be_asked_again = True
@@ -79,7 +88,8 @@ class CallableSystem:
         self.accepts = frozenset(accepts)
 
     async def _built(self) -> Asker:
-        """An asker of the callable. Raises EntrypointError, and whatever a class or factory raises."""
+        """An asker of the callable. Raises EntrypointError, and whatever a class or
+        factory raises."""
         unawaited: list[Any] = []
 
         def build(product: Any) -> Any:
@@ -104,7 +114,9 @@ class CallableSystem:
 
     async def ask(self, sample: Sample) -> Response:
         if self._asker is None and not self._is_session:
-            raise SystemUnderTestError("the system has not been started.", where=self.entrypoint)
+            raise SystemUnderTestError(
+                "the system has not been started.", where=self.entrypoint
+            )
         async with self._slots:
             deadline = asyncio.timeout(self._timeout_s)
             try:
@@ -113,26 +125,46 @@ class CallableSystem:
                 async with deadline:
                     return await self._response(self._asker, sample)
             except BadReturn as error:
-                return failed(sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail)
+                return failed(
+                    sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail
+                )
             except Exception as error:
                 if deadline.expired():
-                    return failed(sample.id, SystemFailureKind.TIMEOUT, f"No answer within {self._timeout_s:g} s.")
-                return failed(sample.id, SystemFailureKind.RAISED, summary(error), formatted(error, __file__))
+                    return failed(
+                        sample.id,
+                        SystemFailureKind.TIMEOUT,
+                        f"No answer within {self._timeout_s:g} s.",
+                    )
+                return failed(
+                    sample.id,
+                    SystemFailureKind.RAISED,
+                    summary(error),
+                    formatted(error, __file__),
+                )
 
     async def close(self) -> None:
         """Nothing to close."""
 
     async def _response(self, asker: Asker, sample: Sample) -> Response:
-        """The response to `sample`. Raises BadReturn, TimeoutError and whatever the callable raises."""
-        contexts = list(sample.reference_contexts) if self._part.name == GENERATION else None
+        """The response to `sample`. Raises BadReturn, TimeoutError and whatever the
+        callable raises."""
+        contexts = (
+            list(sample.reference_contexts) if self._part.name == GENERATION else None
+        )
         text_times: list[float] = []
 
         def on_text() -> None:
             text_times.append(perf_counter())
 
         def begin() -> Any:
-            value = asker.begin(sample.question, messages_before(sample), contexts, session_id(sample))
-            return value if inspect.isawaitable(value) else finish(value, on_text, self._fields)
+            value = asker.begin(
+                sample.question, messages_before(sample), contexts, session_id(sample)
+            )
+            return (
+                value
+                if inspect.isawaitable(value)
+                else finish(value, on_text, self._fields)
+            )
 
         started = perf_counter()
         value = begin() if asker.is_async else await in_thread(begin)
@@ -151,7 +183,8 @@ class CallableSystem:
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
-    """The value of `call`. Runs in a daemon thread, so that a hanging call can't block exit."""
+    """The value of `call`. Runs in a daemon thread, so that a hanging call can't block
+    exit."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -166,9 +199,13 @@ async def in_thread(call: Callable[[], Any]) -> Any:
             outcome = call()
         except BaseException as error:  # nothing may end the thread unheard
             set_outcome = future.set_exception
-            holdable = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            holdable = isinstance(error, Exception) and not isinstance(
+                error, StopIteration
+            )
             outcome = error if holdable else RuntimeError(summary(error))
-        with contextlib.suppress(RuntimeError):  # the loop is closed; nothing waits for the outcome
+        with contextlib.suppress(
+            RuntimeError
+        ):  # the loop is closed; nothing waits for the outcome
             loop.call_soon_threadsafe(settle, set_outcome, outcome)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()

@@ -1,4 +1,5 @@
-"""Reads recorded answers one at a time, with their places: lines of JSON, or the rows of a table or a JSON document."""
+"""Reads recorded answers one at a time, with their places: lines of JSON, or the rows
+of a table or a JSON document."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ MAX_RECORD_BYTES = 10_000_000
 _HEAD_BYTES = 4096
 
 Record = tuple[Mapping[str, object], int, int, int]
-"""What a record has, its first byte, its size in bytes, and its line, or the number of its row, from 1."""
+"""What a record has, its first byte, its size in bytes, and its line, or the number of
+its row, from 1."""
 
 TABLES = frozenset(
-    ending for file_format in FORMATS if "json" not in file_format.name for ending in file_format.endings
+    ending
+    for file_format in FORMATS
+    if "json" not in file_format.name
+    for ending in file_format.endings
 )
 """File endings of tables."""
 
@@ -31,23 +36,38 @@ CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *SYSTEM_NAMES["contexts"])
 """Names of the column of the contexts, in normal form."""
 
 OBJECTS = ("outputs", "output", "inputs", "input")
-"""Columns whose objects may have the question, the answer and the contexts, in the order of their precedence."""
+"""Columns whose objects may have the question, the answer and the contexts, in the
+order of their precedence."""
 
 _RECORD_NAMES = frozenset(
-    ("id", "error", *SYSTEM_NAMES["answer"], *FIELDS["question"].strong, *FIELDS["question"].weak)
+    (
+        "id",
+        "error",
+        *SYSTEM_NAMES["answer"],
+        *FIELDS["question"].strong,
+        *FIELDS["question"].weak,
+    )
 )
-"""Names of what a record has, and a document with lists of records or values has not."""
+"""Names of what a record has, and a document with lists of records or values has
+not."""
 
 
 def records(file: BinaryIO, name: str) -> Iterator[Record]:
-    """The records of a file of JSON Lines, which messages call `name`. Raises SystemUnderTestError."""
-    start = len(codecs.BOM_UTF8) if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8 else 0
+    """The records of a file of JSON Lines, which messages call `name`. Raises
+    SystemUnderTestError."""
+    start = (
+        len(codecs.BOM_UTF8)
+        if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+        else 0
+    )
     file.seek(start)
     number = 0
     while line := file.readline(MAX_RECORD_BYTES + 1):
         number += 1
         if len(line) > MAX_RECORD_BYTES:
-            raise _broken(name, number, f"a record is longer than {MAX_RECORD_BYTES:,} bytes")
+            raise _broken(
+                name, number, f"a record is longer than {MAX_RECORD_BYTES:,} bytes"
+            )
         if line.strip():
             yield _record(line, name, number), start, len(line), number
         start += len(line)
@@ -59,7 +79,11 @@ def _record(line: bytes, name: str, number: int) -> Mapping[str, object]:
     except (ValueError, RecursionError) as error:
         raise _broken(name, number, f"not valid JSON ({error})") from None
     if not isinstance(record, dict):
-        raise _broken(name, number, f"expected an object with an answer, found {json.dumps(record)[:80]}")
+        raise _broken(
+            name,
+            number,
+            f"expected an object with an answer, found {json.dumps(record)[:80]}",
+        )
     try:
         return _with_lists(record, split_bars=False)
     except cells.CellError as error:
@@ -75,20 +99,25 @@ def _broken(name: str, number: int, reason: str) -> SystemUnderTestError:
 
 
 def record_at(file: BinaryIO, start: int, size: int) -> Mapping[str, object] | None:
-    """The record of `size` bytes at `start`, as it was read before; None if the file was changed meanwhile."""
+    """The record of `size` bytes at `start`, as it was read before; None if the file
+    was changed meanwhile."""
     file.seek(start)
     try:
         record = json.loads(file.read(size))
-        return _with_lists(record, split_bars=False) if isinstance(record, dict) else None
+        return (
+            _with_lists(record, split_bars=False) if isinstance(record, dict) else None
+        )
     except (ValueError, RecursionError):
         return None
 
 
-# --- tables and documents ----------------------------------------------------------------------------------------
+# --- tables and documents
+# ----------------------------------------------------------------------------------------
 
 
 def is_table(file: BinaryIO, ending: str) -> bool:
-    """Whether `file`, from its start, is a table, or one JSON document with lists of rows or values; rewinds it."""
+    """Whether `file`, from its start, is a table, or one JSON document with lists of
+    rows or values; rewinds it."""
     try:
         return ending.lower() in TABLES or _is_document(file)
     finally:
@@ -96,7 +125,8 @@ def is_table(file: BinaryIO, ending: str) -> bool:
 
 
 def _is_document(file: BinaryIO) -> bool:
-    """Whether `file` is one JSON value: a list, an object over several lines, or one whose lists may be of records."""
+    """Whether `file` is one JSON value: a list, an object over several lines, or one
+    whose lists may be of records."""
     head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
     if not head.startswith(b"{"):
         return head.startswith(b"[")
@@ -113,14 +143,20 @@ def _is_document(file: BinaryIO) -> bool:
         return False
     if isinstance(document.get("sample"), dict):
         return False
-    plain = {normal(name) for name, value in document.items() if not isinstance(value, dict | list)}
+    plain = {
+        normal(name)
+        for name, value in document.items()
+        if not isinstance(value, dict | list)
+    }
     return len(plain) < len(document) and not plain & _RECORD_NAMES
 
 
 def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
-    """The rows of `source` as records, each written to `file` as a line of JSON, where its place is.
+    """The rows of `source` as records, each written to `file` as a line of JSON, where
+    its place is.
 
-    Numbers are lines of the table, or of rows if it has no lines. Raises SystemUnderTestError.
+    Numbers are lines of the table, or of rows if it has no lines. Raises
+    SystemUnderTestError.
     """
     start = last_line = 0
     try:
@@ -134,7 +170,9 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
             last_line = row.line or 0
             line = json.dumps(record, default=str).encode("ascii") + b"\n"
             if len(line) > MAX_RECORD_BYTES:
-                raise source.error(f"the row is larger than {MAX_RECORD_BYTES:,} bytes.", place)
+                raise source.error(
+                    f"the row is larger than {MAX_RECORD_BYTES:,} bytes.", place
+                )
             file.write(line)
             yield record, start, len(line), place
             start += len(line)
@@ -142,13 +180,18 @@ def table_records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
         raise SystemUnderTestError(
             f"the recorded answers can't be used: {error.message}",
             where=error.where,
-            hint=error.hint or "Expected records or a table with the columns id (or question), answer and contexts.",
+            hint=error.hint
+            or "Expected records or a table with the columns id (or question), answer and contexts.",
         ) from None
 
 
 def _row_record(row: Mapping[str, object]) -> Mapping[str, object]:
-    """`row` without empty cells, with lists of contexts and the latency parsed from text."""
-    record = _with_lists({name: value for name, value in row.items() if value is not None}, split_bars=True)
+    """`row` without empty cells, with lists of contexts and the latency parsed from
+    text."""
+    record = _with_lists(
+        {name: value for name, value in row.items() if value is not None},
+        split_bars=True,
+    )
     latency = record.get("latency_s")
     if isinstance(latency, str):
         with contextlib.suppress(ValueError):
@@ -157,7 +200,8 @@ def _row_record(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _with_lists(record: dict[str, object], *, split_bars: bool) -> dict[str, object]:
-    """`record` with its cells opened, and the contexts, and their ids, that are written into a text as lists.
+    """`record` with its cells opened, and the contexts, and their ids, that are written
+    into a text as lists.
 
     Raises CellError.
     """

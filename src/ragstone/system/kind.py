@@ -1,4 +1,5 @@
-"""What a kind of entrypoint is: its schemes, what its systems can do, and how one is built."""
+"""What a kind of entrypoint is: its schemes, what its systems can do, and how one is
+built."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from ragstone.system.worker.fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a system is built: see `build_system`. `child_environ` is what its processes see of `environ`."""
+    """Where a system is built: see `build_system`. `child_environ` is what its
+    processes see of `environ`."""
 
     root: Path
     environ: Mapping[str, str]
@@ -33,7 +35,10 @@ class Surroundings:
         """What the child processes of a system are started with. Raises ConfigError."""
         directory = (self.root / (settings.working_directory or "")).resolve()
         if not directory.is_dir():
-            raise ConfigError(f"the working directory {directory} does not exist.", where="system.working_directory")
+            raise ConfigError(
+                f"the working directory {directory} does not exist.",
+                where="system.working_directory",
+            )
         return ChildContext(
             directory,
             self.child_environ,
@@ -54,13 +59,15 @@ class EntrypointKind(ABC):
     """What an invalid one is not."""
 
     can_be_asked_again: ClassVar[bool] = True
-    """Whether a question can be asked twice, or in other words; recorded answers can't."""
+    """Whether a question can be asked twice, or in other words; recorded answers
+    can't."""
 
     runs_users_code: ClassVar[bool] = True
     """Whether asking runs code of the checkout in a process of this job."""
 
     is_address: ClassVar[bool] = False
-    """Whether it is a URL, at which there can be only one version of the system at a time: `target` is all of it."""
+    """Whether it is a URL, at which there can be only one version of the system at a
+    time: `target` is all of it."""
 
     uses_interpreter: ClassVar[bool] = False
     """Whether the setting `python` applies."""
@@ -77,7 +84,9 @@ class EntrypointKind(ABC):
         return ()
 
     @abstractmethod
-    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+    def build(
+        self, target: str, settings: SystemSettings, around: Surroundings
+    ) -> System:
         """The system, not yet started. Raises ConfigError."""
 
 

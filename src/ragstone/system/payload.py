@@ -31,7 +31,9 @@ Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class _Wire(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="ignore", strict=True
+    )
 
 
 class WireContext(_Wire):
@@ -81,7 +83,8 @@ class WireFailure(_Wire):
 
 
 class WorkerMessage(_Wire):
-    """What a worker says of the question `number`: an event, or the reply, which has a payload or an error."""
+    """What a worker says of the question `number`: an event, or the reply, which has a
+    payload or an error."""
 
     number: int
     event: Literal["built", "text", "returned"] | None = None
@@ -102,7 +105,12 @@ class Greeting(_Wire):
     failed: WireFailure | None = None
 
 
-def answered(sample_id: str, payload: Payload, latency_s: float | None, first_text_s: float | None = None) -> Response:
+def answered(
+    sample_id: str,
+    payload: Payload,
+    latency_s: float | None,
+    first_text_s: float | None = None,
+) -> Response:
     """The Response for a valid payload, with the contexts and tokens of its steps."""
     steps = tuple(map(_step, payload.steps))
     return Response(
@@ -128,10 +136,14 @@ def _step(wire: WireStep) -> Step:
 
 def _contexts(wire: list[WireContext]) -> tuple[Context, ...]:
     """Contexts that are plainly names of documents are their ids, without a text."""
-    contexts = tuple(Context(context.text, context.id, context.score) for context in wire)
+    contexts = tuple(
+        Context(context.text, context.id, context.score) for context in wire
+    )
     without_other_ids = all(context.id in (None, context.text) for context in contexts)
     if without_other_ids and are_names(context.text for context in contexts):
-        return tuple(Context("", context.text.strip(), context.score) for context in contexts)
+        return tuple(
+            Context("", context.text.strip(), context.score) for context in contexts
+        )
     return contexts
 
 
@@ -146,7 +158,8 @@ def failed(
     detail: str | None = None,
     latency_s: float | None = None,
 ) -> Response:
-    """The Response for a failure; `message` is cut to one line of 1,000 characters, with lone surrogates replaced."""
+    """The Response for a failure; `message` is cut to one line of 1,000 characters,
+    with lone surrogates replaced."""
     line = _encodable(" ".join(message.split()))
     if len(line) > MAX_MESSAGE_CHARACTERS:
         line = line[: MAX_MESSAGE_CHARACTERS - 3] + "..."
@@ -165,9 +178,12 @@ def read(
     first_text_s: float | None = None,
     fields: Fields | None = None,
 ) -> Response:
-    """The Response for any returned value; an invalid one becomes a failure, not an exception."""
+    """The Response for any returned value; an invalid one becomes a failure, not an
+    exception."""
     try:
         payload = Payload.model_validate(normalise(value, fields))
     except BadReturn as error:
-        return failed(sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s)
+        return failed(
+            sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s
+        )
     return answered(sample_id, payload, latency_s, first_text_s)

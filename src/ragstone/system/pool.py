@@ -1,8 +1,9 @@
 """A pool of child processes, each asked one question at a time.
 
-It starts with one child and grows while questions wait, up to the concurrency. A child that dies is replaced, and only
-its current sample fails. A session keeps a child to itself. Replacements are limited: a system that can't start again,
-or has died many times in a row, gets no more questions.
+It starts with one child and grows while questions wait, up to the concurrency. A child
+that dies is replaced, and only its current sample fails. A session keeps a child to
+itself. Replacements are limited: a system that can't start again, or has died many
+times in a row, gets no more questions.
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ from ragstone.system.response import Response, System, SystemFailureKind
 MAX_START_FAILURES = 3
 MAX_DEATHS_IN_A_ROW = 25
 MAX_STARTING = 8  # at once: imports are expensive, and too many of them run into the startup timeout
-_RETRIED = (SystemFailureKind.TIMEOUT, SystemFailureKind.CRASHED, SystemFailureKind.RAISED)
+_RETRIED = (
+    SystemFailureKind.TIMEOUT,
+    SystemFailureKind.CRASHED,
+    SystemFailureKind.RAISED,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: its response (None: not the sample's fault, use another peer), and whether the peer is reusable."""
+    """One attempt: its response (None: not the sample's fault, use another peer), and
+    whether the peer is reusable."""
 
     response: Response | None
     reusable: bool
@@ -40,7 +46,14 @@ class Attempt:
         return self.response is not None and self.response.failure is None
 
 
-def lost(sample: Sample, kind: SystemFailureKind, message: str, child: Child, *, reusable: bool = False) -> Attempt:
+def lost(
+    sample: Sample,
+    kind: SystemFailureKind,
+    message: str,
+    child: Child,
+    *,
+    reusable: bool = False,
+) -> Attempt:
     """An attempt that failed with `child`, whose last output tells more."""
     return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable)
 
@@ -56,7 +69,8 @@ class Peer(Protocol):
 
 @dataclass(slots=True)
 class Pin:
-    """The child that one question goes to, or all questions of a session if `is_session`: then no others do.
+    """The child that one question goes to, or all questions of a session if
+    `is_session`: then no others do.
 
     `is_worn`: it must not be used again after that.
     """
@@ -82,7 +96,11 @@ class Pool:
     can_be_asked_again = True
 
     def __init__(
-        self, entrypoint: str, settings: SystemSettings, new_peer: Callable[[], Peer], context: ChildContext
+        self,
+        entrypoint: str,
+        settings: SystemSettings,
+        new_peer: Callable[[], Peer],
+        context: ChildContext,
     ) -> None:
         self.entrypoint = entrypoint
         self.concurrency = settings.concurrency
@@ -99,7 +117,8 @@ class Pool:
         self._given_up: str | None = None
         self._closed = False
         self.accepts: frozenset[str] | None = None
-        """What the entrypoint takes besides the question, found at the start; None if that can't be known."""
+        """What the entrypoint takes besides the question, found at the start; None if
+        that can't be known."""
 
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""
@@ -108,7 +127,9 @@ class Pool:
         except SystemUnderTestError as error:
             hints = (self._context.lacking(error.message), error.hint)
             hint = " ".join(filter(None, hints)) or None
-            raise SystemUnderTestError(error.message, where=error.where, hint=hint) from None
+            raise SystemUnderTestError(
+                error.message, where=error.where, hint=hint
+            ) from None
         self.accepts = getattr(peer, "accepts", None)
         async with self._changed:
             self._idle.append(peer)
@@ -119,7 +140,8 @@ class Pool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
-        """A session in one child, from its first question on. Children of sessions count in the concurrency."""
+        """A session in one child, from its first question on. Children of sessions
+        count in the concurrency."""
         pin = Pin(is_session=True)
         try:
             yield PoolSession(self, pin)
@@ -130,18 +152,31 @@ class Pool:
         """The response of the child of `pin`."""
         response = await self._ask_once(sample, pin)
         for _ in range(self._retries):
-            if response.failure is None or response.failure.kind not in _RETRIED or self._given_up:
+            if (
+                response.failure is None
+                or response.failure.kind not in _RETRIED
+                or self._given_up
+            ):
                 break
             response = await self._ask_once(sample, pin)
         return self._with_variables(response)
 
     def _with_variables(self, response: Response) -> Response:
-        """`response`; a failure that names variables which the system doesn't get says how to pass them."""
+        """`response`; a failure that names variables which the system doesn't get says
+        how to pass them."""
         failure = response.failure
-        more = failure and self._context.lacking(f"{failure.message}\n{failure.detail or ''}")
+        more = failure and self._context.lacking(
+            f"{failure.message}\n{failure.detail or ''}"
+        )
         if failure is None or more is None:
             return response
-        return failed(response.sample_id, failure.kind, f"{failure.message} {more}", failure.detail, response.latency_s)
+        return failed(
+            response.sample_id,
+            failure.kind,
+            f"{failure.message} {more}",
+            failure.detail,
+            response.latency_s,
+        )
 
     async def close(self) -> None:
         self._closed = True
@@ -169,7 +204,8 @@ class Pool:
                 return attempt.response
 
     async def _attempt(self, sample: Sample, peer: Peer, pin: Pin) -> Attempt:
-        """An attempt with `peer`, which stays pinned for a session as long as it answers."""
+        """An attempt with `peer`, which stays pinned for a session as long as it
+        answers."""
         was_worn, pin.is_worn = pin.is_worn, True
         can_continue = False
         try:
@@ -184,7 +220,9 @@ class Pool:
 
     async def _release(self, pin: Pin) -> None:
         if pin.peer is not None:
-            await self._put_back(pin.peer, reusable=not pin.is_worn and not self._closed)
+            await self._put_back(
+                pin.peer, reusable=not pin.is_worn and not self._closed
+            )
         pin.peer, pin.is_worn = None, False
 
     async def _take(self) -> Peer | None:
@@ -206,7 +244,9 @@ class Pool:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
             return  # living children continue; no more are started
-        if live < self.concurrency and len(self._starting) < min(self._waiting, MAX_STARTING):
+        if live < self.concurrency and len(self._starting) < min(
+            self._waiting, MAX_STARTING
+        ):
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
 
@@ -215,10 +255,20 @@ class Pool:
         try:
             peer = await self._started()
             self._start_failures = 0
-        except Exception as error:  # waiting tasks must not wait forever, whatever the error
+        except (
+            Exception
+        ) as error:  # waiting tasks must not wait forever, whatever the error
             self._start_failures += 1
-            if self._start_failures >= MAX_START_FAILURES and not self._busy and not self._idle:
-                why = error.message if isinstance(error, SystemUnderTestError) else repr(error)
+            if (
+                self._start_failures >= MAX_START_FAILURES
+                and not self._busy
+                and not self._idle
+            ):
+                why = (
+                    error.message
+                    if isinstance(error, SystemUnderTestError)
+                    else repr(error)
+                )
                 self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
         async with self._changed:
             task = asyncio.current_task()
@@ -248,7 +298,9 @@ class Pool:
 
     def _count(self, attempt: Attempt) -> None:
         failure = None if attempt.response is None else attempt.response.failure
-        died = not attempt.reusable and (attempt.response is None or failure is not None)
+        died = not attempt.reusable and (
+            attempt.response is None or failure is not None
+        )
         self._deaths = self._deaths + 1 if died else 0
         if self._deaths >= MAX_DEATHS_IN_A_ROW:
             last = f" The last: {failure.message}" if failure else ""

@@ -20,9 +20,20 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.guardian import kill_group
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
-from ragstone.system.payload import Greeting, WireFailure, WorkerMessage, answered, failed
+from ragstone.system.payload import (
+    Greeting,
+    WireFailure,
+    WorkerMessage,
+    answered,
+    failed,
+)
 from ragstone.system.pool import Attempt, Pool, lost
-from ragstone.system.response import System, SystemFailureKind, beside_question, session_id
+from ragstone.system.response import (
+    System,
+    SystemFailureKind,
+    beside_question,
+    session_id,
+)
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.protocol import FRAME_DIGITS, frame, rss_bytes
@@ -54,12 +65,13 @@ _BOOTSTRAP = (
 
 @dataclass(eq=False)
 class PythonPeer:
-    """One worker process: the interpreter `python` runs the attribute `spec`, ``package.module:attribute`` or
-    ``file.py:attribute``.
+    """One worker process: the interpreter `python` runs the attribute `spec`,
+    ``package.module:attribute`` or ``file.py:attribute``.
 
-    Nothing that is imported for it may be in the folder `not_from`. If the settings have `functions`, the worker calls
-    these functions of custom metrics (metric to spec) instead, and each question is a request, as `WorkerFunctions`
-    writes it. `hint` says how to choose another interpreter.
+    Nothing that is imported for it may be in the folder `not_from`. If the settings
+    have `functions`, the worker calls these functions of custom metrics (metric to
+    spec) instead, and each question is a request, as `WorkerFunctions` writes it.
+    `hint` says how to choose another interpreter.
     """
 
     python: str
@@ -76,12 +88,17 @@ class PythonPeer:
 
     @property
     def _memory_limit_bytes(self) -> int | None:
-        return self.settings.memory_limit_mb and self.settings.memory_limit_mb * 1_000_000
+        return (
+            self.settings.memory_limit_mb and self.settings.memory_limit_mb * 1_000_000
+        )
 
     async def start(self) -> None:
-        """Start the interpreter and import the entrypoint. Raises SystemUnderTestError with the user's traceback."""
+        """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
+        with the user's traceback."""
         settings = self.settings
-        child = self._child = await Child.spawn([self.python, "-c", _BOOTSTRAP], self.context, limit=_READ_LIMIT)
+        child = self._child = await Child.spawn(
+            [self.python, "-c", _BOOTSTRAP], self.context, limit=_READ_LIMIT
+        )
         token = secrets.token_hex(16)
         hello = {
             "token": token,
@@ -101,17 +118,26 @@ class PythonPeer:
                 greeting = Greeting.model_validate_json(body)
         except TimeoutError:
             await child.show_stack()
-            raise self._failure(f"not ready after {settings.startup_timeout_s:g} s.", child.tail.text()) from None
+            raise self._failure(
+                f"not ready after {settings.startup_timeout_s:g} s.", child.tail.text()
+            ) from None
         except (EOFError, ValueError):
             how = await child.ending()
-            raise self._failure(f"the worker {how} while starting.", child.tail.text()) from None
+            raise self._failure(
+                f"the worker {how} while starting.", child.tail.text()
+            ) from None
         if greeting.ready is None:
-            failure = greeting.failed or WireFailure(message="the worker did not start.")
+            failure = greeting.failed or WireFailure(
+                message="the worker did not start."
+            )
             raise self._failure(failure.message, failure.detail)
         self.accepts = frozenset(greeting.ready.accepts)
         rss, limit = greeting.ready.rss_bytes, self._memory_limit_bytes
         if rss is not None and limit is not None and rss > limit:
-            raise self._failure(f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.", None)
+            raise self._failure(
+                f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.",
+                None,
+            )
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self._child
@@ -122,11 +148,15 @@ class PythonPeer:
         question = {"number": self._number, "question": sample.question}
         request = {**question, **beside_question(sample, self.settings.part)}
         exchange = _Exchange(child, self._number, self.settings.timeout_s)
-        building_s = self.settings.startup_timeout_s if self._begins_session(sample) else 0.0
+        building_s = (
+            self.settings.startup_timeout_s if self._begins_session(sample) else 0.0
+        )
         child.write(frame(json.dumps(request).encode("ascii")))
         watch = asyncio.create_task(self._kill_over_memory(child))
         try:
-            async with asyncio.timeout(building_s + self.settings.timeout_s) as deadline:
+            async with asyncio.timeout(
+                building_s + self.settings.timeout_s
+            ) as deadline:
                 reply = await exchange.reply(deadline)
             return self._attempt(sample, reply, exchange)
         except TimeoutError:
@@ -136,7 +166,9 @@ class PythonPeer:
                 message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
-            message = f"The worker {await child.ending()} while answering this question."
+            message = (
+                f"The worker {await child.ending()} while answering this question."
+            )
             if self._is_over_memory:
                 limit = _mb(self._memory_limit_bytes or 0)
                 message = f"The worker was killed: it used more than {limit} of memory."
@@ -147,7 +179,8 @@ class PythonPeer:
         return lost(sample, SystemFailureKind.CRASHED, message, child)
 
     def _begins_session(self, sample: Sample) -> bool:
-        """Whether `sample` is the first question of a session, for which an object may have to be built."""
+        """Whether `sample` is the first question of a session, for which an object may
+        have to be built."""
         session = session_id(sample)
         begins = session is not None and session != self._session
         self._session = session
@@ -157,20 +190,32 @@ class PythonPeer:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
-    def _attempt(self, sample: Sample, reply: WorkerMessage, exchange: _Exchange) -> Attempt:
+    def _attempt(
+        self, sample: Sample, reply: WorkerMessage, exchange: _Exchange
+    ) -> Attempt:
         """The response in `reply`. Raises ValueError if it has none."""
         limit = self._memory_limit_bytes
-        reusable = limit is None or reply.rss_bytes is None or reply.rss_bytes < _RECYCLE_SHARE * limit
+        reusable = (
+            limit is None
+            or reply.rss_bytes is None
+            or reply.rss_bytes < _RECYCLE_SHARE * limit
+        )
         latency_s, first_text_s = exchange.latency_s, exchange.first_text_s
         if reply.payload is not None:
-            return Attempt(answered(sample.id, reply.payload, latency_s, first_text_s), reusable)
+            return Attempt(
+                answered(sample.id, reply.payload, latency_s, first_text_s), reusable
+            )
         if reply.error is None:
             raise ValueError(reply)
         kind = SystemFailureKind(reply.error.kind)
-        return Attempt(failed(sample.id, kind, reply.error.message, reply.error.detail, latency_s), reusable)
+        return Attempt(
+            failed(sample.id, kind, reply.error.message, reply.error.detail, latency_s),
+            reusable,
+        )
 
     async def _kill_over_memory(self, child: Child) -> None:
-        """Kill the worker once its resident memory exceeds the limit (Linux; elsewhere never)."""
+        """Kill the worker once its resident memory exceeds the limit (Linux; elsewhere
+        never)."""
         limit = self._memory_limit_bytes
         if limit is None:
             return
@@ -180,7 +225,8 @@ class PythonPeer:
         kill_group(child.pid)
 
     async def _skip_noise(self, child: Child, token: str) -> None:
-        """Skip the output of hooks such as sitecustomize before the worker redirects stdout."""
+        """Skip the output of hooks such as sitecustomize before the worker redirects
+        stdout."""
         while True:
             line = await child.stdout.readline()
             if not line:
@@ -200,7 +246,8 @@ class PythonPeer:
 class _Exchange:
     """One question to a worker and its reply.
 
-    Times are measured by this process, because the system under test could change the worker's clock.
+    Times are measured by this process, because the system under test could change the
+    worker's clock.
     """
 
     def __init__(self, child: Child, number: int, timeout_s: float) -> None:
@@ -211,7 +258,8 @@ class _Exchange:
         self._text_at: float | None = None
         self._reply_at = 0.0
         self.returned_at: float | None = None
-        """When the user's code had returned; serialising the answer comes after that."""
+        """When the user's code had returned; serialising the answer comes after
+        that."""
 
     @property
     def latency_s(self) -> float:
@@ -222,10 +270,11 @@ class _Exchange:
         return None if self._text_at is None else self._text_at - self._started
 
     async def reply(self, deadline: asyncio.Timeout) -> WorkerMessage:
-        """The reply. Raises EOFError, and ValueError for anything that isn't about this question.
+        """The reply. Raises EOFError, and ValueError for anything that isn't about this
+        question.
 
-        `deadline` is for the user's code; the worker has _WRITING_S afterwards. The question counts from when the
-        object of its session is built.
+        `deadline` is for the user's code; the worker has _WRITING_S afterwards. The
+        question counts from when the object of its session is built.
         """
         while True:
             body, arrived = await _receive(self._child)
@@ -246,7 +295,8 @@ class _Exchange:
 
 
 async def _receive(child: Child) -> tuple[bytes, float]:
-    """The next message, and when it began to arrive. Raises EOFError, and ValueError for something else."""
+    """The next message, and when it began to arrive. Raises EOFError, and ValueError
+    for something else."""
     try:
         size = int(await child.stdout.readexactly(FRAME_DIGITS))
         arrived = perf_counter()
@@ -265,7 +315,9 @@ class PythonCallable(EntrypointKind):
     def is_valid(self, target: str) -> bool:
         return names_attribute(target)
 
-    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
+    def build(
+        self, target: str, settings: SystemSettings, around: Surroundings
+    ) -> System:
         return python_pool(target, settings, around)
 
 
@@ -277,7 +329,8 @@ def names_attribute(spec: str) -> bool:
 
 
 def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Pool:
-    """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is the name."""
+    """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is
+    the name."""
     context = around.child_context(settings)
     python = _interpreter(settings.python, around.root, around.environ)
     local = Path(context.directory, ".venv", *_in_venv())
@@ -286,12 +339,15 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
         if settings.python is None and local.exists() and str(local) != python
         else "To use another interpreter, set python in [system]."
     )
-    new = functools.partial(PythonPeer, python, spec, settings, context, hint, around.not_from)
+    new = functools.partial(
+        PythonPeer, python, spec, settings, context, hint, around.not_from
+    )
     return Pool(f"python:{spec}", settings, new, context)
 
 
 def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
-    """The configured interpreter, else that of the active environment, else Ragstone's own."""
+    """The configured interpreter, else that of the active environment, else Ragstone's
+    own."""
     if python is not None:
         place = str((root / python).absolute()) if has_folder(python) else python
         program = shutil.which(place, path=environ.get("PATH"))
@@ -315,10 +371,13 @@ def _in_venv() -> tuple[str, str]:
 
 
 def check_function(spec: str, *, where: str) -> None:
-    """Raise ConfigError unless `spec` is ``package.module:function`` or ``file.py:function``."""
+    """Raise ConfigError unless `spec` is ``package.module:function`` or
+    ``file.py:function``."""
     if not names_attribute(spec):
         raise ConfigError(
-            f"'{spec}' names no function.", where=where, hint="Write package.module:function, or file.py:function."
+            f"'{spec}' names no function.",
+            where=where,
+            hint="Write package.module:function, or file.py:function.",
         )
 
 

@@ -1,7 +1,8 @@
-"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, in a table, or in a run's samples.jsonl.
+"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, in a table, or
+in a run's samples.jsonl.
 
-The file is never loaded into memory as a whole. One pass finds the start of each record, which is read again when its
-sample is asked.
+The file is never loaded into memory as a whole. One pass finds the start of each
+record, which is read again when its sample is asked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.json_records import CONTEXTS_NAMES, OBJECTS, Record, is_table, record_at, records, table_records
+from ragstone.system.json_records import (
+    CONTEXTS_NAMES,
+    OBJECTS,
+    Record,
+    is_table,
+    record_at,
+    records,
+    table_records,
+)
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -32,18 +41,24 @@ from ragstone.system.worker.fields import Fields, number
 from ragstone.system.worker.spans import trace_key
 
 MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
-"""Maximum size of a file of recorded answers, which is never loaded into memory as a whole."""
+"""Maximum size of a file of recorded answers, which is never loaded into memory as a
+whole."""
 
 _ID = "id"
 _QUESTION = "question"
 _QUESTIONS = (*FIELDS["question"].strong, *FIELDS["question"].weak)
-_ANSWERS = (*RECORDED["answer"].strong, *SYSTEM_NAMES["answer"], *RECORDED["answer"].weak)
+_ANSWERS = (
+    *RECORDED["answer"].strong,
+    *SYSTEM_NAMES["answer"],
+    *RECORDED["answer"].weak,
+)
 _SYSTEM_ANSWERS = tuple(name for name in _ANSWERS if name != "answer")
 """Names of the system's answer where ``answer`` is the right one."""
 
 
 class _Place(NamedTuple):
-    """Where a record is: its first byte, its size, and its line, or its number in a list, from 1."""
+    """Where a record is: its first byte, its size, and its line, or its number in a
+    list, from 1."""
 
     start: int
     size: int
@@ -53,7 +68,8 @@ class _Place(NamedTuple):
 
 
 class RecordedAnswers:
-    """The `System` for one file. Records are matched by id, or else by a question that no other record has."""
+    """The `System` for one file. Records are matched by id, or else by a question that
+    no other record has."""
 
     can_be_asked_again = False
 
@@ -71,10 +87,12 @@ class RecordedAnswers:
         """By the trace of the record."""
         self._has_trace_with_steps = False
         self._has_right_answers = False
-        """Whether ``answer`` is the right answer, because a record has another column for the system's."""
+        """Whether ``answer`` is the right answer, because a record has another column
+        for the system's."""
 
     async def start(self) -> None:
-        """Index the file. Raises SystemUnderTestError with the line of an invalid, duplicate or unusable record."""
+        """Index the file. Raises SystemUnderTestError with the line of an invalid,
+        duplicate or unusable record."""
         with disk_errors(
             self.entrypoint,
             "the recorded answers can't be read",
@@ -96,9 +114,20 @@ class RecordedAnswers:
                 where = self._source.at(place.line)
                 names = _SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS
                 steps = self._steps.get(trace_key(record.get("trace_id")))
-                return recorded_response(sample.id, record, where, fields=self._fields, answer_names=names, steps=steps)
+                return recorded_response(
+                    sample.id,
+                    record,
+                    where,
+                    fields=self._fields,
+                    answer_names=names,
+                    steps=steps,
+                )
         has_ids = any(kind == _ID for kind, _ in self._places)
-        hint = "no id in it matches, and no question" if has_ids else "no question in it matches"
+        hint = (
+            "no id in it matches, and no question"
+            if has_ids
+            else "no question in it matches"
+        )
         message = f"No recorded answer for this sample in {self._source.name}: {hint}."
         return failed(sample.id, SystemFailureKind.MISSING, message)
 
@@ -111,7 +140,8 @@ class RecordedAnswers:
         if (_ID, sample.id) in self._places:
             return _ID, sample.id
         question = _without_spaces(sample.question)
-        # Traces have ids of their own. In a conversation, the same words may ask something else.
+        # Traces have ids of their own. In a conversation, the same words may ask
+        # something else.
         record_id = None if sample.history else self._ids_by_question.get(question)
         return (_QUESTION, question) if record_id is None else (_ID, record_id)
 
@@ -120,7 +150,9 @@ class RecordedAnswers:
             for turn, answer in _answers_in(record):
                 self._add(answer, _Place(start, size, line, turn))
         if not self._places:
-            raise SystemUnderTestError("the file contains no recorded answers.", where=self.entrypoint)
+            raise SystemUnderTestError(
+                "the file contains no recorded answers.", where=self.entrypoint
+            )
         if self._steps and not self._has_trace_with_steps:
             raise SystemUnderTestError(
                 "no recorded answer has the trace_id of a trace in the file of spans beside it.",
@@ -153,10 +185,15 @@ class RecordedAnswers:
             )
         question = _question(record)
         if kind == _ID and question:
-            self._ids_by_question[question] = None if question in self._ids_by_question else key
+            self._ids_by_question[question] = (
+                None if question in self._ids_by_question else key
+            )
         if trace_key(record.get("trace_id")) in self._steps:
             self._has_trace_with_steps = True
-        if record.get("answer") is not None and _named(record, RECORDED["answer"].strong) is not None:
+        if (
+            record.get("answer") is not None
+            and _named(record, RECORDED["answer"].strong) is not None
+        ):
             self._has_right_answers = True
 
 
@@ -166,14 +203,20 @@ class AnswersFile(EntrypointKind):
     can_be_asked_again = RecordedAnswers.can_be_asked_again
     runs_users_code = False
 
-    def build(self, target: str, settings: SystemSettings, around: Surroundings) -> System:
-        return RecordedAnswers(SourceFile(around.root / target, target, around.within), settings)
+    def build(
+        self, target: str, settings: SystemSettings, around: Surroundings
+    ) -> System:
+        return RecordedAnswers(
+            SourceFile(around.root / target, target, around.within), settings
+        )
 
 
 def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
-    """The file to read the records of `source` from, open, and the records. The caller closes the file.
+    """The file to read the records of `source` from, open, and the records. The caller
+    closes the file.
 
-    Raises OSError if it can't be opened; the iterator raises SystemUnderTestError with the line of a broken record.
+    Raises OSError if it can't be opened; the iterator raises SystemUnderTestError with
+    the line of a broken record.
     """
     file = open_regular(source.path, within=source.within, limit=MAX_FILE_BYTES)
     if not is_table(file, source.path.suffix):
@@ -193,35 +236,53 @@ def recorded_response(
     answer_names: Iterable[str] = _ANSWERS,
     steps: Steps | None = None,
 ) -> Response:
-    """The response in a recorded answer, or in a line of a run's samples.jsonl. One that is invalid is a failure.
+    """The response in a recorded answer, or in a line of a run's samples.jsonl. One
+    that is invalid is a failure.
 
-    `place` is that of the response, from 0, in a line with several. Columns may have the names that a golden set's may
-    have; the system's answer is in the first of `answer_names`. `steps` are its own if the record has none.
+    `place` is that of the response, from 0, in a line with several. Columns may have
+    the names that a golden set's may have; the system's answer is in the first of
+    `answer_names`. `steps` are its own if the record has none.
     """
     responses = _stored_responses(record)
     if responses:
         try:
-            return replace(_response_adapter().validate_python(responses[place]), sample_id=sample_id)
+            return replace(
+                _response_adapter().validate_python(responses[place]),
+                sample_id=sample_id,
+            )
         except ValidationError as error:
-            return failed(sample_id, SystemFailureKind.BAD_RETURN, f"{where}: response: {first_problem(error)}")
+            return failed(
+                sample_id,
+                SystemFailureKind.BAD_RETURN,
+                f"{where}: response: {first_problem(error)}",
+            )
     latency_s = number(record.get("latency_s"))
     if latency_s is not None and latency_s < 0:
         latency_s = None
     error_text = record.get("error")
     has_answer = any(record.get(name) is not None for name in SYSTEM_NAMES["answer"])
     if isinstance(error_text, str) and not has_answer:
-        return failed(sample_id, SystemFailureKind.RAISED, f"{where}: {error_text}", latency_s=latency_s)
+        return failed(
+            sample_id,
+            SystemFailureKind.RAISED,
+            f"{where}: {error_text}",
+            latency_s=latency_s,
+        )
     answer = _column(record, answer_names)
     parts = {
         **record,
-        "answer": cells.text(answer) if isinstance(answer, bool | int | float) else answer,
+        "answer": cells.text(answer)
+        if isinstance(answer, bool | int | float)
+        else answer,
         "contexts": _column(record, CONTEXTS_NAMES),
         "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
         "steps": _column(record, SYSTEM_NAMES["steps"]) or steps,
     }
     response = read(sample_id, parts, latency_s, fields=fields)
     if response.failure is not None:
-        return failed(sample_id, response.failure.kind, f"{where}: {response.failure.message}")
+        return failed(
+            sample_id, response.failure.kind, f"{where}: {response.failure.message}"
+        )
     return response
 
 
@@ -231,17 +292,29 @@ def is_run_record(record: Mapping[str, object]) -> bool:
 
 
 def _stored_responses(record: Mapping[str, object]) -> list[object]:
-    """The responses in a line of samples.jsonl, not validated: one, or that of each answer; empty if it is none."""
+    """The responses in a line of samples.jsonl, not validated: one, or that of each
+    answer; empty if it is none."""
     sample = record.get("sample")
     answers = record.get("answers", [record])
-    if not isinstance(sample, dict) or not isinstance(sample.get("id"), str) or not isinstance(answers, list):
+    if (
+        not isinstance(sample, dict)
+        or not isinstance(sample.get("id"), str)
+        or not isinstance(answers, list)
+    ):
         return []
-    responses = [answer.get("response") for answer in answers if isinstance(answer, dict)]
-    return responses if all(isinstance(response, dict) for response in responses) else []
+    responses = [
+        answer.get("response") for answer in answers if isinstance(answer, dict)
+    ]
+    return (
+        responses if all(isinstance(response, dict) for response in responses) else []
+    )
 
 
-def _answers_in(record: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The answers in a record: itself, or those of the turns of a conversation, each as a record with the turn's id."""
+def _answers_in(
+    record: Mapping[str, object],
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The answers in a record: itself, or those of the turns of a conversation, each as
+    a record with the turn's id."""
     turns, name = record.get("turns"), record.get("id", record.get("conversation_id"))
     if not isinstance(turns, list) or name is None:
         yield 0, record
@@ -252,11 +325,16 @@ def _answers_in(record: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str
 
 
 def _key(record: Mapping[str, object]) -> tuple[str, str]:
-    """The kind and value of a record's key: its id, or its question if it has no id ("" if it has neither)."""
+    """The kind and value of a record's key: its id, or its question if it has no id (""
+    if it has neither)."""
     identity = record.get("id")
     if is_run_record(record):
         identity = record["sample"]["id"]  # type: ignore[index]
-    if isinstance(identity, str | int) and not isinstance(identity, bool) and identity != "":
+    if (
+        isinstance(identity, str | int)
+        and not isinstance(identity, bool)
+        and identity != ""
+    ):
         return _ID, str(identity)
     return _QUESTION, _question(record)
 
@@ -269,7 +347,8 @@ def _question(record: Mapping[str, object]) -> str:
 
 
 def _column(record: Mapping[str, object], names: Iterable[str]) -> object | None:
-    """The value of the column of the first of `names`: a plain one, one inside an object of OBJECTS, or an object."""
+    """The value of the column of the first of `names`: a plain one, one inside an
+    object of OBJECTS, or an object."""
     plain: dict[str, object] = {}
     objects: dict[str, Mapping[str, object]] = {}
     for name, value in record.items():
@@ -286,8 +365,11 @@ def _column(record: Mapping[str, object], names: Iterable[str]) -> object | None
 
 
 def _named(columns: Mapping[str, object], names: Iterable[str]) -> object | None:
-    """The value of the column of the first of `names` that there is, compared as a golden set's columns are."""
-    values = {normal(name): value for name, value in columns.items() if value is not None}
+    """The value of the column of the first of `names` that there is, compared as a
+    golden set's columns are."""
+    values = {
+        normal(name): value for name, value in columns.items() if value is not None
+    }
     for name in names:
         if name in values:
             return values[name]

@@ -14,7 +14,8 @@ from ragstone.golden.sample import Message, Sample
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One retrieved passage, in rank order. `text` is empty if the system names it only by `id`.
+    """One retrieved passage, in rank order. `text` is empty if the system names it only
+    by `id`.
 
     `score` is the retriever's own, in any unit.
     """
@@ -34,7 +35,8 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """A step of an answer: a search. `source` names what was searched, such as an index or a tool."""
+    """A step of an answer: a search. `source` names what was searched, such as an index
+    or a tool."""
 
     query: str
     contexts: tuple[Context, ...] = ()
@@ -43,7 +45,8 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A step of an answer: a call of the tool `name`. `arguments` are JSON; `error` is set if it failed."""
+    """A step of an answer: a call of the tool `name`. `arguments` are JSON; `error` is
+    set if it failed."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +56,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A step of an answer: a call of a language model. `model` is empty if it is not named."""
+    """A step of an answer: a call of a language model. `model` is empty if it is not
+    named."""
 
     model: str
     usage: TokenUsage | None = None
@@ -66,9 +70,17 @@ TOOL_ID = "tool:"
 """How the id of a context begins that is the result of a tool."""
 
 
-def with_step_contexts(contexts: Sequence[Context], steps: Sequence[Step]) -> tuple[Context, ...]:
-    """`contexts`, then what the retrievals of `steps` found besides, then what the tools returned; each text once."""
-    retrieved = [context for step in steps if isinstance(step, Retrieval) for context in step.contexts]
+def with_step_contexts(
+    contexts: Sequence[Context], steps: Sequence[Step]
+) -> tuple[Context, ...]:
+    """`contexts`, then what the retrievals of `steps` found besides, then what the
+    tools returned; each text once."""
+    retrieved = [
+        context
+        for step in steps
+        if isinstance(step, Retrieval)
+        for context in step.contexts
+    ]
     merged = list(contexts)
     texts = {context.text for context in contexts}
     ids = {context.id for context in contexts}
@@ -81,7 +93,8 @@ def with_step_contexts(contexts: Sequence[Context], steps: Sequence[Step]) -> tu
 
 
 def tool_results(steps: Sequence[Step]) -> list[Context]:
-    """What the tools in `steps` returned, as contexts; those that failed returned nothing."""
+    """What the tools in `steps` returned, as contexts; those that failed returned
+    nothing."""
     return [
         Context(step.result, f"{TOOL_ID}{step.name}")
         for step in steps
@@ -91,17 +104,26 @@ def tool_results(steps: Sequence[Step]) -> list[Context]:
 
 def usage_of_steps(steps: Sequence[Step]) -> TokenUsage | None:
     """The tokens of all model calls in `steps`; None if none names them."""
-    usages = [step.usage for step in steps if isinstance(step, ModelCall) and step.usage is not None]
+    usages = [
+        step.usage
+        for step in steps
+        if isinstance(step, ModelCall) and step.usage is not None
+    ]
     if not usages:
         return None
-    return TokenUsage(sum(usage.input_tokens for usage in usages), sum(usage.output_tokens for usage in usages))
+    return TokenUsage(
+        sum(usage.input_tokens for usage in usages),
+        sum(usage.output_tokens for usage in usages),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationSoFar:
-    """What a conversation had when a turn was asked: its messages, and the contexts of its earlier answers, each once.
+    """What a conversation had when a turn was asked: its messages, and the contexts of
+    its earlier answers, each once.
 
-    `failed_turns` are the numbers of the earlier turns that the system failed on: they have no answer in `history`.
+    `failed_turns` are the numbers of the earlier turns that the system failed on: they
+    have no answer in `history`.
     """
 
     history: tuple[Message, ...] = ()
@@ -130,7 +152,8 @@ class SystemFailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SystemFailure:
-    """The system under test failed on one sample; `message` is one line, `detail` a traceback or a log tail."""
+    """The system under test failed on one sample; `message` is one line, `detail` a
+    traceback or a log tail."""
 
     kind: SystemFailureKind
     message: str
@@ -139,14 +162,17 @@ class SystemFailure:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to one sample, or the failure to give one (then `answer` is empty and `failure` is set).
+    """The answer to one sample, or the failure to give one (then `answer` is empty and
+    `failure` is set).
 
-    `latency_s` is measured by Ragstone around the call (None for recorded answers without one), `first_text_s` until
-    the first text of a streamed answer (None for others). `extra` is what an answer says of its trace
-    (`returns.TRACE_NAMES`), and for `ragstone rescore` all other fields of a recorded interaction, such as a model.
-    `contexts_returned`: false if the answer came without them; an empty list is a retriever that found nothing.
-    `steps` are what the system says it did, in order; the contexts of its retrievals and the results of its tools are
-    among `contexts`. `so_far` is what the conversation had before, if this is a turn of one.
+    `latency_s` is measured by Ragstone around the call (None for recorded answers
+    without one), `first_text_s` until the first text of a streamed answer (None for
+    others). `extra` is what an answer says of its trace (`returns.TRACE_NAMES`), and
+    for `ragstone rescore` all other fields of a recorded interaction, such as a model.
+    `contexts_returned`: false if the answer came without them; an empty list is a
+    retriever that found nothing. `steps` are what the system says it did, in order; the
+    contexts of its retrievals and the results of its tools are among `contexts`.
+    `so_far` is what the conversation had before, if this is a turn of one.
     """
 
     sample_id: str
@@ -167,12 +193,17 @@ class Response:
 
     @property
     def evidence(self) -> tuple[Context, ...]:
-        """What the answer can be supported by: its contexts, then those of earlier turns that are not among them."""
+        """What the answer can be supported by: its contexts, then those of earlier
+        turns that are not among them."""
         own = () if self.without_texts else self.contexts
         if self.so_far is None:
             return own
         texts = {context.text for context in own}
-        earlier = [context for context in self.so_far.contexts if context.text.strip() and context.text not in texts]
+        earlier = [
+            context
+            for context in self.so_far.contexts
+            if context.text.strip() and context.text not in texts
+        ]
         return (*own, *earlier)
 
     @property
@@ -185,18 +216,26 @@ class Response:
     @property
     def without_texts(self) -> bool:
         """Whether contexts were returned, and only by their ids."""
-        return bool(self.contexts) and not any(context.text.strip() for context in self.contexts)
+        return bool(self.contexts) and not any(
+            context.text.strip() for context in self.contexts
+        )
 
     @property
     def without_steps(self) -> bool:
-        """Whether the system returned contexts, and not the steps that it got them by."""
+        """Whether the system returned contexts, and not the steps that it got them
+        by."""
         return bool(self.contexts) and not self.steps
 
 
 def called_tools(response: Response) -> frozenset[str]:
-    """The names of the tools that an answer called; the source of a retrieval may be one."""
+    """The names of the tools that an answer called; the source of a retrieval may be
+    one."""
     tools = {step.name for step in response.steps if isinstance(step, ToolCall)}
-    sources = {step.source for step in response.steps if isinstance(step, Retrieval) and step.source is not None}
+    sources = {
+        step.source
+        for step in response.steps
+        if isinstance(step, Retrieval) and step.source is not None
+    }
     return frozenset(tools | sources)
 
 
@@ -206,17 +245,22 @@ NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 
 def messages_before(sample: Sample) -> list[dict[str, str]]:
-    """The earlier messages of a sample's conversation, as they are passed to a system."""
-    return [{"role": message.role, "content": message.text} for message in sample.history]
+    """The earlier messages of a sample's conversation, as they are passed to a
+    system."""
+    return [
+        {"role": message.role, "content": message.text} for message in sample.history
+    ]
 
 
 def session_id(sample: Sample) -> str | None:
-    """The id of the session in which `sample` is asked; None for a question that stands alone."""
+    """The id of the session in which `sample` is asked; None for a question that stands
+    alone."""
     return None if sample.turn is None else sample.turn.session
 
 
 def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
-    """What goes with the question of `sample`: earlier messages, the session, and for generation alone the contexts."""
+    """What goes with the question of `sample`: earlier messages, the session, and for
+    generation alone the contexts."""
     beside: dict[str, object] = {}
     if sample.history:
         beside["history"] = messages_before(sample)
@@ -228,39 +272,48 @@ def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
 
 
 INDEX_DIGEST = "index_digest"
-"""What an answer may say of the index that it was made from: another text, another corpus."""
+"""What an answer may say of the index that it was made from: another text, another
+corpus."""
 
 RETRIEVAL, GENERATION = "retrieval", "generation"
 """The halves of a system, where only one is evaluated."""
 
 
 def takes_history(system: object) -> bool | None:
-    """Whether a started system takes the earlier turns of a conversation; None if that can't be known."""
+    """Whether a started system takes the earlier turns of a conversation; None if that
+    can't be known."""
     return _takes(system, "history")
 
 
 def takes_session(system: object) -> bool | None:
-    """Whether a started system keeps conversations apart: by an id, or by an object for each. None if not known."""
+    """Whether a started system keeps conversations apart: by an id, or by an object for
+    each. None if not known."""
     return _takes(system, "session")
 
 
 def takes_contexts(system: object) -> bool | None:
-    """Whether a started system takes contexts in place of its own retrieval; None if that can't be known."""
+    """Whether a started system takes contexts in place of its own retrieval; None if
+    that can't be known."""
     return _takes(system, "contexts")
 
 
 def _takes(system: object, what: str) -> bool | None:
-    """A system says so by an attribute `accepts`: what it takes besides the question, or None."""
+    """A system says so by an attribute `accepts`: what it takes besides the question,
+    or None."""
     accepts: object = getattr(system, "accepts", None)
     return what in accepts if isinstance(accepts, frozenset) else None
 
 
 def session_of(system: System) -> AbstractAsyncContextManager[System]:
-    """A session of a started system, for the turns of one conversation, which are asked one after the other.
+    """A session of a started system, for the turns of one conversation, which are asked
+    one after the other.
 
-    A system that keeps something between the turns has a method `session`; another is its own session.
+    A system that keeps something between the turns has a method `session`; another is
+    its own session.
     """
-    session: Callable[[], AbstractAsyncContextManager[System]] | None = getattr(system, "session", None)
+    session: Callable[[], AbstractAsyncContextManager[System]] | None = getattr(
+        system, "session", None
+    )
     if session is None:
         return nullcontext(system)
     return session()
@@ -269,9 +322,11 @@ def session_of(system: System) -> AbstractAsyncContextManager[System]:
 class System(Protocol):
     """The system under test.
 
-    Call ``await start()`` once, ``ask`` from any number of tasks (more than `concurrency` at a time wait), and always
-    ``await close()``. `start` raises SystemUnderTestError if no question can be asked (import error, command not found,
-    connection refused). `ask` never raises for errors of the system, but returns a Response with `failure`.
+    Call ``await start()`` once, ``ask`` from any number of tasks (more than
+    `concurrency` at a time wait), and always ``await close()``. `start` raises
+    SystemUnderTestError if no question can be asked (import error, command not found,
+    connection refused). `ask` never raises for errors of the system, but returns a
+    Response with `failure`.
     """
 
     @property
@@ -284,7 +339,8 @@ class System(Protocol):
 
     @property
     def can_be_asked_again(self) -> bool:
-        """Whether a question can be asked twice, or in other words; recorded answers can't."""
+        """Whether a question can be asked twice, or in other words; recorded answers
+        can't."""
 
     async def start(self) -> None: ...
 

@@ -1,4 +1,5 @@
-"""Spans in a file beside recorded answers: `outputs.spans.jsonl` or `outputs.spans.json` beside `outputs.jsonl`."""
+"""Spans in a file beside recorded answers: `outputs.spans.jsonl` or
+`outputs.spans.json` beside `outputs.jsonl`."""
 
 from __future__ import annotations
 
@@ -18,14 +19,18 @@ Steps = list[dict[str, Any]]
 
 
 def steps_beside(answers: SourceFile) -> dict[str, Steps]:
-    """The steps of each trace in the file of spans beside `answers`, by the key of the trace; empty without a file.
+    """The steps of each trace in the file of spans beside `answers`, by the key of the
+    trace; empty without a file.
 
-    The file is JSON Lines of spans or of OTLP documents, or one such value. Raises SystemUnderTestError, and OSError.
+    The file is JSON Lines of spans or of OTLP documents, or one such value. Raises
+    SystemUnderTestError, and OSError.
     """
     for ending in ENDINGS:
         path = answers.path.with_suffix(ending)
         if path.exists():
-            with open_regular(path, within=answers.within, limit=MAX_DOCUMENT_BYTES) as file:
+            with open_regular(
+                path, within=answers.within, limit=MAX_DOCUMENT_BYTES
+            ) as file:
                 return _steps_by_trace(file.read(), path.name)
     return {}
 
@@ -43,7 +48,10 @@ def _steps_by_trace(body: bytes, name: str) -> dict[str, Steps]:
             step = step_of_span(span)
             if step is not None:
                 timed.setdefault(trace_of(span), []).append((start_of_span(span), step))
-    return {trace: [step for _, step in sorted(steps, key=lambda pair: pair[0])] for trace, steps in timed.items()}
+    return {
+        trace: [step for _, step in sorted(steps, key=lambda pair: pair[0])]
+        for trace, steps in timed.items()
+    }
 
 
 def _values(body: bytes, name: str) -> Iterator[tuple[int, object]]:

@@ -1,1 +1,2 @@
-"""Side capabilities, each with its commands, logic and pages in one folder. The core imports none of them."""
+"""Side capabilities, each with its commands, logic and pages in one folder. The core
+imports none of them."""

@@ -1,6 +1,8 @@
-"""The round of a base commit: its system is asked the same questions beside the current one.
+"""The round of a base commit: its system is asked the same questions beside the current
+one.
 
-A provider's bad hour, or a model that moved since last night, then happens to both, and the difference is the change.
+A provider's bad hour, or a model that moved since last night, then happens to both, and
+the difference is the change.
 """
 
 from __future__ import annotations
@@ -10,8 +12,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.errors import RagstoneError, RunDirectoryError, SystemUnderTestError, first_in
-from ragstone.evaluation.directory import BASE_COMMIT, MANIFEST, RunDirectory, read_manifest
+from ragstone.errors import (
+    RagstoneError,
+    RunDirectoryError,
+    SystemUnderTestError,
+    first_in,
+)
+from ragstone.evaluation.directory import (
+    BASE_COMMIT,
+    MANIFEST,
+    RunDirectory,
+    read_manifest,
+)
 from ragstone.evaluation.manifest import SAME_JOB, BaselineFact
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
@@ -30,8 +42,9 @@ SHORT = 12
 class BaseSystem:
     """The system at the base commit, ready to be asked.
 
-    `make` builds it, not yet started; its output goes to `log`. `lineage` are the fingerprints by which accepted drops
-    know the commit, `spent` the ids of those that it includes. `notes` are for the report.
+    `make` builds it, not yet started; its output goes to `log`. `lineage` are the
+    fingerprints by which accepted drops know the commit, `spent` the ids of those that
+    it includes. `notes` are for the report.
     """
 
     commit: str
@@ -47,11 +60,15 @@ class BaseSystem:
         return f"commit {self.commit[:SHORT]}"
 
 
-async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> RunDirectory:
-    """The round `head`, and the same one of `base`, each question asked of both at about the same time.
+async def evaluate_both(
+    head: Round, base: BaseSystem, context: RunContext
+) -> RunDirectory:
+    """The round `head`, and the same one of `base`, each question asked of both at
+    about the same time.
 
-    The run of the base is written to the folder `base-commit` of the run directory; what judging it costs counts as
-    this run's. Raises the errors of either; both runs can then be resumed.
+    The run of the base is written to the folder `base-commit` of the run directory;
+    what judging it costs counts as this run's. Raises the errors of either; both runs
+    can then be resumed.
     """
     out = head.out
     _refuse_other_commit(head, base)
@@ -77,7 +94,9 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
 
     try:
         async with asyncio.TaskGroup() as group:
-            of_head = group.create_task(run_round(replace(head, system=head_system), context))
+            of_head = group.create_task(
+                run_round(replace(head, system=head_system), context)
+            )
             of_before = group.create_task(of_base())
     except asyncio.CancelledError as cancelled:
         if pace.both_started:
@@ -85,8 +104,13 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
         raise
     except BaseExceptionGroup as errors:
         error = first_in(errors)
-        # An error of the directory is one of an earlier run in it, which stays as it is.
-        if pace.both_started and isinstance(error, RagstoneError) and not isinstance(error, RunDirectoryError):
+        # An error of the directory is one of an earlier run in it, which stays as it
+        # is.
+        if (
+            pace.both_started
+            and isinstance(error, RagstoneError)
+            and not isinstance(error, RunDirectoryError)
+        ):
             _stop(out, context.redact(error.message))
         raise error from None
     run, base_result = of_head.result(), of_before.result()
@@ -94,23 +118,29 @@ async def evaluate_both(head: Round, base: BaseSystem, context: RunContext) -> R
     if counts.system_failed and not counts.scored + counts.partly_failed:
         raise at_base(SystemUnderTestError("it gave no answer at all."), base)
     base_result = await watch_judge(base_result, head.judge, None, 0, inherits=False)
-    fact = BaselineFact(eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent)
+    fact = BaselineFact(
+        eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent
+    )
     update_manifest(base_result, same_job=True, baseline=fact)
     return add_cost(run, base_result.manifest.cost)
 
 
 def base_run(run: RunDirectory) -> RunDirectory:
-    """The run of the base commit that `evaluate_both` wrote. Raises RunDirectoryError."""
+    """The run of the base commit that `evaluate_both` wrote. Raises
+    RunDirectoryError."""
     return RunDirectory.open(run.path / BASE_COMMIT)
 
 
 def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
-    """A sentence if the base commit's system failed on some samples: those are not compared."""
+    """A sentence if the base commit's system failed on some samples: those are not
+    compared."""
     counts = run.manifest.counts
     total = counts.scored + counts.partly_failed + counts.system_failed
     if not counts.system_failed:
         return ()
-    return (f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",)
+    return (
+        f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",
+    )
 
 
 def _refuse_other_commit(head: Round, base: BaseSystem) -> None:
@@ -131,15 +161,19 @@ def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestErr
     return SystemUnderTestError(
         f"the system at the base, {base.name}: {error.message}",
         where=error.where,
-        hint=error.hint or "Compare with another baseline, or with --baseline-commit and a commit that works.",
+        hint=error.hint
+        or "Compare with another baseline, or with --baseline-commit and a commit that works.",
     )
 
 
 def _stop(out: Path, reason: str) -> None:
-    """Both runs were stopped for this reason, also the one that had finished or was only cancelled with the other."""
+    """Both runs were stopped for this reason, also the one that had finished or was
+    only cancelled with the other."""
     for folder in (out, out / BASE_COMMIT):
         if (folder / MANIFEST).is_file():
-            update_manifest(RunDirectory.open(folder), state="stopped", stop_reason=reason)
+            update_manifest(
+                RunDirectory.open(folder), state="stopped", stop_reason=reason
+            )
 
 
 @dataclass(slots=True)
@@ -153,9 +187,9 @@ class _Side:
 class Pace:
     """Keeps two systems at the same question. Each is asked first every other time.
 
-    The samples must be asked in the order `ids`, but not all of them by both: a resumed run skips those it has. No
-    system can be ahead by more questions than it answers concurrently, plus one. A system that has left holds up
-    nobody.
+    The samples must be asked in the order `ids`, but not all of them by both: a resumed
+    run skips those it has. No system can be ahead by more questions than it answers
+    concurrently, plus one. A system that has left holds up nobody.
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -167,18 +201,21 @@ class Pace:
         """Whether both systems have started."""
 
     def systems(self, first: System, second: System) -> tuple[System, System]:
-        """The two systems, kept at the same question. `leave` is called when they are closed."""
+        """The two systems, kept at the same question. `leave` is called when they are
+        closed."""
         return _Paced(first, self, 0), _Paced(second, self, 1)
 
     async def started(self) -> None:
-        """Wait until both systems have started: if one can't, the other writes nothing."""
+        """Wait until both systems have started: if one can't, the other writes
+        nothing."""
         await self._started.wait()
         self.both_started = True
 
     async def turn(self, side: int, sample_id: str) -> None:
         """Wait until this side may ask about the sample.
 
-        Questions that are repeated don't wait, nor do earlier turns of a conversation that are asked for its last ones.
+        Questions that are repeated don't wait, nor do earlier turns of a conversation
+        that are asked for its last ones.
         """
         place = self._place.get(sample_id)
         own_side, other_side = self._sides[side], self._sides[1 - side]
@@ -201,8 +238,13 @@ class Pace:
 
 
 def _has_had(side: _Side, place: int) -> bool:
-    """Whether the side has asked about the sample at `place`, or won't: it has passed it, or is gone."""
-    return side.gone or place in side.asked or (side.furthest > place and place not in side.arrived)
+    """Whether the side has asked about the sample at `place`, or won't: it has passed
+    it, or is gone."""
+    return (
+        side.gone
+        or place in side.asked
+        or (side.furthest > place and place not in side.arrived)
+    )
 
 
 class _Paced(Wrapped):

@@ -15,7 +15,8 @@ from ragstone.system.response import Response, System
 
 
 async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDirectory:
-    """`run` with one more answer to each question, written to `out`; what was judged before is in the judge's cache.
+    """`run` with one more answer to each question, written to `out`; what was judged
+    before is in the judge's cache.
 
     Answers of earlier runs, which it may not have, are not played back but added.
 
@@ -32,13 +33,20 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
             answers=own + 1,
         )
         extended = await run_round(again, session.context)
-        return await watch_judge(with_earlier_of(extended, run, metrics), session.judge, None, 0, inherits=False)
+        return await watch_judge(
+            with_earlier_of(extended, run, metrics),
+            session.judge,
+            None,
+            0,
+            inherits=False,
+        )
     finally:
         await stored.close()
 
 
 class _OnceMore(PlaysBack):
-    """Plays back the first answers in `stored`, `own` to each question, and asks `system` for one more.
+    """Plays back the first answers in `stored`, `own` to each question, and asks
+    `system` for one more.
 
     A conversation is played back or asked as a whole.
     """

@@ -1,8 +1,9 @@
-"""What the parts of a run need of each other: one table, from which every ban on a combination follows.
+"""What the parts of a run need of each other: one table, from which every ban on a
+combination follows.
 
-A part (a round, a way to decide) names what it needs; another one, or the system, names what a run with it lacks. Two
-parts of which one lacks what the other needs can't be combined, and `refuse_conflicts` says so, always in the same
-words.
+A part (a round, a way to decide) names what it needs; another one, or the system, names
+what a run with it lacks. Two parts of which one lacks what the other needs can't be
+combined, and `refuse_conflicts` says so, always in the same words.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a run: what the user wrote, and its setting. It `needs` some things; a run with it `lacks` others."""
+    """A part of a run: what the user wrote, and its setting. It `needs` some things; a
+    run with it `lacks` others."""
 
     name: str
     where: str
@@ -33,19 +35,25 @@ class Part:
     lacks: frozenset[Need] = frozenset()
 
 
-def part(name: str, where: str, needs: Iterable[Need] = (), lacks: Iterable[Need] = ()) -> Part:
+def part(
+    name: str, where: str, needs: Iterable[Need] = (), lacks: Iterable[Need] = ()
+) -> Part:
     """A part of a run, by what the user wrote and the setting."""
     return Part(name, where, frozenset(needs), frozenset(lacks))
 
 
 ANSWERS = part("--answers", "run.answers", [Need.ASKING])
 BASE_COMMIT = part("--baseline-commit", "gate.baseline_commit", [Need.ASKING])
-ORACLE = part("--oracle", "run.oracle", [Need.ASKING, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS])
+ORACLE = part(
+    "--oracle", "run.oracle", [Need.ASKING, Need.WHOLE_SYSTEM, Need.GIVEN_CONTEXTS]
+)
 
 
 def recorded(entrypoint: str) -> Part:
     """A system whose answers were recorded."""
-    return part(f"recorded answers ({entrypoint})", "system.entrypoint", (), [Need.ASKING])
+    return part(
+        f"recorded answers ({entrypoint})", "system.entrypoint", (), [Need.ASKING]
+    )
 
 
 def half(which: str) -> Part:

@@ -1,7 +1,9 @@
-"""The oracle half of a run: the same questions once more, with the reference contexts given to the system.
+"""The oracle half of a run: the same questions once more, with the reference contexts
+given to the system.
 
-It is a run of generation alone, in the folder `oracle/` of the run directory. It comes last, so that neither its load
-on the system nor its cost can touch what the gate decides: whatever keeps it from its end is a line in the report.
+It is a run of generation alone, in the folder `oracle/` of the run directory. It comes
+last, so that neither its load on the system nor its cost can touch what the gate
+decides: whatever keeps it from its end is a line in the report.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from ragstone.system.given import ignores
 
 
 def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
-    """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could tell."""
+    """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could
+    tell."""
     if not any(metric.info.divides for metric in metrics):
         raise ConfigError(
             f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
@@ -40,29 +43,39 @@ def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
 
 
 async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirectory:
-    """Ask, judge and score the oracle half of `run`, which is finished; with --resume, what is left of it.
+    """Ask, judge and score the oracle half of `run`, which is finished; with --resume,
+    what is left of it.
 
-    Only samples with reference contexts are asked, and only if the system has answered them without. What it costs
-    counts as this run's. An error of the system or the judge, a budget or a time limit that is used up end it, and
-    are recorded: the run itself is not touched.
+    Only samples with reference contexts are asked, and only if the system has answered
+    them without. What it costs counts as this run's. An error of the system or the
+    judge, a budget or a time limit that is used up end it, and are recorded: the run
+    itself is not touched.
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
     evaluated = [sample for sample in golden if sample.id in scores.samples]
     with_contexts = [sample for sample in evaluated if sample.reference_contexts]
-    answered = [sample for sample in with_contexts if sample.id not in scores.system.failures]
+    answered = [
+        sample for sample in with_contexts if sample.id not in scores.system.failures
+    ]
     fact = OracleFacts(
-        asked=len(answered), without=len(evaluated) - len(with_contexts), unanswered=len(with_contexts) - len(answered)
+        asked=len(answered),
+        without=len(evaluated) - len(with_contexts),
+        unanswered=len(with_contexts) - len(answered),
     )
     if not answered:
         return with_half(run, fact)
-    context.say(f"asking {counted(len(answered), 'sample')} again with the reference contexts (oracle)")
+    context.say(
+        f"asking {counted(len(answered), 'sample')} again with the reference contexts (oracle)"
+    )
     quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
             drop_carried(run.path, ORACLE)
         if session.budget_spent(run.manifest.cost):
-            raise ConfigError("the judge's budget is used up.", where="judge.max_cost_usd")
+            raise ConfigError(
+                "the judge's budget is used up.", where="judge.max_cost_usd"
+            )
         metrics = divided(plan.selected_metrics())
         own = replace(
             plan.metrics,
@@ -100,13 +113,20 @@ def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 def asked_again(golden: GoldenSet) -> GoldenSet:
     """The samples that have contexts to give."""
-    return GoldenSet(tuple(sample for sample in golden if sample.reference_contexts), golden.mappings, golden.limited)
+    return GoldenSet(
+        tuple(sample for sample in golden if sample.reference_contexts),
+        golden.mappings,
+        golden.limited,
+    )
 
 
 def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:
-    """`run` with the oracle half in its folder, if there is one, described by `fact`; its cost is that of both."""
+    """`run` with the oracle half in its folder, if there is one, described by `fact`;
+    its cost is that of both."""
     half = _claimed(run)
-    return add_cost(update_rounds(run, oracle=fact), Cost() if half is None else half.manifest.cost)
+    return add_cost(
+        update_rounds(run, oracle=fact), Cost() if half is None else half.manifest.cost
+    )
 
 
 def _claimed(run: RunDirectory) -> RunDirectory | None:

@@ -1,4 +1,5 @@
-"""Planted answers: statements that no context can support, so that a judge that supports everything is noticed."""
+"""Planted answers: statements that no context can support, so that a judge that
+supports everything is noticed."""
 
 from __future__ import annotations
 
@@ -52,16 +53,25 @@ _PASSAGE = "The shop is open from nine to five. Parcels are sent on the day afte
 
 
 def planted_statement(draw: random.Random) -> str:
-    """A statement about people and places that do not exist, and that nobody who wrote a context could know."""
-    names = {name: "".join(draw.choices(_SYLLABLES, k=3)).capitalize() for name in "abc"}
-    return draw.choice(_CLAIMS).format(**names, n=draw.randint(1100, 9900), y=draw.randint(10, 99))
+    """A statement about people and places that do not exist, and that nobody who wrote
+    a context could know."""
+    names = {
+        name: "".join(draw.choices(_SYLLABLES, k=3)).capitalize() for name in "abc"
+    }
+    return draw.choice(_CLAIMS).format(
+        **names, n=draw.randint(1100, 9900), y=draw.randint(10, 99)
+    )
 
 
 def choose_hosts(
-    records: Iterable[SampleRecord], before: Mapping[str, float], n: int, draw: random.Random
+    records: Iterable[SampleRecord],
+    before: Mapping[str, float],
+    n: int,
+    draw: random.Random,
 ) -> tuple[str, ...]:
-    """The ids of `n` samples whose answers were judged by contexts: half of them those whose scores rose most above
-    those `before`, by id, and the others at random. Fewer if there are fewer."""
+    """The ids of `n` samples whose answers were judged by contexts: half of them those
+    whose scores rose most above those `before`, by id, and the others at random. Fewer
+    if there are fewer."""
     rises: list[tuple[float, str]] = []
     fallen: list[str] = []
     for record in records:
@@ -92,20 +102,26 @@ def mean_scores(run: RunDirectory) -> dict[str, float]:
 async def judge_planted(
     judge: Judge, hosts: Sequence[SampleRecord], n: int, draw: random.Random
 ) -> tuple[Planted | None, Ledger]:
-    """How many of `n` planted answers the judge lets pass, and what that cost; None without `hosts`.
+    """How many of `n` planted answers the judge lets pass, and what that cost; None
+    without `hosts`.
 
-    Each is judged by the contexts of one of `hosts`. If it passes, it is judged by a passage of ours too: contexts can
-    order a model to support everything, which is not the judge's fault. Nothing is read from a cache or stored there,
-    and nothing counts in a score. A judge that fails has let nothing pass.
+    Each is judged by the contexts of one of `hosts`. If it passes, it is judged by a
+    passage of ours too: contexts can order a model to support everything, which is not
+    the judge's fault. Nothing is read from a cache or stored there, and nothing counts
+    in a score. A judge that fails has let nothing pass.
     """
     ledger = Ledger()
     if not hosts:
         return None, ledger
 
-    async def passes(name: str, contexts: Sequence[Context], statement: str) -> bool | None:
+    async def passes(
+        name: str, contexts: Sequence[Context], statement: str
+    ) -> bool | None:
         call = Call(name, ledger=ledger, fresh=True)
         try:
-            table = await judge.support(contexts, (Statement("s1", statement),), call=call)
+            table = await judge.support(
+                contexts, (Statement("s1", statement),), call=call
+            )
         except (JudgementFailed, JudgeError):
             return None
         return table.supports[0].verdict is Verdict.SUPPORTED
@@ -117,15 +133,23 @@ async def judge_planted(
             return _Outcome.FAILED if first is None else _Outcome.REFUSED
         if await passes(name, (Context(_PASSAGE),), statement) is not False:
             return _Outcome.PASSED_ANYWHERE
-        return _Outcome.STEERED if await passes(name, contexts, another) else _Outcome.PASSED_ONCE
+        return (
+            _Outcome.STEERED
+            if await passes(name, contexts, another)
+            else _Outcome.PASSED_ONCE
+        )
 
     chosen = list(islice(cycle(hosts), n))
     statements = [(planted_statement(draw), planted_statement(draw)) for _ in chosen]
-    tasks = (outcome(host, *pair) for host, pair in zip(chosen, statements, strict=True))
+    tasks = (
+        outcome(host, *pair) for host, pair in zip(chosen, statements, strict=True)
+    )
     outcomes = await asyncio.gather(*tasks)
     counts = Counter(outcomes)
     pairs = zip(chosen, outcomes, strict=True)
-    steered = dict.fromkeys(host.sample.id for host, result in pairs if result is _Outcome.STEERED)
+    steered = dict.fromkeys(
+        host.sample.id for host, result in pairs if result is _Outcome.STEERED
+    )
     planted = Planted(
         asked=n - counts[_Outcome.FAILED],
         passed=counts[_Outcome.PASSED_ANYWHERE] + counts[_Outcome.PASSED_ONCE],
@@ -137,7 +161,8 @@ async def judge_planted(
 
 
 class _Outcome(Enum):
-    """What became of a planted answer: refused, or passed with any contexts, by a slip, or as its contexts order it."""
+    """What became of a planted answer: refused, or passed with any contexts, by a slip,
+    or as its contexts order it."""
 
     REFUSED = auto()
     FAILED = auto()
@@ -147,18 +172,28 @@ class _Outcome(Enum):
 
 
 def _mean_score(record: SampleRecord) -> float:
-    values = [score.value for score in record.scores.values() if isinstance(score, Scored)]
+    values = [
+        score.value for score in record.scores.values() if isinstance(score, Scored)
+    ]
     return fmean(values) if values else 0.0
 
 
 def _judged(record: SampleRecord) -> bool:
     first = record.judgements[0] if record.judgements else None
-    return first is not None and isinstance(first.support, SupportTable) and bool(record.response.contexts)
+    return (
+        first is not None
+        and isinstance(first.support, SupportTable)
+        and bool(record.response.contexts)
+    )
 
 
 def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:
     """The error of a run whose judge let every planted answer pass."""
-    if planted is None or planted.unanswered or not 0 < planted.asked == planted.passed_anywhere:
+    if (
+        planted is None
+        or planted.unanswered
+        or not 0 < planted.asked == planted.passed_anywhere
+    ):
         return None
     return JudgeError(
         f"{judge.label()} finds support for everything: {lenient(planted)}, although the "

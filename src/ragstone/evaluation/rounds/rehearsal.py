@@ -1,4 +1,5 @@
-"""A dry run of the rounds of a run: each asks its system one question, as it would ask them all, and judges nothing."""
+"""A dry run of the rounds of a run: each asks its system one question, as it would ask
+them all, and judges nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ from ragstone.system.response import Response, System, SystemFailureKind
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """One question of a round: which samples it asks of which system (not yet started), for which metrics.
+    """One question of a round: which samples it asks of which system (not yet started),
+    for which metrics.
 
-    `accepts` is called with the system when it has answered, and `blames` words its error.
+    `accepts` is called with the system when it has answered, and `blames` words its
+    error.
     """
 
     system: System
@@ -37,7 +40,8 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The question and its answer, the system, closed again, and what judging the round costs at most."""
+    """The question and its answer, the system, closed again, and what judging the round
+    costs at most."""
 
     system: System
     sample: Sample
@@ -45,23 +49,32 @@ class Rehearsed:
     cost: CostEstimate
 
 
-def rehearsals(plan: RunPlan, base: BaseSystem | None, context: RunContext) -> Iterator[Rehearsal]:
+def rehearsals(
+    plan: RunPlan, base: BaseSystem | None, context: RunContext
+) -> Iterator[Rehearsal]:
     """What each round of `plan` asks, the first one first. Raises ConfigError."""
     metrics = plan.selected_metrics()
     accepts: Callable[[System], None] = lambda _system: None  # noqa: E731
     if plan.oracle:
         declared = plan.system.settings.takes_contexts
-        accepts = partial(refuse_without_contexts, declared=declared, why=needs.ORACLE.name)
+        accepts = partial(
+            refuse_without_contexts, declared=declared, why=needs.ORACLE.name
+        )
     yield Rehearsal(plan.system.build(context), plan.golden, metrics, accepts)
     if base is not None:
-        yield Rehearsal(base.make(), plan.golden, metrics, blames=partial(at_base, base=base))
+        yield Rehearsal(
+            base.make(), plan.golden, metrics, blames=partial(at_base, base=base)
+        )
     if plan.oracle:
         generation = plan.system.of_part("generation")
-        yield Rehearsal(generation.build(context), asked_again(plan.golden), divided(metrics))
+        yield Rehearsal(
+            generation.build(context), asked_again(plan.golden), divided(metrics)
+        )
 
 
 async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
-    """Ask the system one question, of a conversation if there is one. Raises SystemUnderTestError without an answer."""
+    """Ask the system one question, of a conversation if there is one. Raises
+    SystemUnderTestError without an answer."""
     samples = list(this.samples)
     # Where contexts are given, a sample without any shows nothing.
     with_contexts = [sample for sample in samples if sample.reference_contexts]
@@ -74,7 +87,13 @@ async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
         this.accepts(this.system)
     except SystemUnderTestError as error:
         raise this.blames(error) from None
-    cost = estimate_cost(plan.judge.settings, this.samples, this.metrics, repeats=plan.repeats, answers=plan.answers)
+    cost = estimate_cost(
+        plan.judge.settings,
+        this.samples,
+        this.metrics,
+        repeats=plan.repeats,
+        answers=plan.answers,
+    )
     return Rehearsed(this.system, sample, response, cost)
 
 

@@ -1,4 +1,5 @@
-"""A round: one time that samples are asked, judged and scored, and written to a run directory."""
+"""A round: one time that samples are asked, judged and scored, and written to a run
+directory."""
 
 from __future__ import annotations
 
@@ -17,10 +18,20 @@ from ragstone.evaluation.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirect
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import drop_carried
-from ragstone.evaluation.manifest import Cost, GoldenManifest, Invocation, Manifest, SystemManifest
+from ragstone.evaluation.manifest import (
+    Cost,
+    GoldenManifest,
+    Invocation,
+    Manifest,
+    SystemManifest,
+)
 from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.project_metrics import Measures, ProjectMetrics, ungraded
+from ragstone.evaluation.rounds.project_metrics import (
+    Measures,
+    ProjectMetrics,
+    ungraded,
+)
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.stored import AnswerCollector, AnswersFirst
 from ragstone.evaluation.writer import RunWriter, update_manifest
@@ -41,7 +52,8 @@ Begin = Callable[[Manifest], RunWriter]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """Who judges: so many worker processes of this machine, or the Dask cluster at an address."""
+    """Who judges: so many worker processes of this machine, or the Dask cluster at an
+    address."""
 
     processes: int | Literal["auto"] = "auto"
     dask: str | None = None
@@ -51,15 +63,17 @@ class WorkerSettings:
 class Round:
     """One time that samples are asked, judged and scored.
 
-    `samples` are asked of `system`, which may play back stored answers: not yet started, and closed at the end. `judge`
-    is open, and stays so. Each question is asked `answers` times, and each answer is judged `repeats` times. `project`
-    says how custom metrics are graded. The run is written to `out`. It ends at `deadline`, a time of the event loop's
-    clock; what judging may cost is up to the judge.
+    `samples` are asked of `system`, which may play back stored answers: not yet
+    started, and closed at the end. `judge` is open, and stays so. Each question is
+    asked `answers` times, and each answer is judged `repeats` times. `project` says how
+    custom metrics are graded. The run is written to `out`. It ends at `deadline`, a
+    time of the event loop's clock; what judging may cost is up to the judge.
 
-    `whole` is the golden set of which `samples` are a part. `recorded` is the system in the
-    manifest, if it is not the one that is asked. `begin` starts the run in another way than `resume` says. `check` is
-    called with the started system, before anything is written.
-    `clears` are folders of the run directory that belong to an earlier run, and are removed when this one starts.
+    `whole` is the golden set of which `samples` are a part. `recorded` is the system in
+    the manifest, if it is not the one that is asked. `begin` starts the run in another
+    way than `resume` says. `check` is called with the started system, before anything
+    is written. `clears` are folders of the run directory that belong to an earlier run,
+    and are removed when this one starts.
     """
 
     samples: GoldenSet
@@ -81,7 +95,8 @@ class Round:
     invocation: Invocation | None = None
     clears: tuple[str, ...] = ()
     keeps_contexts: bool = True
-    """Whether answers of a conversation are judged with the contexts of its earlier turns too."""
+    """Whether answers of a conversation are judged with the contexts of its earlier
+    turns too."""
 
     @property
     def golden(self) -> GoldenSet:
@@ -115,18 +130,22 @@ class Round:
 
 
 def judging_identity(judge: Judge, *, keeps_contexts: bool) -> JudgeIdentity:
-    """The identity of `judge` in a manifest: runs that judge with other contexts are not comparable."""
+    """The identity of `judge` in a manifest: runs that judge with other contexts are
+    not comparable."""
     identity = judge.identity
     if keeps_contexts:
         return identity
-    return replace(identity, parameters=(*identity.parameters, ("earlier_contexts", "false")))
+    return replace(
+        identity, parameters=(*identity.parameters, ("earlier_contexts", "false"))
+    )
 
 
 async def run_round(this: Round, context: RunContext) -> RunDirectory:
     """Ask, judge, score, and write the run directory, which the caller has locked.
 
-    Raises the errors of system and judge as a whole, and TimeLimitReached; finished samples are saved, and the round
-    can be resumed. A system that can't start leaves no files.
+    Raises the errors of system and judge as a whole, and TimeLimitReached; finished
+    samples are saved, and the round can be resumed. A system that can't start leaves no
+    files.
     """
     out = this.out
     writer: RunWriter | None = None
@@ -141,7 +160,9 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             refuse_without_dask()
         measures = this.project.measures(this.metrics, context)
         for name in ungraded(this.metrics, this.judge):
-            context.say(f"{name} is not scored: {NO_MODEL.format(this.judge.identity.label())}.")
+            context.say(
+                f"{name} is not scored: {NO_MODEL.format(this.judge.identity.label())}."
+            )
         async with until(this.deadline):
             await this.system.start()
             this.check(this.system)
@@ -149,9 +170,15 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
         manifest = this.describe(context)
         for folder in this.clears:
             drop_carried(out, folder)
-        start = partial(RunWriter.resume if this.resume else RunWriter.create, out, redact=context.redact)
+        start = partial(
+            RunWriter.resume if this.resume else RunWriter.create,
+            out,
+            redact=context.redact,
+        )
         writer = (this.begin or start)(manifest)
-        workers = workers_of(this, len(this.samples) - len(writer.finished_ids), context.say)
+        workers = workers_of(
+            this, len(this.samples) - len(writer.finished_ids), context.say
+        )
         return await _evaluate_pending(_Open(this, writer, measures, workers), context)
     finally:
         if workers is not None:
@@ -169,10 +196,15 @@ def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
 
 
 def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
-    """Raise GoldenSetError if only generation is evaluated, and an answerable sample has no contexts to give."""
+    """Raise GoldenSetError if only generation is evaluated, and an answerable sample
+    has no contexts to give."""
     if part != GENERATION:
         return
-    bare = [sample for sample in golden if sample.answerable and not sample.reference_contexts]
+    bare = [
+        sample
+        for sample in golden
+        if sample.answerable and not sample.reference_contexts
+    ]
     if bare:
         have = "has" if len(bare) == 1 else "have"
         raise GoldenSetError(
@@ -184,13 +216,20 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
 
 
 def _with_its_answers(this: Round, run: RunDirectory) -> Round:
-    """The round that resumes `run`: with its metrics and those that are selected now, and with its answers.
+    """The round that resumes `run`: with its metrics and those that are selected now,
+    and with its answers.
 
     Answers that lack a metric are not asked for again.
     """
     project = this.project
-    measured = [name for name in run.manifest.metrics if name in project.custom or find_metric(name) is not None]
-    wanted = project.selected or ([metric.info.name for metric in this.metrics] if project.custom else ())
+    measured = [
+        name
+        for name in run.manifest.metrics
+        if name in project.custom or find_metric(name) is not None
+    ]
+    wanted = project.selected or (
+        [metric.info.name for metric in this.metrics] if project.custom else ()
+    )
     names = tuple(dict.fromkeys((*wanted, *measured)))
     metrics = project.select(this.golden, names or None)
     added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
@@ -200,11 +239,14 @@ def _with_its_answers(this: Round, run: RunDirectory) -> Round:
         collector.add_run(run)
         collector.add_aside(run.path)
         stored = collector.stored()
-    return replace(this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples))
+    return replace(
+        this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples)
+    )
 
 
 def _store_log(context: RunContext, out: Path) -> None:
-    """Store the system's output next to the records, if there is any output and a run."""
+    """Store the system's output next to the records, if there is any output and a
+    run."""
     log = context.system_log
     if log is None or not (out / MANIFEST).is_file():
         return
@@ -219,15 +261,25 @@ def _store_log(context: RunContext, out: Path) -> None:
 
 
 def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
-    """Workers to judge so many samples of a round with, not started yet; None: judge in this process."""
+    """Workers to judge so many samples of a round with, not started yet; None: judge in
+    this process."""
     settings, judge = this.workers, this.judge
-    if settings is None or samples == 0 or not any(needed_judgements(this.metrics, sample) for sample in this.samples):
+    if (
+        settings is None
+        or samples == 0
+        or not any(needed_judgements(this.metrics, sample) for sample in this.samples)
+    ):
         return None
     count = worker_count(settings.processes, samples * this.answers * this.repeats)
     if settings.dask is None and count == 0:
         return None
     # Imported here: a small run is judged by this process.
-    from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, versions
+    from ragstone.evaluation.executors import (
+        DaskWorkers,
+        ProcessWorkers,
+        Task,
+        versions,
+    )
     from ragstone.judge.portable import portable_judge
 
     portable = portable_judge(judge)
@@ -267,10 +319,16 @@ async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
             finally:
                 context.progress.finish()
     except BaseException as error:
-        reason = error.message if isinstance(error, RagstoneError) else f"interrupted ({type(error).__name__})"
+        reason = (
+            error.message
+            if isinstance(error, RagstoneError)
+            else f"interrupted ({type(error).__name__})"
+        )
         writer.stop(context.redact(reason), wall_s=monotonic() - started)
         finished = len(writer.finished_ids)
-        context.say(f"{finished} of {len(golden)} samples are saved in {writer.path}; continue with --resume.")
+        context.say(
+            f"{finished} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
+        )
         raise
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
@@ -278,7 +336,11 @@ async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
 async def _judge_all(this: _Open, context: RunContext) -> None:
     evaluated, writer = this.round, this.writer
     work = Work(
-        (sample for sample in evaluated.samples if sample.id not in writer.finished_ids),
+        (
+            sample
+            for sample in evaluated.samples
+            if sample.id not in writer.finished_ids
+        ),
         evaluated.system,
         evaluated.judge,
         evaluated.metrics,
@@ -298,7 +360,8 @@ async def _judge_all(this: _Open, context: RunContext) -> None:
 
 @asynccontextmanager
 async def until(deadline: float | None) -> AsyncIterator[None]:
-    """Cancel the block at `deadline` of the loop's clock, and raise TimeLimitReached."""
+    """Cancel the block at `deadline` of the loop's clock, and raise
+    TimeLimitReached."""
     try:
         async with asyncio.timeout_at(deadline) as limit:
             yield

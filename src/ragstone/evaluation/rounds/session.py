@@ -1,4 +1,5 @@
-"""The rounds of one run, from the first question to the last: one system, one judge, one budget, one time limit."""
+"""The rounds of one run, from the first question to the last: one system, one judge,
+one budget, one time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.directory import BASE_COMMIT, CACHE, HISTORY, MANIFEST, ORACLE, SPENT, RunDirectory
+from ragstone.evaluation.directory import (
+    BASE_COMMIT,
+    CACHE,
+    HISTORY,
+    MANIFEST,
+    ORACLE,
+    SPENT,
+    RunDirectory,
+)
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.lineage import cache_of, drop_carried
 from ragstone.evaluation.manifest import Cost, Invocation
@@ -22,7 +31,12 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.needs import Part
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import Round, WorkerSettings, judging_identity, run_round
+from ragstone.evaluation.rounds.round import (
+    Round,
+    WorkerSettings,
+    judging_identity,
+    run_round,
+)
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
@@ -39,10 +53,11 @@ from ragstone.system.response import System
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A run: what its rounds have in common. `oracle`: a round with the reference contexts given follows.
+    """A run: what its rounds have in common. `oracle`: a round with the reference
+    contexts given follows.
 
-    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes judge. `invocation` says how the
-    run was started.
+    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes
+    judge. `invocation` says how the run was started.
     """
 
     golden: GoldenSet
@@ -89,7 +104,8 @@ class RunPlan:
 
 
 class StaysOpen(Wrapped):
-    """`system`, started once and kept open for several evaluations. `stop` closes it."""
+    """`system`, started once and kept open for several evaluations. `stop` closes
+    it."""
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
@@ -109,9 +125,11 @@ class StaysOpen(Wrapped):
 
 @dataclass(slots=True)
 class Session:
-    """The rounds of a run. The judge is built when it is first needed, the system when it is first asked.
+    """The rounds of a run. The judge is built when it is first needed, the system when
+    it is first asked.
 
-    `deadline` is when the time limit of all rounds ends, on the event loop's clock. Use `open_session`.
+    `deadline` is when the time limit of all rounds ends, on the event loop's clock. Use
+    `open_session`.
     """
 
     plan: RunPlan
@@ -126,9 +144,15 @@ class Session:
     def judge(self) -> Judge:
         """The judge of all rounds, open. Raises ConfigError."""
         if self._judge is None:
-            cache, spent = self.plan.out / CACHE if self.plan.cached else None, self.plan.out / SPENT
+            cache, spent = (
+                self.plan.out / CACHE if self.plan.cached else None,
+                self.plan.out / SPENT,
+            )
             self._judge = self.plan.judge.build(self.plan.golden, cache, self.context)
-            if cache is not None and (budget := getattr(self._judge, "budget", None)) is not None:
+            if (
+                cache is not None
+                and (budget := getattr(self._judge, "budget", None)) is not None
+            ):
                 budget.spent = read_spent(spent) if self.plan.resume else Ledger()
                 budget.record = partial(write_spent, spent)
                 self._spent = budget.spent
@@ -137,33 +161,55 @@ class Session:
     @property
     def judge_identity(self) -> JudgeIdentity:
         """The identity of the judge in the manifests of this run."""
-        return judging_identity(self.judge, keeps_contexts=self.plan.judge.settings.earlier_contexts)
+        return judging_identity(
+            self.judge, keeps_contexts=self.plan.judge.settings.earlier_contexts
+        )
 
     @property
     def system(self) -> System:
-        """The system under test, which is started once for all rounds that ask it. Raises ConfigError."""
+        """The system under test, which is started once for all rounds that ask it.
+        Raises ConfigError."""
         if self._system is None:
             self._system = StaysOpen(self.plan.system.build(self.context))
         return self._system
 
     def budget_spent(self, cost: Cost) -> bool:
-        """Whether the judge's budget is used up by `cost`; True too if the cost is not known."""
+        """Whether the judge's budget is used up by `cost`; True too if the cost is not
+        known."""
         budget = self.plan.judge.settings.max_cost_usd
         return budget is not None and (cost.usd is None or cost.usd >= budget)
 
     def with_whole_cost(self, run: RunDirectory) -> RunDirectory:
-        """`run`, evaluated here, with the cost of all calls: also for samples and rounds that were lost to a stop."""
+        """`run`, evaluated here, with the cost of all calls: also for samples and
+        rounds that were lost to a stop."""
         if not (self._evaluates and self._spent.calls):
             return run
-        return update_manifest(run, cost=Cost.of(replace(self._spent, cached_calls=run.manifest.cost.cached_calls)))
+        return update_manifest(
+            run,
+            cost=Cost.of(
+                replace(self._spent, cached_calls=run.manifest.cost.cached_calls)
+            ),
+        )
 
     @property
     def time_left_s(self) -> float | None:
         """What is left of the time limit, in seconds; None: there is none."""
-        return None if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
+        return (
+            None
+            if self.deadline is None
+            else self.deadline - asyncio.get_running_loop().time()
+        )
 
-    def round(self, samples: GoldenSet, system: System, metrics: Iterable[Metric], out: Path, **more: Any) -> Round:
-        """A round of this run; `more` are other fields of it than those that the rounds have in common."""
+    def round(
+        self,
+        samples: GoldenSet,
+        system: System,
+        metrics: Iterable[Metric],
+        out: Path,
+        **more: Any,
+    ) -> Round:
+        """A round of this run; `more` are other fields of it than those that the rounds
+        have in common."""
         plan = self.plan
         common: dict[str, Any] = {
             "judge": self.judge,
@@ -174,7 +220,13 @@ class Session:
             "deadline": self.deadline,
             "keeps_contexts": plan.judge.settings.earlier_contexts,
         }
-        return Round(samples, system=system, metrics=tuple(metrics), out=out, **{**common, **more})
+        return Round(
+            samples,
+            system=system,
+            metrics=tuple(metrics),
+            out=out,
+            **{**common, **more},
+        )
 
     async def evaluate(
         self,
@@ -183,10 +235,11 @@ class Session:
         base: BaseSystem | None = None,
         policy_hash: str | None = None,
     ) -> RunDirectory:
-        """The first round: every question is asked, of the system and of `base` beside it.
+        """The first round: every question is asked, of the system and of `base` beside
+        it.
 
-        Judgements of the trusted `baseline` are reused, and some are repeated, as the plan says. Raises the errors of
-        `run_round`.
+        Judgements of the trusted `baseline` are reused, and some are repeated, as the
+        plan says. Raises the errors of `run_round`.
         """
         plan, context, out = self.plan, self.context, self.plan.out
         metrics = plan.selected_metrics()
@@ -194,14 +247,20 @@ class Session:
         if baseline is not None and not plan.judge.settings.refresh:
             restore_judgements(cache_of(baseline), out / CACHE)
         judge = self.judge
-        compares = baseline is not None and any(metric.info.relative for metric in metrics)
-        earlier = StoredAnswers.of(baseline) if baseline is not None and compares else None
+        compares = baseline is not None and any(
+            metric.info.relative for metric in metrics
+        )
+        earlier = (
+            StoredAnswers.of(baseline) if baseline is not None and compares else None
+        )
         main = self.round(
             plan.golden,
             system,
             metrics,
             out,
-            judge=judge if earlier is None else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
+            judge=judge
+            if earlier is None
+            else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
             resume=plan.resume,
             check=self._refuse_started,
             policy_hash=policy_hash,
@@ -209,7 +268,11 @@ class Session:
             clears=() if plan.oracle and plan.resume else (ORACLE,),
         )
         try:
-            run = await (run_round(main, context) if base is None else evaluate_both(main, base, context))
+            run = await (
+                run_round(main, context)
+                if base is None
+                else evaluate_both(main, base, context)
+            )
         finally:
             if earlier is not None:
                 await earlier.close()
@@ -224,17 +287,23 @@ class Session:
         return self.with_whole_cost(run)
 
     def _refuse_started(self, system: System) -> None:
-        """Raise SystemUnderTestError if the started `system` can't take the contexts that an oracle half gives it."""
+        """Raise SystemUnderTestError if the started `system` can't take the contexts
+        that an oracle half gives it."""
         if self.plan.oracle:
-            refuse_without_contexts(system, self.plan.system.settings.takes_contexts, needs.ORACLE.name)
+            refuse_without_contexts(
+                system, self.plan.system.settings.takes_contexts, needs.ORACLE.name
+            )
 
     async def close(self, *, finished: bool = False) -> None:
-        """Close system and judge, as far as they were used. A `finished` run drops judgements that none needs now."""
+        """Close system and judge, as far as they were used. A `finished` run drops
+        judgements that none needs now."""
         if self._system is not None:
             await self._system.stop()
         if self._judge is None:
             return
-        for note in getattr(self._judge, "notes", ()):  # adaptations and limitations of an LLM judge
+        for note in getattr(
+            self._judge, "notes", ()
+        ):  # adaptations and limitations of an LLM judge
             self.context.say(f"judge: {note}")
         cache = getattr(self._judge, "cache", None)
         if finished and isinstance(cache, JudgementCache):
@@ -250,7 +319,8 @@ class Session:
 
 @asynccontextmanager
 async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Session]:
-    """The session of a run, whose directory is locked; system and judge are closed at the end.
+    """The session of a run, whose directory is locked; system and judge are closed at
+    the end.
 
     Raises ConfigError before anything is built or written.
     """
@@ -268,12 +338,18 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
 
 
 def deadline_of(plan: RunPlan) -> float | None:
-    """When the time limit of a run that begins now ends, on the event loop's clock; None: there is none."""
-    return None if plan.time_limit_s is None else asyncio.get_running_loop().time() + plan.time_limit_s
+    """When the time limit of a run that begins now ends, on the event loop's clock;
+    None: there is none."""
+    return (
+        None
+        if plan.time_limit_s is None
+        else asyncio.get_running_loop().time() + plan.time_limit_s
+    )
 
 
 def start_from_nothing(plan: RunPlan) -> None:
-    """Remove from the run directory all that a run could reuse: it may not be trusted."""
+    """Remove from the run directory all that a run could reuse: it may not be
+    trusted."""
     out = plan.out
     for name in (*JUDGED, HISTORY):
         with writing_to(out / name):

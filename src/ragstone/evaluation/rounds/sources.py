@@ -22,9 +22,11 @@ SystemPart = Literal["retrieval", "generation"]
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
-    """The system under test as it is configured. Relative paths in `settings` start from `root`.
+    """The system under test as it is configured. Relative paths in `settings` start
+    from `root`.
 
-    `within` is the folder that every named file must be in. `commit` is the version that is asked, if it is known.
+    `within` is the folder that every named file must be in. `commit` is the version
+    that is asked, if it is known.
     """
 
     settings: SystemSettings
@@ -49,7 +51,11 @@ class SystemSource:
 
         def build(settings: SystemSettings) -> System:
             return build_system(
-                settings, root=self.root, environ=context.environ, log=context.system_log, within=self.within
+                settings,
+                root=self.root,
+                environ=context.environ,
+                log=context.system_log,
+                within=self.within,
             )
 
         return build
@@ -58,9 +64,14 @@ class SystemSource:
         """This system, of which only `part` is evaluated."""
         return replace(self, settings=self.settings.model_copy(update={"part": part}))
 
-    def calling(self, functions: Mapping[str, str], *, timeout_s: float) -> SystemSource:
-        """A worker in the system's interpreter and environment that calls `functions` of custom metrics."""
-        return replace(self, settings=self.settings.calling(functions, timeout_s=timeout_s))
+    def calling(
+        self, functions: Mapping[str, str], *, timeout_s: float
+    ) -> SystemSource:
+        """A worker in the system's interpreter and environment that calls `functions`
+        of custom metrics."""
+        return replace(
+            self, settings=self.settings.calling(functions, timeout_s=timeout_s)
+        )
 
     def describe(self, system: System, golden: GoldenSet) -> SystemManifest:
         """`system`, built from this and started, in a manifest."""
@@ -75,7 +86,8 @@ class SystemSource:
 
 
 def needs_history(sample: Sample, system: System) -> bool:
-    """Whether `system` must be given what was said before `sample`: one that keeps sessions apart may remember it."""
+    """Whether `system` must be given what was said before `sample`: one that keeps
+    sessions apart may remember it."""
     if not sample.history:
         return False
     is_own = sample.turn is not None and sample.turn.own_history
@@ -84,7 +96,8 @@ def needs_history(sample: Sample, system: System) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSource:
-    """The judge as it is configured. A script and a fitted judge must lie below `within`.
+    """The judge as it is configured. A script and a fitted judge must lie below
+    `within`.
 
     `ready` is a judge of the caller's, used in place of what `settings` name.
     """
@@ -93,7 +106,9 @@ class JudgeSource:
     within: Path | None = None
     ready: Judge | None = None
 
-    def build(self, golden: GoldenSet, cache: Path | None, context: RunContext) -> Judge:
+    def build(
+        self, golden: GoldenSet, cache: Path | None, context: RunContext
+    ) -> Judge:
         """The judge for the texts of `golden`, with its cache. Raises ConfigError."""
         if self.ready is not None:
             return self.ready

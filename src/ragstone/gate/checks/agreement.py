@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, interval_words, threshold
-from ragstone.gate.calibration import Calibration, MetricCalibration, calibrated_version, same_judge
+from ragstone.gate.calibration import (
+    Calibration,
+    MetricCalibration,
+    calibrated_version,
+    same_judge,
+)
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.evidence import Evidence
@@ -17,7 +22,8 @@ from ragstone.stats.estimate import Estimate
 
 
 class Agreement(Checker):
-    """One check per judged metric. Without labels it is a warning; a calibration for another judge is an error."""
+    """One check per judged metric. Without labels it is a warning; a calibration for
+    another judge is an error."""
 
     kinds = (CheckKind.AGREEMENT,)
     policy_key = ("labels", "min_agreement")
@@ -26,7 +32,9 @@ class Agreement(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         calibration = evidence.policy.calibration
         labels = evidence.policy.labels
-        if calibration is None or (labels.min_agreement is None and labels.estimate != "corrected"):
+        if calibration is None or (
+            labels.min_agreement is None and labels.estimate != "corrected"
+        ):
             return
         run = evidence.current
         for rule in evidence.rules:
@@ -35,7 +43,9 @@ class Agreement(Checker):
                 yield from _check(rule, run, calibration, labels.min_agreement)
 
 
-def _check(rule: Rule, run: RunScores, calibration: Calibration, required: float | None) -> Iterator[Check]:
+def _check(
+    rule: Rule, run: RunScores, calibration: Calibration, required: float | None
+) -> Iterator[Check]:
     if rule.metric not in calibration.metrics:
         if required is not None:
             why = "there are no human labels for it"
@@ -43,7 +53,13 @@ def _check(rule: Rule, run: RunScores, calibration: Calibration, required: float
         return
     if not same_judge(calibration, run):
         judge = calibration.judge.label() if calibration.judge else "another evaluator"
-        yield _unmeasured(rule, Status.ERROR, rule.action, f"the human labels were compared with {judge}", required)
+        yield _unmeasured(
+            rule,
+            Status.ERROR,
+            rule.action,
+            f"the human labels were compared with {judge}",
+            required,
+        )
     elif not calibrated_version(calibration, rule.metric, run):
         why = "its formula changed since the human labels were compared"
         yield _unmeasured(rule, Status.ERROR, rule.action, why, required)
@@ -51,9 +67,13 @@ def _check(rule: Rule, run: RunScores, calibration: Calibration, required: float
         yield _measured(rule, calibration.metrics[rule.metric], required)
 
 
-def _unmeasured(rule: Rule, status: Status, action: Action, why: str, required: float | None) -> Check:
+def _unmeasured(
+    rule: Rule, status: Status, action: Action, why: str, required: float | None
+) -> Check:
     reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
-    return replace(rule.check(CheckKind.AGREEMENT, status, action, reason), threshold=required)
+    return replace(
+        rule.check(CheckKind.AGREEMENT, status, action, reason), threshold=required
+    )
 
 
 def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:
@@ -62,7 +82,9 @@ def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Ch
     labelled = counted(n, "labelled sample")
     if alpha.estimate is None or alpha.low is None or alpha.high is None:
         reason = f"agreement can't be measured: all {labelled} have the same score and label."
-        check = rule.check(CheckKind.AGREEMENT, Status.INCONCLUSIVE, rule.action, reason)
+        check = rule.check(
+            CheckKind.AGREEMENT, Status.INCONCLUSIVE, rule.action, reason
+        )
         return replace(check, threshold=required, n=n)
     is_enough = alpha.estimate >= required
     reason = (
@@ -70,6 +92,13 @@ def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Ch
         f"({interval_words(alpha.low, alpha.high, alpha.confidence)}), "
         f"{'at least' if is_enough else 'less than'} the {threshold(required)} required."
     )
-    check = rule.check(CheckKind.AGREEMENT, Status.PASS if is_enough else Status.ERROR, rule.action, reason)
-    estimate = Estimate(alpha.estimate, alpha.low, alpha.high, alpha.confidence, alpha.method, n)
+    check = rule.check(
+        CheckKind.AGREEMENT,
+        Status.PASS if is_enough else Status.ERROR,
+        rule.action,
+        reason,
+    )
+    estimate = Estimate(
+        alpha.estimate, alpha.low, alpha.high, alpha.confidence, alpha.method, n
+    )
     return replace(check, threshold=required).measured(estimate)

@@ -1,8 +1,9 @@
 """Does the system answer at all? A guard that applies with any judge and any policy.
 
-An empty answer makes no claims, so it is never unfaithful; a constant one can be faithful to a constant context; and a
-floor may only warn. So every finished run is checked for three things: empty answers, the same answer to everything,
-and retrieval that finds almost nothing.
+An empty answer makes no claims, so it is never unfaithful; a constant one can be
+faithful to a constant context; and a floor may only warn. So every finished run is
+checked for three things: empty answers, the same answer to everything, and retrieval
+that finds almost nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ _LINES: Mapping[str, float] = {"answer_relevancy": 0.2, "answer_correctness": 0.
 """Of a metric without a floor: a mean that no system has whose answers are answers."""
 
 MIN_ALIKE = 2
-"""The same answer to this many questions with different references counts as one answer to everything."""
+"""The same answer to this many questions with different references counts as one answer
+to everything."""
 MIN_ALIKE_UNREFERENCED = 5
 """Five if there are no references: fewer questions may all be answered "Yes."."""
 
 
 class Answers(Checker):
-    """Of the answerable samples of a finished run, too many empty answers, or the same answer to all.
+    """Of the answerable samples of a finished run, too many empty answers, or the same
+    answer to all.
 
-    Unanswerable samples don't count here: the same answer to each of them, or none, is right. Nor do the answers of a
-    system that only retrieves: it gives none.
+    Unanswerable samples don't count here: the same answer to each of them, or none, is
+    right. Nor do the answers of a system that only retrieves: it gives none.
     """
 
     kinds = (CheckKind.ANSWERS,)
@@ -41,12 +44,21 @@ class Answers(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        answerable = [sample_id for sample_id, facts in run.samples.items() if facts.answerable]
-        if not answerable or not evidence.finished or not run.system.answers or run.part == RETRIEVAL:
+        answerable = [
+            sample_id for sample_id, facts in run.samples.items() if facts.answerable
+        ]
+        if (
+            not answerable
+            or not evidence.finished
+            or not run.system.answers
+            or run.part == RETRIEVAL
+        ):
             return
         allowed = evidence.policy.system.max_empty
         answers = len(answerable) * answers_per_sample(run)
-        empty = sum(run.system.answers.get(sample_id, ()).count("") for sample_id in answerable)
+        empty = sum(
+            run.system.answers.get(sample_id, ()).count("") for sample_id in answerable
+        )
         share = empty / answers
         samples = counted(len(answerable), "answerable sample")
         empties = f"the system gave an empty answer to {empty} of {samples}"
@@ -61,7 +73,13 @@ class Answers(Checker):
             status = Status.PASS
             reason = f"{empties}, and not the same answer to all."
         yield limit_check(
-            "system.answers", CheckKind.ANSWERS, status, reason, value=share, limit=allowed, n=len(answerable)
+            "system.answers",
+            CheckKind.ANSWERS,
+            status,
+            reason,
+            value=share,
+            limit=allowed,
+            n=len(answerable),
         )
 
     def formats(self, check: Check) -> tuple[Format, Format]:
@@ -76,32 +94,47 @@ class Answers(Checker):
 
 
 class NoAnswer(Answers):
-    """An error if the system under test failed on every sample of a finished run: then nothing else can be checked."""
+    """An error if the system under test failed on every sample of a finished run: then
+    nothing else can be checked."""
 
     final = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         failures = evidence.current.system.failures
-        answered = any(run.system.answers.values()) or not failures.keys() >= run.samples.keys()
+        answered = (
+            any(run.system.answers.values())
+            or not failures.keys() >= run.samples.keys()
+        )
         if not evidence.finished or not run.samples or answered:
             return
         n = counted(len(run.samples), "sample")
         why = usual_reason(failures[sample_id] for sample_id in run.samples)
         reason = f"the system under test failed on all of {n}: {why}."
-        yield Check("system.answers", CheckKind.ANSWERS, Status.ERROR, Action.BLOCK, reason, n=len(run.samples))
+        yield Check(
+            "system.answers",
+            CheckKind.ANSWERS,
+            Status.ERROR,
+            Action.BLOCK,
+            reason,
+            n=len(run.samples),
+        )
 
 
 class Collapsed(Answers):
-    """A headline metric that is shown to be below the line from which any judge is believed, whatever its action.
+    """A headline metric that is shown to be below the line from which any judge is
+    believed, whatever its action.
 
-    That is half of its floor, in the policy or by default; for one without a floor, a line of its own.
+    That is half of its floor, in the policy or by default; for one without a floor, a
+    line of its own.
     """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         if not evidence.finished or not evidence.current.system.answers:
             return
-        floors = {rule.metric: rule.min for rule in evidence.rules if rule.slice is None}
+        floors = {
+            rule.metric: rule.min for rule in evidence.rules if rule.slice is None
+        }
         for metric, default in DEFAULT_METRICS.items():
             floor = floors.get(metric)
             if floor is None:
@@ -110,16 +143,28 @@ class Collapsed(Answers):
                 line = _LINES[metric]
                 yield from _collapsed(metric, line, figure(line), evidence)
             else:
-                yield from _collapsed(metric, _HALF * floor, f"half of its floor of {figure(floor)}", evidence)
+                yield from _collapsed(
+                    metric,
+                    _HALF * floor,
+                    f"half of its floor of {figure(floor)}",
+                    evidence,
+                )
 
 
-def _collapsed(metric: str, line: float, line_words: str, evidence: Evidence) -> Iterator[Check]:
+def _collapsed(
+    metric: str, line: float, line_words: str, evidence: Evidence
+) -> Iterator[Check]:
     run = evidence.current
     values = run.scores_of(metric).values
     if not values:
         return
     ids = sorted(values)
-    mean = mean_of(run, ids, [values[sample_id] for sample_id in ids], confidence=evidence.policy.gate.confidence)
+    mean = mean_of(
+        run,
+        ids,
+        [values[sample_id] for sample_id in ids],
+        confidence=evidence.policy.gate.confidence,
+    )
     if mean.high >= line:
         return
     is_recall_of_nothing = metric == "context_recall" and not any(values.values())
@@ -128,12 +173,24 @@ def _collapsed(metric: str, line: float, line_words: str, evidence: Evidence) ->
         f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than {line_words}, "
         f"which fails with any judge.{hint}"
     )
-    check = Check(f"{metric}.answers", CheckKind.ANSWERS, Status.FAIL, Action.BLOCK, reason, metric, threshold=line)
+    check = Check(
+        f"{metric}.answers",
+        CheckKind.ANSWERS,
+        Status.FAIL,
+        Action.BLOCK,
+        reason,
+        metric,
+        threshold=line,
+    )
     yield check.measured(mean)
 
 
 def _all_alike(run: RunScores, answerable: Sequence[str]) -> bool:
-    answered = [sample_id for sample_id in answerable if any(run.system.answers.get(sample_id, ()))]
+    answered = [
+        sample_id
+        for sample_id in answerable
+        if any(run.system.answers.get(sample_id, ()))
+    ]
     answers: set[str] = set()
     for sample_id in answered:
         answers.update(run.system.answers[sample_id])

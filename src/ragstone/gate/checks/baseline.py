@@ -12,7 +12,8 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class Baseline(Checker):
-    """A baseline that is missing or can't be compared, where the policy has drops or one is required."""
+    """A baseline that is missing or can't be compared, where the policy has drops or
+    one is required."""
 
     kinds = (CheckKind.BASELINE,)
     policy_key = ("gate", "on_no_baseline")
@@ -22,10 +23,15 @@ class Baseline(Checker):
         if gate.on_judge_change == "fail":
             difference = self._scoring_difference(evidence)
             if difference:
-                yield _check(Status.ERROR, f'{difference}, and the policy says on_judge_change = "fail".')
+                yield _check(
+                    Status.ERROR,
+                    f'{difference}, and the policy says on_judge_change = "fail".',
+                )
                 return
         required = evidence.baseline_required
-        is_needed = required or any(rule.max_drop is not None for rule in evidence.rules)
+        is_needed = required or any(
+            rule.max_drop is not None for rule in evidence.rules
+        )
         if evidence.compared is not None or not is_needed:
             return
         if gate.on_no_baseline == "pass" and not required:
@@ -37,12 +43,19 @@ class Baseline(Checker):
         yield _check(Status.ERROR if is_error else Status.INCONCLUSIVE, why)
 
     def _scoring_difference(self, evidence: Evidence) -> str:
-        """How the baseline was scored in another way, for metrics with an allowed drop; empty if it was not."""
+        """How the baseline was scored in another way, for metrics with an allowed drop;
+        empty if it was not."""
         baseline = evidence.baseline
         if baseline is None:
             return ""
         reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
-        return "; ".join(dict.fromkeys(reason for metric, reason in reasons.items() if metric in baseline.metrics))
+        return "; ".join(
+            dict.fromkeys(
+                reason
+                for metric, reason in reasons.items()
+                if metric in baseline.metrics
+            )
+        )
 
 
 def _check(status: Status, why: str) -> Check:

@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from ragstone.formatting import percent, some
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.question_changes import MIN_BROKEN, QuestionChanges, allowed_share, question_changes
+from ragstone.gate.question_changes import (
+    MIN_BROKEN,
+    QuestionChanges,
+    allowed_share,
+    question_changes,
+)
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class BrokenQuestions(Checker):
-    """Fails if more questions broke than are allowed, and clearly more than were mended.
+    """Fails if more questions broke than are allowed, and clearly more than were
+    mended.
 
-    A mean hides them: three of fifteen, or ten that broke while ten others were mended. Of a system that always says
-    the same, each is a fact; of another, chance must be ruled out, and it is asked again.
+    A mean hides them: three of fifteen, or ten that broke while ten others were mended.
+    Of a system that always says the same, each is a fact; of another, chance must be
+    ruled out, and it is asked again.
     """
 
     kinds = (CheckKind.QUESTIONS,)

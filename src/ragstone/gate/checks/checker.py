@@ -25,11 +25,22 @@ def limit_check(
     action: Action = Action.BLOCK,
 ) -> Check:
     """A check of one number of the run, often a share of `n` samples, with a limit."""
-    return Check(name, kind, status, action, reason, estimate=value, threshold=limit, current=value, n=n)
+    return Check(
+        name,
+        kind,
+        status,
+        action,
+        reason,
+        estimate=value,
+        threshold=limit,
+        current=value,
+        n=n,
+    )
 
 
 def rule_key(check: Check, *key: str) -> KeyPath:
-    """The key of thresholds.toml in the rule for the metric of `check`; empty without a metric."""
+    """The key of thresholds.toml in the rule for the metric of `check`; empty without a
+    metric."""
     if check.metric is None:
         return ()
     rule = ("metrics", check.metric, *key)
@@ -39,7 +50,8 @@ def rule_key(check: Check, *key: str) -> KeyPath:
 
 
 class Checker(Protocol):
-    """One kind of check, or a few that are decided together: what it asks of the evidence, and how reports word it."""
+    """One kind of check, or a few that are decided together: what it asks of the
+    evidence, and how reports word it."""
 
     kinds: ClassVar[tuple[str, ...]]
     policy_key: ClassVar[KeyPath]
@@ -54,11 +66,13 @@ class Checker(Protocol):
     """How the estimate must compare with the threshold."""
 
     def evaluate(self, evidence: Evidence) -> Iterable[Check]:
-        """The checks; none if the policy does not ask for them, or the run has nothing to check. Pure; never raises."""
+        """The checks; none if the policy does not ask for them, or the run has nothing
+        to check. Pure; never raises."""
         ...
 
     def unguarded(self, evidence: Evidence) -> Iterable[str]:  # noqa: ARG002 - for those that have something to say
-        """A sentence for each rule of the policy that was not applied to this run; after all checks are decided."""
+        """A sentence for each rule of the policy that was not applied to this run;
+        after all checks are decided."""
         return ()
 
     def key(self, check: Check) -> KeyPath:  # noqa: ARG002 - for those with several keys

@@ -1,4 +1,5 @@
-"""Floors on the mean that people would have given: the judge's mean, corrected by its error on labelled samples."""
+"""Floors on the mean that people would have given: the judge's mean, corrected by its
+error on labelled samples."""
 
 from __future__ import annotations
 
@@ -14,10 +15,15 @@ from ragstone.stats.intervals import mean_interval
 
 
 def labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | None:
-    """The human labels that correct this floor; None if it applies to the judge's mean."""
+    """The human labels that correct this floor; None if it applies to the judge's
+    mean."""
     calibration = evidence.policy.calibration
     metric = floor.rule.metric
-    if calibration is None or evidence.policy.labels.estimate != "corrected" or floor.rule.slice is not None:
+    if (
+        calibration is None
+        or evidence.policy.labels.estimate != "corrected"
+        or floor.rule.slice is not None
+    ):
         return None
     if not same_judge(calibration, evidence.current):
         return None
@@ -26,12 +32,16 @@ def labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | None
     return calibration.metrics[metric]
 
 
-def corrected_mean(floor: BoundCheck, run: RunScores, labelled: MetricCalibration, *, alpha: float) -> Estimate:
-    """The mean as people would score it, with an interval that misses it on each side with probability `alpha`.
+def corrected_mean(
+    floor: BoundCheck, run: RunScores, labelled: MetricCalibration, *, alpha: float
+) -> Estimate:
+    """The mean as people would score it, with an interval that misses it on each side
+    with probability `alpha`.
 
-    The judge's error on the labelled samples is assumed to be its error on this run (prediction-powered inference with
-    full weight: Angelopoulos et al. 2023, "Prediction-powered inference", section 2.1); the two intervals are combined
-    as in Zou and Donner 2008 (MOVER).
+    The judge's error on the labelled samples is assumed to be its error on this run
+    (prediction-powered inference with full weight: Angelopoulos et al. 2023,
+    "Prediction-powered inference", section 2.1); the two intervals are combined as in
+    Zou and Donner 2008 (MOVER).
     """
     confidence = 1.0 - 2.0 * alpha
     residuals = labelled.residuals()
@@ -50,4 +60,6 @@ def corrected_mean(floor: BoundCheck, run: RunScores, labelled: MetricCalibratio
     estimate = min(1.0, max(0.0, total))
     low = min(max(0.0, total - below), estimate)
     high = max(min(1.0, total + above), estimate)
-    return Estimate(estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n)
+    return Estimate(
+        estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n
+    )

@@ -1,4 +1,5 @@
-"""Is there enough to decide on: samples with the tags, samples with scores, a finished run?"""
+"""Is there enough to decide on: samples with the tags, samples with scores, a finished
+run?"""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ from ragstone.metrics.score import FAILED_BY, Failed, FailedBy
 
 
 class Coverage(Checker):
-    """One check per metric and slice: do enough of the samples it applies to have a score?
+    """One check per metric and slice: do enough of the samples it applies to have a
+    score?
 
-    A slice has one only if it can't be decided, and a metric of the default rules that applies to no sample only if the
-    baseline has scores of it. A tag that no sample has is an error.
+    A slice has one only if it can't be decided, and a metric of the default rules that
+    applies to no sample only if the baseline has scores of it. A tag that no sample has
+    is an error.
     """
 
     kinds = (CheckKind.COVERAGE,)
@@ -44,7 +47,9 @@ class Coverage(Checker):
             yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
 
 
-def _of_rule(rule: Rule, evidence: Evidence, at_worst: Mapping[tuple[str, str | None], Status]) -> Iterator[Check]:
+def _of_rule(
+    rule: Rule, evidence: Evidence, at_worst: Mapping[tuple[str, str | None], Status]
+) -> Iterator[Check]:
     scores = evidence.current.scores_of(rule.metric)
     scored = _within(scores.values, rule)
     failed = [scores.failed[sample_id] for sample_id in _within(scores.failed, rule)]
@@ -53,14 +58,18 @@ def _of_rule(rule: Rule, evidence: Evidence, at_worst: Mapping[tuple[str, str | 
         return
     worst = Status.PASS
     if failed:
-        # With other scores missing, the joint decision may differ without these too; that is not for want of them.
+        # With other scores missing, the joint decision may differ without these too;
+        # that is not for want of them.
         worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
     if rule.slice is None or not scored or worst is not Status.PASS:
-        yield _coverage(rule, len(scored), failed, evidence.policy.gate.min_coverage, worst)
+        yield _coverage(
+            rule, len(scored), failed, evidence.policy.gate.min_coverage, worst
+        )
 
 
 class Unfinished(Coverage):
-    """An error for a run that was stopped or killed: it does not contain all samples."""
+    """An error for a run that was stopped or killed: it does not contain all
+    samples."""
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
@@ -77,9 +86,11 @@ class Unfinished(Coverage):
 
 
 class NothingDecided(Coverage):
-    """An error if no score was checked: a run must not pass because there was nothing to check.
+    """An error if no score was checked: a run must not pass because there was nothing
+    to check.
 
-    Plain scores of which only the number is checked are inconclusive: their first run has nothing to be compared with.
+    Plain scores of which only the number is checked are inconclusive: their first run
+    has nothing to be compared with.
     """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
@@ -87,7 +98,9 @@ class NothingDecided(Coverage):
         nothing = _error(f"nothing to decide: {_why_nothing(run)}")
         if not evidence.decided or not _has_scores(run):
             yield nothing
-        elif run.manifest is None and all(_is_covered(check) for check in evidence.decided):
+        elif run.manifest is None and all(
+            _is_covered(check) for check in evidence.decided
+        ):
             yield replace(nothing, status=Status.INCONCLUSIVE)
 
 
@@ -102,10 +115,18 @@ def _has_scores(run: RunScores) -> bool:
 def _why_nothing(run: RunScores) -> str:
     evaluated = 0 if run.manifest is None else run.manifest.golden.samples
     if not run.samples and evaluated:
-        drafts = "the only sample is a draft" if evaluated == 1 else f"all {evaluated:,} samples are drafts"
-        return f"{drafts}. A draft counts once a person has reviewed it (ragstone review)."
+        drafts = (
+            "the only sample is a draft"
+            if evaluated == 1
+            else f"all {evaluated:,} samples are drafts"
+        )
+        return (
+            f"{drafts}. A draft counts once a person has reviewed it (ragstone review)."
+        )
     if not _has_scores(run):
-        return f"none of {counted(len(run.samples), 'sample')} of {run.label} has a score."
+        return (
+            f"none of {counted(len(run.samples), 'sample')} of {run.label} has a score."
+        )
     return f"the policy checks none of its metrics ({', '.join(sorted(run.metrics))}), or needs a baseline for it."
 
 
@@ -117,7 +138,9 @@ def _within(samples: Iterable[str], rule: Rule) -> list[str]:
     return [name for name in samples if rule.samples is None or name in rule.samples]
 
 
-def _coverage(rule: Rule, scored: int, failed: Sequence[Failed], minimum: float, worst: Status) -> Check:
+def _coverage(
+    rule: Rule, scored: int, failed: Sequence[Failed], minimum: float, worst: Status
+) -> Check:
     n = scored + len(failed)
     share = scored / n
     is_enough = scored > 0 and (share >= minimum or rule.slice is not None)
@@ -142,23 +165,33 @@ def _causes(failed: Sequence[Failed]) -> str:
         reasons_by_side.setdefault(failure.by, []).append(failure.reason)
     parts = []
     for by, reasons in sorted(reasons_by_side.items()):
-        parts.append(f"{FAILED_BY[by]} failed on {len(reasons)}: {usual_reason(reasons)}")
+        parts.append(
+            f"{FAILED_BY[by]} failed on {len(reasons)}: {usual_reason(reasons)}"
+        )
     return "; ".join(parts)
 
 
 def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
     """An error for a rule that the policy has for a metric without scores.
 
-    Samples that were chosen by id or tag need not be samples that each metric applies to.
+    Samples that were chosen by id or tag need not be samples that each metric applies
+    to.
     """
     is_measured = rule.metric in run.metrics
-    if not rule.written or (is_measured and (is_relative(rule.metric) or _is_selection(run))):
+    if not rule.written or (
+        is_measured and (is_relative(rule.metric) or _is_selection(run))
+    ):
         return
     excuses = run.scores_of(rule.metric).not_applicable
     excused = [excuses[sample_id] for sample_id in _within(excuses, rule)]
     why = f", most often because {usual_reason(excused)}" if excused else ""
     what = "no sample has a score" if is_measured else "this run did not measure it"
-    yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, f"the policy names it, but {what}{why}.")
+    yield rule.check(
+        CheckKind.COVERAGE,
+        Status.ERROR,
+        rule.action,
+        f"the policy names it, but {what}{why}.",
+    )
 
 
 def _is_selection(run: RunScores) -> bool:
@@ -166,14 +199,19 @@ def _is_selection(run: RunScores) -> bool:
 
 
 def _unscorable(evidence: Evidence) -> dict[str, str]:
-    """The metrics without a rule that no answer of this system can be scored by, each with the reason."""
+    """The metrics without a rule that no answer of this system can be scored by, each
+    with the reason."""
     reasons: dict[str, str] = {}
     for rule in evidence.rules:
         if rule.written or _is_scored_somewhere(rule.metric, evidence):
             continue
         failed = evidence.current.scores_of(rule.metric).failed
         unanswered = evidence.current.system.failures
-        failures = [failure for sample_id, failure in failed.items() if sample_id not in unanswered]
+        failures = [
+            failure
+            for sample_id, failure in failed.items()
+            if sample_id not in unanswered
+        ]
         if failures and all(failure.by == "system" for failure in failures):
             reasons[rule.metric] = failures[0].reason
     return reasons
@@ -188,14 +226,23 @@ def _is_scored_somewhere(metric: str, evidence: Evidence) -> bool:
 
 
 def _lost(evidence: Evidence) -> Iterator[Check]:
-    """A check per metric of the default rules that only the baseline has scores of: nothing was compared there."""
+    """A check per metric of the default rules that only the baseline has scores of:
+    nothing was compared there."""
     run = evidence.current
     baseline = evidence.baseline
     if baseline is None or other_half(run, baseline) is not None:
         return
-    has_scores = {rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to}
+    has_scores = {
+        rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to
+    }
     for rule in resolve_rules(evidence.policy, baseline).rules:
         before = baseline.scores_of(rule.metric).values
-        if len(before) >= MIN_SAMPLES and not rule.written and rule.key not in has_scores:
+        if (
+            len(before) >= MIN_SAMPLES
+            and not rule.written
+            and rule.key not in has_scores
+        ):
             reason = f"the baseline has {counted(len(before), 'score')}, this run none: its drop was not checked."
-            yield rule.check(CheckKind.COVERAGE, Status.INCONCLUSIVE, rule.action, reason)
+            yield rule.check(
+                CheckKind.COVERAGE, Status.INCONCLUSIVE, rule.action, reason
+            )

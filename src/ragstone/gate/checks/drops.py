@@ -1,10 +1,12 @@
 """Has no mean dropped (or risen, where less is better) by more than is allowed?
 
-A drop fails if it is shown to be a loss on these questions, beyond their own noise (stats/losses.py), and estimated
-larger than is allowed. The mean of all metrics is looked at too; it is a check of its own where no metric fails. A drop
-is inconclusive if it is suspected; if there are too few samples to show even a collapse; or if it is larger than is
-allowed and comes from questions that broke. With ``decision = "assured"`` the whole interval of the drop, which is for
-other questions of this kind, must be within what is allowed; with ``"point"``, the means alone are compared.
+A drop fails if it is shown to be a loss on these questions, beyond their own noise
+(stats/losses.py), and estimated larger than is allowed. The mean of all metrics is
+looked at too; it is a check of its own where no metric fails. A drop is inconclusive if
+it is suspected; if there are too few samples to show even a collapse; or if it is
+larger than is allowed and comes from questions that broke. With ``decision =
+"assured"`` the whole interval of the drop, which is for other questions of this kind,
+must be within what is allowed; with ``"point"``, the means alone are compared.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragstone.formatting import bound, change, counted, digits_for, figure, listed, percent, threshold
+from ragstone.formatting import (
+    bound,
+    change,
+    counted,
+    digits_for,
+    figure,
+    listed,
+    percent,
+    threshold,
+)
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
 from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.comparability import differences
@@ -36,11 +47,13 @@ from ragstone.stats.losses import Ints, loss_test, mean_change, row_means
 COLLAPSE = 0.5
 """A loss of more than this is never a pass for lack of samples."""
 MIN_TAGGED = 5
-"""A tag of fewer samples is not looked at by itself: not even their total collapse would show."""
+"""A tag of fewer samples is not looked at by itself: not even their total collapse
+would show."""
 MAX_TAGS = 50
 """Of more tags, those with the most samples are looked at."""
 MAX_TAG_CHARS = 200
-"""A longer tag is not looked at by itself: it would fill every report, and does not fit into a history."""
+"""A longer tag is not looked at by itself: it would fill every report, and does not fit
+into a history."""
 
 _KEYS: dict[str, str] = {way.change: way.change_key for way in (HIGHER, LOWER)}
 
@@ -64,7 +77,8 @@ class Drop:
 
     @property
     def unharmed(self) -> bool:
-        """Whether no sample got worse: then there is no drop to rule out, however few the samples."""
+        """Whether no sample got worse: then there is no drop to rule out, however few
+        the samples."""
         return bool(np.all(self.check.values >= 0.0))
 
     @property
@@ -79,7 +93,8 @@ class Drop:
 
 
 class Drops(Checker):
-    """The drops and rises with one action, and those among the samples of each tag: there, only what doesn't pass."""
+    """The drops and rises with one action, and those among the samples of each tag:
+    there, only what doesn't pass."""
 
     kinds = (CheckKind.DROP, CheckKind.RISE)
     policy_key = ()
@@ -89,18 +104,26 @@ class Drops(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         drops = [
-            check for check in evidence.bound_checks if check.kind is CheckKind.DROP and check.action is self._action
+            check
+            for check in evidence.bound_checks
+            if check.kind is CheckKind.DROP and check.action is self._action
         ]
         tagged: tuple[BoundCheck, ...] = ()
         if evidence.policy.gate.decision == "evidence" and self._action is Action.BLOCK:
             tagged = drops_by_tag(drops, evidence)
         checks = _checks((*drops, *tagged), len(drops), evidence)
         if self._action is Action.BLOCK:
-            checks = _without_word_losses(checks, (*drops, *tagged), len(drops), evidence)
+            checks = _without_word_losses(
+                checks, (*drops, *tagged), len(drops), evidence
+            )
         of_rules = checks[: len(drops)]
         of_tags = checks[len(drops) : len(drops) + len(tagged)]
         of_mean = checks[len(drops) + len(tagged) :]
-        failed = {check.metric for check in of_rules if check.failed and check.slice is None and not check.by_words}
+        failed = {
+            check.metric
+            for check in of_rules
+            if check.failed and check.slice is None and not check.by_words
+        }
         if failed or self._action is Action.WARN:
             of_mean = []
         if any(check.failed for check in of_mean):
@@ -124,10 +147,17 @@ class Drops(Checker):
         else:
             skipped = pairing.comparability.skipped
             metrics = {rule.metric for rule in rules}
-            yield from dict.fromkeys(skipped[metric] for metric in sorted(metrics & skipped.keys()))
-            checked = {check.place for check in evidence.decided if check.kind in CHANGES}
+            yield from dict.fromkeys(
+                skipped[metric] for metric in sorted(metrics & skipped.keys())
+            )
+            checked = {
+                check.place for check in evidence.decided if check.kind in CHANGES
+            }
             for rule in rules:
-                if rule.metric in pairing.metrics and (rule.metric, rule.slice) not in checked:
+                if (
+                    rule.metric in pairing.metrics
+                    and (rule.metric, rule.slice) not in checked
+                ):
                     yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
 
     def key(self, check: Check) -> KeyPath:
@@ -137,7 +167,8 @@ class Drops(Checker):
 
 
 def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
-    """Whether a drop that no rule names is reported: what doesn't pass, or could be decided by more answers."""
+    """Whether a drop that no rule names is reported: what doesn't pass, or could be
+    decided by more answers."""
     if check.by_words:
         return False
     if not check.passed:
@@ -145,27 +176,43 @@ def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
     return is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
 
 
-def drops_by_tag(drops: Sequence[BoundCheck], evidence: Evidence) -> tuple[BoundCheck, ...]:
-    """The drops to look for among the samples of each tag: of the metrics whose `drops` over all samples are checked.
+def drops_by_tag(
+    drops: Sequence[BoundCheck], evidence: Evidence
+) -> tuple[BoundCheck, ...]:
+    """The drops to look for among the samples of each tag: of the metrics whose `drops`
+    over all samples are checked.
 
-    Not where the policy has a rule of its own, nor where a drop of the metric, or of the tag, is accepted.
+    Not where the policy has a rule of its own, nor where a drop of the metric, or of
+    the tag, is accepted.
     """
     members = _members_of_tags(evidence)
     # The largest tags first.
     tags = sorted(members, key=lambda tag: (-len(members[tag]), tag))[:MAX_TAGS]
-    ruled = {(drop.rule.metric, drop.rule.slice) for drop in drops} | evidence.policy.widened.keys()
-    wholes = [drop.rule for drop in drops if drop.rule.slice is None and drop.rule.accepted is None]
+    ruled = {
+        (drop.rule.metric, drop.rule.slice) for drop in drops
+    } | evidence.policy.widened.keys()
+    wholes = [
+        drop.rule
+        for drop in drops
+        if drop.rule.slice is None and drop.rule.accepted is None
+    ]
     rules: list[Rule] = []
     for tag in tags:
         unruled = [rule for rule in wholes if (rule.metric, tag) not in ruled]
         samples = frozenset(members[tag])
-        rules += [replace(rule, slice=tag, samples=samples, min=None, target=None, written=False) for rule in unruled]
+        rules += [
+            replace(
+                rule, slice=tag, samples=samples, min=None, target=None, written=False
+            )
+            for rule in unruled
+        ]
     checks = questions(evidence.current, evidence.pairing, rules)
     return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
 
 
 def _members_of_tags(evidence: Evidence) -> dict[str, set[str]]:
-    """The samples of each tag that is looked at: neither too long, nor of too few samples, nor of all."""
+    """The samples of each tag that is looked at: neither too long, nor of too few
+    samples, nor of all."""
     members: dict[str, set[str]] = {}
     for sample_id, facts in evidence.current.samples.items():
         for tag in facts.tags:
@@ -176,7 +223,8 @@ def _members_of_tags(evidence: Evidence) -> dict[str, set[str]]:
 
 
 def _as_part_of_mean(check: Check) -> Check:
-    """`check` where the mean of the metrics is shown to fall: if it is beyond its limit, it may be why."""
+    """`check` where the mean of the metrics is shown to fall: if it is beyond its
+    limit, it may be why."""
     if not check.passed or not check.is_beyond or check.slice is not None:
         return check
     reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
@@ -189,11 +237,13 @@ class DecidedDrops:
 
     drops: tuple[Drop, ...]
     mean: Check | None
-    """The check of the mean over the drops of whole metrics; None for fewer than two."""
+    """The check of the mean over the drops of whole metrics; None for fewer than
+    two."""
 
 
 def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrops:
-    """The decisions on `drops`, which share the policy's error rate; tags and slices have a part of it together."""
+    """The decisions on `drops`, which share the policy's error rate; tags and slices
+    have a part of it together."""
     if not drops:
         return DecidedDrops((), None)
     labels = group_labels(evidence.current, drops[0].ids)
@@ -210,12 +260,21 @@ def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrop
     return DecidedDrops(decided, mean)
 
 
-def _decide(drop: BoundCheck, p_value: float, labels: Ints | None, tests: float, evidence: Evidence) -> Drop:
-    """The decision on one of so many `tests` with this p-value; `labels` are the groups of all samples."""
+def _decide(
+    drop: BoundCheck,
+    p_value: float,
+    labels: Ints | None,
+    tests: float,
+    evidence: Evidence,
+) -> Drop:
+    """The decision on one of so many `tests` with this p-value; `labels` are the groups
+    of all samples."""
     alpha = evidence.policy.alpha
     look = look_at(evidence.confirmed)
     groups = None if labels is None else labels[drop.units]
-    interval = mean_interval(drop.values, confidence=1.0 - alpha, bounds=drop.bounds, groups=groups)
+    interval = mean_interval(
+        drop.values, confidence=1.0 - alpha, bounds=drop.bounds, groups=groups
+    )
     is_beyond = interval.estimate < drop.bound - ROUNDING
     detectable = None
     if drop.rule.slice is None:
@@ -230,19 +289,27 @@ def _decide(drop: BoundCheck, p_value: float, labels: Ints | None, tests: float,
     )
 
 
-def _mean_check(drops: Sequence[BoundCheck], p_value: float, evidence: Evidence) -> Check:
-    """The check of the mean over several metrics, which can be shown to fall where none of them is by itself."""
+def _mean_check(
+    drops: Sequence[BoundCheck], p_value: float, evidence: Evidence
+) -> Check:
+    """The check of the mean over several metrics, which can be shown to fall where none
+    of them is by itself."""
     look = look_at(evidence.confirmed)
     alpha = evidence.policy.alpha
     mean = mean_change([drop.change for drop in drops if drop.change is not None])
     n = len(mean.values)
     estimate = float(mean.values.mean()) if n else 0.0
     allowed = float(np.mean([drop.bound for drop in drops]))
-    is_beyond = estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
+    is_beyond = (
+        estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
+    )
     status = Status.PASS
     if is_beyond and p_value <= look.suspect * alpha:
         status = Status.FAIL if p_value <= look.fail * alpha else Status.INCONCLUSIVE
-    names = [f"1 - {drop.rule.metric}" if drop.rule.lower_is_better else drop.rule.metric for drop in drops]
+    names = [
+        f"1 - {drop.rule.metric}" if drop.rule.lower_is_better else drop.rule.metric
+        for drop in drops
+    ]
     fell = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}"
     shown = {
         Status.FAIL: "; none of them is shown to fall by itself",
@@ -270,7 +337,10 @@ def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list
     The first `rules` of them are those of rules in the policy, the rest are of tags.
     """
     decided = decide_drops(drops, evidence)
-    checks = [_check(drop, evidence, few=place < rules) for place, drop in enumerate(decided.drops)]
+    checks = [
+        _check(drop, evidence, few=place < rules)
+        for place, drop in enumerate(decided.drops)
+    ]
     if decided.mean is not None:
         checks.append(decided.mean)
     return checks
@@ -279,7 +349,8 @@ def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list
 def _without_word_losses(
     checks: Sequence[Check], drops: Sequence[BoundCheck], rules: int, evidence: Evidence
 ) -> list[Check]:
-    """`checks` of `drops`, of which those only warn that pass without the losses that only words show."""
+    """`checks` of `drops`, of which those only warn that pass without the losses that
+    only words show."""
     if all(check.passed for check in checks):
         return list(checks)
     by_facts = without_word_losses(drops, evidence)
@@ -291,14 +362,17 @@ def _without_word_losses(
             decided.append(check)
         elif of_facts.status is Status.PASS:
             reason = f"{check.reason} {words_reason(check.metric)}"
-            decided.append(replace(check, action=Action.WARN, reason=reason, by_words=True))
+            decided.append(
+                replace(check, action=Action.WARN, reason=reason, by_words=True)
+            )
         else:
             decided.append(of_facts)
     return decided
 
 
 def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
-    """The check of a drop; with `few`, a collapse of too few samples to show it is inconclusive."""
+    """The check of a drop; with `few`, a collapse of too few samples to show it is
+    inconclusive."""
     status = _status(drop, evidence, few=few)
     bound_check = drop.check
     rule = drop.check.rule
@@ -348,10 +422,14 @@ def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
 
 
 def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
-    """Whether it is a part of more broken questions than pass: then it is no pass either."""
+    """Whether it is a part of more broken questions than pass: then it is no pass
+    either."""
     if not drop.is_beyond or drop.broken_questions < MIN_BROKEN - 1:
         return False
-    return any(check.kind is CheckKind.QUESTIONS and not check.passed for check in evidence.decided)
+    return any(
+        check.kind is CheckKind.QUESTIONS and not check.passed
+        for check in evidence.decided
+    )
 
 
 def _reason(drop: Drop, status: Status) -> str:
@@ -361,7 +439,9 @@ def _reason(drop: Drop, status: Status) -> str:
     n = counted(drop.interval.n, "paired sample")
     if not check.values.any():
         return f"is the same as in the baseline on each of {n}"
-    moved = change(direction.shown_change(estimate), digits_for(estimate, [check.bound]))
+    moved = change(
+        direction.shown_change(estimate), digits_for(estimate, [check.bound])
+    )
     changed = f"changed by {moved} from the baseline on {n}"
     fell = f"{direction.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
     if status is Status.FAIL and estimate < check.bound:
@@ -402,5 +482,8 @@ def _limit(check: BoundCheck) -> str:
 
 def _span(drop: Drop) -> str:
     direction = drop.check.rule.direction
-    ends = [direction.shown_change(drop.interval.low), direction.shown_change(drop.interval.high)]
+    ends = [
+        direction.shown_change(drop.interval.low),
+        direction.shown_change(drop.interval.high),
+    ]
     return f"{percent(drop.interval.confidence)} interval {change(min(ends))} to {change(max(ends))}"

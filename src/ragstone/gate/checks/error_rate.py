@@ -14,8 +14,9 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 class ErrorRate(Checker):
     """Failures ÷ all the times that the system was asked: a fact, compared as it is.
 
-    One failure in a small set would be beyond any share, and may be a time-out: it takes two samples to fail, unless
-    the policy allows none. A policy that doesn't set the share has the check only where it fails.
+    One failure in a small set would be beyond any share, and may be a time-out: it
+    takes two samples to fail, unless the policy allows none. A policy that doesn't set
+    the share has the check only where it fails.
     """
 
     kinds = (CheckKind.ERROR_RATE,)
@@ -36,7 +37,10 @@ class ErrorRate(Checker):
         rate = failures / (n * times)
         is_over = rate > allowed
         is_shown = len(run.system.failed_answers) > 1 or allowed == 0.0
-        if not (is_over and is_shown) and "max_error_rate" not in system.model_fields_set:
+        if (
+            not (is_over and is_shown)
+            and "max_error_rate" not in system.model_fields_set
+        ):
             return
         if is_over and is_shown:
             status = Status.FAIL
@@ -55,5 +59,12 @@ class ErrorRate(Checker):
             why = f" (most often: {usual_reason(run.system.failures.values())})"
         reason = f"the system under test failed on {failures} of {answers} ({percent(rate)}), {limit}{why}."
         yield limit_check(
-            "system.error_rate", self.kinds[0], status, reason, value=rate, limit=allowed, n=n, action=system.action
+            "system.error_rate",
+            self.kinds[0],
+            status,
+            reason,
+            value=rate,
+            limit=allowed,
+            n=n,
+            action=system.action,
         )

@@ -1,11 +1,13 @@
 """Is each mean at least its floor (at most its ceiling, where less is better)?
 
-A floor is about these questions: a mean below it never passes. If the answers vary from one time to the next, the mean
-of all answers fails where it is below the floor by more than their own noise; until then, it is inconclusive. Where the
-baseline is below the same floor, the run did not bring that about, and fails only for what it adds. A floor that nobody
-wrote, of the default rules, fails only where other questions of this kind would be below it too. With ``decision =
-"assured"`` the whole interval, which is for other questions of this kind, must reach the floor; with ``"point"``, the
-means alone are compared.
+A floor is about these questions: a mean below it never passes. If the answers vary from
+one time to the next, the mean of all answers fails where it is below the floor by more
+than their own noise; until then, it is inconclusive. Where the baseline is below the
+same floor, the run did not bring that about, and fails only for what it adds. A floor
+that nobody wrote, of the default rules, fails only where other questions of this kind
+would be below it too. With ``decision = "assured"`` the whole interval, which is for
+other questions of this kind, must reach the floor; with ``"point"``, the means alone
+are compared.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from ragstone.stats.estimate import Estimate
 from ragstone.stats.normal import normal_quantile
 
 NOISE = 0.01
-"""The probability that the noise of the answers alone takes a mean that is at its floor so far below it."""
+"""The probability that the noise of the answers alone takes a mean that is at its floor
+so far below it."""
 
 _KEYS: dict[str, str] = {way.level: way.level_key for way in (HIGHER, LOWER)}
 
@@ -60,7 +63,9 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     if labels is not None:
         return _corrected_floor(floor, labels, evidence)
     gate = evidence.policy.gate
-    mean = mean_of(evidence.current, floor.samples, floor.values, confidence=gate.confidence)
+    mean = mean_of(
+        evidence.current, floor.samples, floor.values, confidence=gate.confidence
+    )
     if gate.decision == "assured":
         return _assured(floor, mean)
     if mean.estimate >= floor.bound - ROUNDING:
@@ -71,7 +76,9 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     baseline_mean = _baseline_mean(floor, evidence)
     if baseline_mean is not None and baseline_mean < floor.bound - ROUNDING:
         base = figure(direction.shown(baseline_mean), direction.shown(floor.bound))
-        return _check(floor, mean, Status.INCONCLUSIVE, f", as the baseline is ({base})")
+        return _check(
+            floor, mean, Status.INCONCLUSIVE, f", as the baseline is ({base})"
+        )
     noise = normal_quantile(1.0 - NOISE) * noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         why = ", by no more than its answers vary"
@@ -79,12 +86,15 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     if not floor.rule.written and mean.high >= floor.bound:
         why = ", which nobody wrote, by no more than other questions would vary"
         return _check(floor, mean, Status.INCONCLUSIVE, why)
-    # More answers would say nothing new where there are several already, or they are known to be the same.
+    # More answers would say nothing new where there are several already, or they are
+    # known to be the same.
     is_settled = answers_per_sample(evidence.current) > 1 or evidence.current.steady
     return _check(floor, mean, Status.FAIL, unsettled=not is_settled)
 
 
-def _corrected_floor(floor: BoundCheck, labels: MetricCalibration, evidence: Evidence) -> Check:
+def _corrected_floor(
+    floor: BoundCheck, labels: MetricCalibration, evidence: Evidence
+) -> Check:
     """A floor on the mean as people would score it."""
     mean = corrected_mean(floor, evidence.current, labels, alpha=NOISE)
     judged = figure(floor.rule.direction.shown(floor.current))
@@ -104,24 +114,31 @@ def _assured(floor: BoundCheck, mean: Estimate, source: str = "") -> Check:
     ends = [floor.rule.direction.shown(mean.low), floor.rule.direction.shown(mean.high)]
     span = interval_words(min(ends), max(ends), mean.confidence)
     status = Status.PASS if mean.low >= floor.bound else Status.FAIL
-    return _check(floor, mean, status, f"{source} ({span}, which must reach it as a whole)")
+    return _check(
+        floor, mean, status, f"{source} ({span}, which must reach it as a whole)"
+    )
 
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
-    """`check`, which only warns if it passes without the losses that only the words of the offline judge show."""
+    """`check`, which only warns if it passes without the losses that only the words of
+    the offline judge show."""
     if check.passed or not check.blocks or labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
     if by_facts is floor or _floor(by_facts, evidence).status is not Status.PASS:
         return check
     reason = f"{check.reason} {words_reason(check.metric)}"
-    return replace(check, action=Action.WARN, reason=reason, by_words=True, unsettled=False)
+    return replace(
+        check, action=Action.WARN, reason=reason, by_words=True, unsettled=False
+    )
 
 
 def noise_of(floor: BoundCheck, evidence: Evidence) -> float:
-    """The standard error of the mean that comes from the answers: how far it would move if all were asked again.
+    """The standard error of the mean that comes from the answers: how far it would move
+    if all were asked again.
 
-    Measured on the answers of this run, or else on the runs of the baseline; 0 where neither has several.
+    Measured on the answers of this run, or else on the runs of the baseline; 0 where
+    neither has several.
     """
     variance = _variance(evidence.current, floor, of_the_mean=True)
     if variance is None and evidence.compared is not None:
@@ -130,7 +147,8 @@ def noise_of(floor: BoundCheck, evidence: Evidence) -> float:
 
 
 def _variance(run: RunScores, floor: BoundCheck, *, of_the_mean: bool) -> float | None:
-    """The variance of the mean of the answers to a sample (or of a single one); None if no sample has several."""
+    """The variance of the mean of the answers to a sample (or of a single one); None if
+    no sample has several."""
     answers_of = run.scores_of(floor.rule.metric).answers
     variances = []
     for sample_id in floor.samples:
@@ -144,7 +162,8 @@ def _variance(run: RunScores, floor: BoundCheck, *, of_the_mean: bool) -> float 
 
 
 def _baseline_mean(floor: BoundCheck, evidence: Evidence) -> float | None:
-    """The baseline's mean on the samples that this floor is about, more being better; None if it has none of them."""
+    """The baseline's mean on the samples that this floor is about, more being better;
+    None if it has none of them."""
     if evidence.compared is None:
         return None
     scores = evidence.compared.baseline.scores_of(floor.rule.metric).values
@@ -155,19 +174,43 @@ def _baseline_mean(floor: BoundCheck, evidence: Evidence) -> float | None:
     return floor.rule.direction.shown(sum(values) / len(values))
 
 
-def _check(floor: BoundCheck, mean: Estimate, status: Status, why: str = "", *, unsettled: bool = False) -> Check:
+def _check(
+    floor: BoundCheck,
+    mean: Estimate,
+    status: Status,
+    why: str = "",
+    *,
+    unsettled: bool = False,
+) -> Check:
     """The check of a floor; `why` ends its reason."""
     rule = floor.rule
     direction = rule.direction
     limit = direction.shown(floor.bound)
     value = figure(direction.shown(mean.estimate), limit)
-    side = direction.beyond if mean.estimate < floor.bound - ROUNDING else f"not {direction.beyond}"
+    side = (
+        direction.beyond
+        if mean.estimate < floor.bound - ROUNDING
+        else f"not {direction.beyond}"
+    )
     reason = (
         f"{rule.title} is {value} on {counted(mean.n, 'sample')}, {side} the "
         f"{direction.level} of {threshold(limit)}{why}."
     )
-    check = Check(floor.name, CheckKind.FLOOR, status, floor.action, reason, rule.metric, rule.slice)
-    check = replace(check.measured(mean), threshold=floor.bound, current=floor.current, unsettled=unsettled)
+    check = Check(
+        floor.name,
+        CheckKind.FLOOR,
+        status,
+        floor.action,
+        reason,
+        rule.metric,
+        rule.slice,
+    )
+    check = replace(
+        check.measured(mean),
+        threshold=floor.bound,
+        current=floor.current,
+        unsettled=unsettled,
+    )
     if rule.lower_is_better:
         return as_reported(check)
     return check

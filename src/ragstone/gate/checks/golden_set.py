@@ -1,4 +1,5 @@
-"""Does an edit of the golden set take too many questions out of the comparison, or hide that they got worse?"""
+"""Does an edit of the golden set take too many questions out of the comparison, or hide
+that they got worse?"""
 
 from __future__ import annotations
 
@@ -22,15 +23,19 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 _ROUNDING = 1e-6
 
 MIN_COLLAPSED = 2
-"""One edited question alone may have become a harder one, even if its scores fell to nothing."""
+"""One edited question alone may have become a harder one, even if its scores fell to
+nothing."""
 
 
 class GoldenSetEdits(Checker):
-    """An error if more of the baseline's questions are edited than is allowed; inconclusive if the edited ones fell.
+    """An error if more of the baseline's questions are edited than is allowed;
+    inconclusive if the edited ones fell.
 
-    An edited question is removed, reworded, turned into a draft, or has other labels for a metric with an allowed drop
-    that scored it. One may always be, and exactly the edit that was accepted counts for nothing. Whatever the number,
-    the scores under the same ids are compared as a group: a change must not break questions and reword them in one.
+    An edited question is removed, reworded, turned into a draft, or has other labels
+    for a metric with an allowed drop that scored it. One may always be, and exactly the
+    edit that was accepted counts for nothing. Whatever the number, the scores under the
+    same ids are compared as a group: a change must not break questions and reword them
+    in one.
     """
 
     kinds = (CheckKind.GOLDEN_SET,)
@@ -68,7 +73,8 @@ class EditedSamples:
     total: int
     """All samples of the baseline, but for those that the gate left out."""
     fingerprint: str
-    """That of the ids and contents of the edited samples, before and after: 16 hexadecimal digits."""
+    """That of the ids and contents of the edited samples, before and after: 16
+    hexadecimal digits."""
 
     @property
     def count(self) -> int:
@@ -79,14 +85,25 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     """What of the baseline the run does not have as it was."""
     current = pairing.current
     baseline = pairing.baseline
-    missing = [sample_id for sample_id in baseline.samples if sample_id not in current.samples]
-    common = [sample_id for sample_id in baseline.samples if sample_id in current.samples]
+    missing = [
+        sample_id for sample_id in baseline.samples if sample_id not in current.samples
+    ]
+    common = [
+        sample_id for sample_id in baseline.samples if sample_id in current.samples
+    ]
     unevaluated = left_out(current, len(missing), len(baseline.samples))
-    reworded = frozenset(sample_id for sample_id in common if not same_question(current, baseline, sample_id))
+    reworded = frozenset(
+        sample_id
+        for sample_id in common
+        if not same_question(current, baseline, sample_id)
+    )
     relabelled: set[str] = set()
     for rule in evidence.rules:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
-            relabelled |= pairing.edited_for(rule.metric) & baseline.metrics[rule.metric].values.keys()
+            relabelled |= (
+                pairing.edited_for(rule.metric)
+                & baseline.metrics[rule.metric].values.keys()
+            )
     return EditedSamples(
         removed=len(missing) - unevaluated,
         reworded=reworded,
@@ -97,16 +114,25 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
 
 
 def _fingerprint(pairing: Pairing, samples: Collection[str]) -> str:
-    """That of what became of these samples of the baseline: any other edit has another one."""
+    """That of what became of these samples of the baseline: any other edit has another
+    one."""
     edits = []
     for sample_id in sorted(samples):
         content = pairing.current.samples.get(sample_id)
         baseline_hash = pairing.baseline.samples[sample_id].content_hash
-        edits.append([sample_id, baseline_hash, None if content is None else content.content_hash])
+        edits.append(
+            [
+                sample_id,
+                baseline_hash,
+                None if content is None else content.content_hash,
+            ]
+        )
     return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
 
 
-def _too_many(edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float) -> Check:
+def _too_many(
+    edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float
+) -> Check:
     share = edited.count / edited.total
     counts = {
         "removed or turned into drafts": edited.removed,
@@ -122,18 +148,31 @@ def _too_many(edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: f
         f"that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
     )
     check = limit_check(
-        "golden_set.edited", CheckKind.GOLDEN_SET, Status.ERROR, reason, value=share, limit=limit, n=edited.total
+        "golden_set.edited",
+        CheckKind.GOLDEN_SET,
+        Status.ERROR,
+        reason,
+        value=share,
+        limit=limit,
+        n=edited.total,
     )
     return replace(check, edit=edited.fingerprint)
 
 
-def _fell(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> Iterator[Check]:
-    """Inconclusive if the mean of the edited questions fell in a blocking metric as a drop that would be seen."""
+def _fell(
+    evidence: Evidence, pairing: Pairing, edited: EditedSamples
+) -> Iterator[Check]:
+    """Inconclusive if the mean of the edited questions fell in a blocking metric as a
+    drop that would be seen."""
     drops: list[BoundCheck] = []
     for rule in evidence.rules:
         drops += _group(rule, pairing, edited)
     decided = decide_drops(drops, evidence).drops
-    fallen = [drop.check for drop in decided if drop.fails or drop.suspected or _collapsed(drop)]
+    fallen = [
+        drop.check
+        for drop in decided
+        if drop.fails or drop.suspected or _collapsed(drop)
+    ]
     if not fallen:
         return
     worst = min(fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric))
@@ -160,12 +199,20 @@ def _collapsed(drop: Drop) -> bool:
 
 
 def _group(rule: Rule, pairing: Pairing, edited: EditedSamples) -> Iterator[BoundCheck]:
-    """The drop of `rule`, if it blocks, on the edited questions that both runs have, with their ids for the only thing
-    in common."""
-    blocks = rule.slice is None and rule.max_drop is not None and rule.drop_action is Action.BLOCK
+    """The drop of `rule`, if it blocks, on the edited questions that both runs have,
+    with their ids for the only thing in common."""
+    blocks = (
+        rule.slice is None
+        and rule.max_drop is not None
+        and rule.drop_action is Action.BLOCK
+    )
     is_scored_alike = rule.metric not in outdated(pairing.current, pairing.baseline)
     if blocks and is_scored_alike and rule.metric in pairing.current.metrics:
         ids = edited.reworded | (edited.relabelled & pairing.edited_for(rule.metric))
-        comparability = replace(pairing.comparability, comparable=True, metrics=(rule.metric,))
-        group = Pairing(pairing.current, pairing.baseline, comparability, tuple(sorted(ids)))
+        comparability = replace(
+            pairing.comparability, comparable=True, metrics=(rule.metric,)
+        )
+        group = Pairing(
+            pairing.current, pairing.baseline, comparability, tuple(sorted(ids))
+        )
         yield from questions(pairing.current, group, [replace(rule, min=None)])

@@ -1,9 +1,12 @@
-"""Missing scores: which are left out as if by chance, and what the worst scores in place of the others would decide.
+"""Missing scores: which are left out as if by chance, and what the worst scores in
+place of the others would decide.
 
-A few judgements fail by chance, and the mean of the rest is as good as that of all. If those of the answers fail that a
-change made bad, it is too good. So failed judgements are left out while there are no more than the usual share
-explains, among all samples, in each slice, and among the answers that changed. Otherwise they count as the worst score.
-So does each sample that the system gave no answer to, and each that the offline judge failed on, never by chance.
+A few judgements fail by chance, and the mean of the rest is as good as that of all. If
+those of the answers fail that a change made bad, it is too good. So failed judgements
+are left out while there are no more than the usual share explains, among all samples,
+in each slice, and among the answers that changed. Otherwise they count as the worst
+score. So does each sample that the system gave no answer to, and each that the offline
+judge failed on, never by chance.
 """
 
 from __future__ import annotations
@@ -19,19 +22,28 @@ from ragstone.gate.verdict import Action, Check, Status
 from ragstone.stats.intervals import p_proportion_at_most
 
 CHANCE = 0.01
-"""The probability at which more failed judgements than usual are no chance; for each metric and part of its samples."""
+"""The probability at which more failed judgements than usual are no chance; for each
+metric and part of its samples."""
 
 
 def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status]:
-    """By metric and slice, where a floor or drop that holds would not hold with the worst scores: what it would be."""
+    """By metric and slice, where a floor or drop that holds would not hold with the
+    worst scores: what it would be."""
     run = evidence.current
-    missing = {metric: _not_by_chance(metric, scores, evidence) for metric, scores in run.metrics.items()}
+    missing = {
+        metric: _not_by_chance(metric, scores, evidence)
+        for metric, scores in run.metrics.items()
+    }
     if not any(missing.values()):
         return {}
     baseline = evidence.baseline
     if baseline is not None:
-        # A question that neither system answered is no loss, and one that only this one answered is a gain.
-        unanswered = {metric: _failed_by_system(scores) for metric, scores in baseline.metrics.items()}
+        # A question that neither system answered is no loss, and one that only this one
+        # answered is a gain.
+        unanswered = {
+            metric: _failed_by_system(scores)
+            for metric, scores in baseline.metrics.items()
+        }
         baseline = _with_worst(baseline, unanswered, evidence)
     at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
@@ -54,30 +66,53 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     """The samples whose score of `metric` is missing, and counts as the worst one."""
     judged: set[str] = set()
     if not evidence.offline:
-        judged = {sample_id for sample_id, failure in scores.failed.items() if failure.by == "judge"}
+        judged = {
+            sample_id
+            for sample_id, failure in scores.failed.items()
+            if failure.by == "judge"
+        }
     missing = scores.failed.keys() - judged
     if not judged:
         return missing
-    slices = {rule.samples for rule in evidence.rules if rule.metric == metric and rule.samples is not None}
+    slices = {
+        rule.samples
+        for rule in evidence.rules
+        if rule.metric == metric and rule.samples is not None
+    }
     usual = evidence.policy.gate.max_failed_judgements
     for part in (scores.applies_to, *slices, _changed(evidence)):
         failed = part & judged
-        if failed and p_proportion_at_most(len(failed), len(part & scores.applies_to), usual) <= CHANCE:
+        if (
+            failed
+            and p_proportion_at_most(len(failed), len(part & scores.applies_to), usual)
+            <= CHANCE
+        ):
             missing |= failed
     return missing
 
 
 def _changed(evidence: Evidence) -> Set[str]:
-    """The samples with another answer than in the baseline, as far as both are known."""
+    """The samples with another answer than in the baseline, as far as both are
+    known."""
     if evidence.pairing is None:
         return frozenset()
     answers = evidence.current.system.answers
     baseline_answers = evidence.pairing.baseline.system.answers
-    known_in_both = [sample_id for sample_id in evidence.pairing.samples if sample_id in baseline_answers]
-    return {sample_id for sample_id in known_in_both if answers.get(sample_id) != baseline_answers[sample_id]}
+    known_in_both = [
+        sample_id
+        for sample_id in evidence.pairing.samples
+        if sample_id in baseline_answers
+    ]
+    return {
+        sample_id
+        for sample_id in known_in_both
+        if answers.get(sample_id) != baseline_answers[sample_id]
+    }
 
 
-def _with_worst(run: RunScores, missing: Mapping[str, Set[str]], evidence: Evidence) -> RunScores:
+def _with_worst(
+    run: RunScores, missing: Mapping[str, Set[str]], evidence: Evidence
+) -> RunScores:
     """`run` with the worst score for the `missing` samples of each metric."""
     metrics = dict(run.metrics)
     for metric, samples in missing.items():

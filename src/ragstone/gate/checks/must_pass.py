@@ -1,7 +1,8 @@
 """Did the samples pass that must always pass?
 
-Each answer to such a sample is compared with what it must reach. Of a system that was asked several times, the majority
-decides, so that a flaky answer is no failure; a failure of the first answers is asked again before the run fails.
+Each answer to such a sample is compared with what it must reach. Of a system that was
+asked several times, the majority decides, so that a flaky answer is no failure; a
+failure of the first answers is asked again before the run fails.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _SAME = 1e-9
 """Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
 
 Required = Mapping[tuple[str, Direction], float]
-"""What the scores of a sample must reach, as they are reported: by metric, and whether less is better."""
+"""What the scores of a sample must reach, as they are reported: by metric, and whether
+less is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,13 @@ class Result:
 
 
 class MustPass(Checker):
-    """One check for each must-pass sample that did not pass, and one that counts those that did.
+    """One check for each must-pass sample that did not pass, and one that counts those
+    that did.
 
-    A sample with bounds of its own is one of them; for a metric that has both, its own count. Where every sample must
-    pass, those without a score to compare are counted, and left to the check of coverage. With ``baseline``, all
-    samples that passed in every known run of the baseline are must-pass samples.
+    A sample with bounds of its own is one of them; for a metric that has both, its own
+    count. Where every sample must pass, those without a score to compare are counted,
+    and left to the check of coverage. With ``baseline``, all samples that passed in
+    every known run of the baseline are must-pass samples.
     """
 
     kinds = (CheckKind.MUST_PASS,)
@@ -53,7 +57,10 @@ class MustPass(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         samples = evidence.current.samples
         required = must_pass_samples(evidence)
-        named = {*evidence.policy.must_pass.ids, *(sample_id for sample_id, facts in samples.items() if facts.bounds)}
+        named = {
+            *evidence.policy.must_pass.ids,
+            *(sample_id for sample_id, facts in samples.items() if facts.bounds),
+        }
         passed = 0
         not_compared: list[str] = []
         for sample_id, bounds in required.items():
@@ -63,14 +70,25 @@ class MustPass(Checker):
             elif result.status is Status.ERROR and sample_id not in named:
                 not_compared.append(f"{sample_id}: {result.why}")
             else:
-                yield _check(evidence, result, f"must-pass sample {sample_id}: {result.why}.", 1, sample_id)
+                yield _check(
+                    evidence,
+                    result,
+                    f"must-pass sample {sample_id}: {result.why}.",
+                    1,
+                    sample_id,
+                )
         total = len(required)
         none_compared = total > 0 and len(not_compared) == total
         if passed or none_compared:
             aside = f" Not compared: {some(not_compared)}." if not_compared else ""
             reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
             status = Status.PASS if passed else Status.ERROR
-            yield _check(evidence, Result(status, f"{passed:,} of {counted(total, 'sample')}"), reason, passed)
+            yield _check(
+                evidence,
+                Result(status, f"{passed:,} of {counted(total, 'sample')}"),
+                reason,
+                passed,
+            )
 
     def result(self, check: Check) -> str:
         if check.passed:
@@ -79,7 +97,8 @@ class MustPass(Checker):
 
 
 def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
-    """The must-pass samples, those that the policy names first, and what each must reach."""
+    """The must-pass samples, those that the policy names first, and what each must
+    reach."""
     rules = evidence.policy.must_pass
     run = evidence.current
     floors = _floors(evidence)
@@ -90,12 +109,16 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
         required |= dict.fromkeys(_passed_in_baseline(evidence, floors), floors)
     for sample_id, facts in run.samples.items():
         if facts.bounds:
-            required[sample_id] = {**required.get(sample_id, {}), **_own_bounds(run, facts.bounds)}
+            required[sample_id] = {
+                **required.get(sample_id, {}),
+                **_own_bounds(run, facts.bounds),
+            }
     return required
 
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """By how much must-pass samples miss what they must reach, by metric and sample id."""
+    """By how much must-pass samples miss what they must reach, by metric and sample
+    id."""
     shortfalls: dict[str, dict[str, float]] = {}
     for sample_id, required in must_pass_samples(evidence).items():
         for (metric, _), gap in _gaps(evidence.current, sample_id, required).items():
@@ -103,7 +126,13 @@ def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     return shortfalls
 
 
-def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: str | None = None) -> Check:
+def _check(
+    evidence: Evidence,
+    result: Result,
+    reason: str,
+    n: int,
+    sample_id: str | None = None,
+) -> Check:
     return Check(
         name="must_pass" if sample_id is None else f"must_pass.{sample_id}",
         kind=CheckKind.MUST_PASS,
@@ -118,13 +147,16 @@ def _check(evidence: Evidence, result: Result, reason: str, n: int, sample_id: s
 
 
 def _gap(value: float, bound: float, direction: Direction) -> float:
-    """By how much `value` misses `bound`; less than 0 if it reaches it with some to spare."""
+    """By how much `value` misses `bound`; less than 0 if it reaches it with some to
+    spare."""
     if direction.lower_is_better:
         return value - bound
     return bound - value
 
 
-def _gaps(run: RunScores, sample_id: str, required: Required) -> dict[tuple[str, Direction], float]:
+def _gaps(
+    run: RunScores, sample_id: str, required: Required
+) -> dict[tuple[str, Direction], float]:
     """By how much the scores of a sample miss what they must reach."""
     gaps = {}
     for (metric, direction), bound in required.items():
@@ -157,12 +189,18 @@ def _floors(evidence: Evidence) -> Required:
     for rule in rules:
         is_selected = rule.written or not any_written
         if must_pass.metrics is not None:
-            is_selected = rule.metric in must_pass.metrics or rule.key in must_pass.metrics
-        floor = rule.min if must_pass.min is None or rule.lower_is_better else must_pass.min
+            is_selected = (
+                rule.metric in must_pass.metrics or rule.key in must_pass.metrics
+            )
+        floor = (
+            rule.min if must_pass.min is None or rule.lower_is_better else must_pass.min
+        )
         if is_selected and floor is not None:
             floors[rule.metric, rule.direction] = rule.direction.shown(floor)
     if must_pass.min is not None:
-        ruled = {rule.metric for rule in evidence.rules} | {rule.key for rule in evidence.rules}
+        ruled = {rule.metric for rule in evidence.rules} | {
+            rule.key for rule in evidence.rules
+        }
         for metric in must_pass.metrics or ():
             if metric not in ruled:
                 floors[metric, HIGHER] = must_pass.min
@@ -214,7 +252,11 @@ def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
     if sample_id in rules.questions:
         expected = rules.questions[sample_id]
         is_same = expected.split() == question.split()
-    elif baseline is not None and sample_id in baseline.samples and sample_id in rules.ids:
+    elif (
+        baseline is not None
+        and sample_id in baseline.samples
+        and sample_id in rules.ids
+    ):
         expected = baseline.samples[sample_id].question
         is_same = same_question(evidence.current, baseline, sample_id)
     else:
@@ -226,12 +268,19 @@ def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
 
 
 def _is_open(evidence: Evidence, failing: int) -> bool:
-    """Whether the majority could still pass, if each question were asked as often as the policy allows."""
-    return not evidence.current.steady and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
+    """Whether the majority could still pass, if each question were asked as often as
+    the policy allows."""
+    return (
+        not evidence.current.steady
+        and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
+    )
 
 
-def _failing_answers(run: RunScores, sample_id: str, required: Required) -> tuple[int, int]:
-    """How many answers to a sample miss what they must reach in any metric, and how many have a score."""
+def _failing_answers(
+    run: RunScores, sample_id: str, required: Required
+) -> tuple[int, int]:
+    """How many answers to a sample miss what they must reach in any metric, and how
+    many have a score."""
     failing: set[int] = set()
     scored: set[int] = set()
     for (metric, direction), bound in required.items():
@@ -259,8 +308,11 @@ def _misses(run: RunScores, sample_id: str, required: Required) -> str:
     return some(misses)
 
 
-def _unscored(run: RunScores, sample_id: str, required: Required) -> tuple[list[str], list[str]]:
-    """The metrics that should have a score and don't, each with the reason, and those where the system is to blame."""
+def _unscored(
+    run: RunScores, sample_id: str, required: Required
+) -> tuple[list[str], list[str]]:
+    """The metrics that should have a score and don't, each with the reason, and those
+    where the system is to blame."""
     unscored = list[str]()
     by_system = list[str]()
     for metric, _ in required:

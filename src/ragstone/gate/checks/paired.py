@@ -1,4 +1,5 @@
-"""Is the run compared on enough of its baseline, or was the baseline starved of answers?"""
+"""Is the run compared on enough of its baseline, or was the baseline starved of
+answers?"""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class Paired(Checker):
-    """An error if too many of the baseline's samples have no answer or score there, whatever `inconclusive` says.
+    """An error if too many of the baseline's samples have no answer or score there,
+    whatever `inconclusive` says.
 
-    A change can bring that about, by making the system of the base commit fail. Samples that are new don't matter, nor
-    those that the gate itself left out; what the golden set does not have as it was is another check.
+    A change can bring that about, by making the system of the base commit fail. Samples
+    that are new don't matter, nor those that the gate itself left out; what the golden
+    set does not have as it was is another check.
     """
 
     kinds = (CheckKind.PAIRED,)
@@ -32,7 +35,9 @@ class Paired(Checker):
         required = evidence.policy.gate.min_paired
         edited = edited_samples(evidence, pairing)
         changed = edited.reworded | edited.relabelled
-        common = [name for name in pairing.baseline.samples if name in pairing.current.samples]
+        common = [
+            name for name in pairing.baseline.samples if name in pairing.current.samples
+        ]
         same = [sample_id for sample_id in common if sample_id not in changed]
         failures = pairing.baseline.system.failures
         failed = [failures[sample_id] for sample_id in same if sample_id in failures]
@@ -47,12 +52,19 @@ class Paired(Checker):
             f"required {percent(required)}): {_causes(pairing.baseline, failed, unscored)}"
         )
         yield limit_check(
-            "baseline.paired", CheckKind.PAIRED, Status.ERROR, reason, value=share, limit=required, n=total
+            "baseline.paired",
+            CheckKind.PAIRED,
+            Status.ERROR,
+            reason,
+            value=share,
+            limit=required,
+            n=total,
         )
 
 
 def _unscored(baseline: RunScores, samples: Collection[str]) -> int:
-    """How many of the samples failed in a metric and have no score, although the system answered them."""
+    """How many of the samples failed in a metric and have no score, although the system
+    answered them."""
     scored: set[str] = set()
     failed: set[str] = set()
     for scores in baseline.metrics.values():
@@ -68,7 +80,9 @@ def _causes(baseline: RunScores, failed: Sequence[str], unscored: int) -> str:
     system = "the system of the base commit" if is_of_base else "the baseline's system"
     reasons = []
     if failed:
-        reasons.append(f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})")
+        reasons.append(
+            f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"
+        )
     if unscored:
         reasons.append(f"{unscored:,} have no score there")
     return f"{listed(reasons)}. {_SAME_JOB if is_of_base else _OTHER_JOB}"

@@ -12,10 +12,12 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class PlantedAnswers(Checker):
-    """An error if every planted wrong answer passed: then the scores of the others mean nothing either.
+    """An error if every planted wrong answer passed: then the scores of the others mean
+    nothing either.
 
-    If they pass only with the contexts of some samples, those order the judge to support everything: that is the doing
-    of the documents or of the system, and the run is inconclusive.
+    If they pass only with the contexts of some samples, those order the judge to
+    support everything: that is the doing of the documents or of the system, and the run
+    is inconclusive.
     """
 
     kinds = (CheckKind.PLANTED,)
@@ -24,16 +26,28 @@ class PlantedAnswers(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         current = evidence.current
-        error = None if current.manifest is None else credulous(current.manifest.judge, current.rounds.judge.planted)
+        error = (
+            None
+            if current.manifest is None
+            else credulous(current.manifest.judge, current.rounds.judge.planted)
+        )
         steered = _steered(evidence)
         if error is not None:
-            yield Check("planted", CheckKind.PLANTED, Status.ERROR, Action.BLOCK, f"{error.message} {error.hint}")
+            yield Check(
+                "planted",
+                CheckKind.PLANTED,
+                Status.ERROR,
+                Action.BLOCK,
+                f"{error.message} {error.hint}",
+            )
         elif steered:
             reason = (
                 f"the contexts of {counted(len(steered), 'question')} make the judge support anything, such as "
                 f"sentences about places that do not exist ({some(list(steered))}): look for instructions in them."
             )
-            yield Check("planted", CheckKind.PLANTED, Status.INCONCLUSIVE, Action.BLOCK, reason)
+            yield Check(
+                "planted", CheckKind.PLANTED, Status.INCONCLUSIVE, Action.BLOCK, reason
+            )
 
 
 def _steered(evidence: Evidence) -> tuple[str, ...]:

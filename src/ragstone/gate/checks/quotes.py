@@ -12,7 +12,8 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class Quotes(Checker):
-    """An error if the policy demands quotes, and more supported statements have none than it allows."""
+    """An error if the policy demands quotes, and more supported statements have none
+    than it allows."""
 
     kinds = (CheckKind.QUOTES,)
     policy_key = ("gate", "max_unquoted")
@@ -27,5 +28,15 @@ class Quotes(Checker):
             return
         share = counts.unquoted / counts.supported
         status = Status.PASS if share <= allowed else Status.ERROR
-        reason = f"{unquoted_sentence(counts)}; at most {percent(allowed)} may have none."
-        yield limit_check("quotes", CheckKind.QUOTES, status, reason, value=share, limit=allowed, n=counts.supported)
+        reason = (
+            f"{unquoted_sentence(counts)}; at most {percent(allowed)} may have none."
+        )
+        yield limit_check(
+            "quotes",
+            CheckKind.QUOTES,
+            status,
+            reason,
+            value=share,
+            limit=allowed,
+            n=counts.supported,
+        )

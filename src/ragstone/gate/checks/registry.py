@@ -1,4 +1,5 @@
-"""All kinds of checks, in the order in which a run is checked and a verdict gives its reasons."""
+"""All kinds of checks, in the order in which a run is checked and a verdict gives its
+reasons."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ CHECKERS: tuple[Checker, ...] = (
 
 
 def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
-    """`evidence` with the checks decided on it, and whether all kinds were asked: not, after a final one."""
+    """`evidence` with the checks decided on it, and whether all kinds were asked: not,
+    after a final one."""
     for checker in CHECKERS:
         checks = tuple(checker.evaluate(evidence))
         evidence = replace(evidence, decided=(*evidence.decided, *checks))

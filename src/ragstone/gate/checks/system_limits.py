@@ -1,8 +1,9 @@
 """Is the system fast and cheap enough: latency, tokens and cost of an answer?
 
-They depend on which samples were drawn, so each gets an interval: order statistics for a 95th percentile, Student's t
-for a mean. For values with a long right tail, as tokens have, the lower limit of Student's t is too low rather than too
-high: a false fail is rarer than stated.
+They depend on which samples were drawn, so each gets an interval: order statistics for
+a 95th percentile, Student's t for a mean. For values with a long right tail, as tokens
+have, the lower limit of Student's t is too low rather than too high: a false fail is
+rarer than stated.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import quantile_interval, student_interval
 
 MIN_REPORTED = 0.98
-"""The share of answers that must report their tokens for a limit on them to be decided."""
+"""The share of answers that must report their tokens for a limit on them to be
+decided."""
 
 
 SHARE = 0.15
@@ -52,16 +54,27 @@ def _tokens(value: float) -> str:
 
 _p95 = partial(quantile_interval, q=0.95)
 _LIMITS = {
-    "latency_p95_s": _Limited("Latency (p95)", "95 of 100 answers took at most {}", _p95, seconds),
-    "tokens_mean": _Limited("Tokens per answer", "an answer took {} on average", student_interval, _tokens),
-    "tokens_p95": _Limited("Tokens per answer (p95)", "95 of 100 answers took at most {}", _p95, _tokens),
-    "cost_mean_usd": _Limited("Cost per answer", "an answer cost {} on average", student_interval, answer_cost),
-    "cost_p95_usd": _Limited("Cost per answer (p95)", "95 of 100 answers cost at most {}", _p95, answer_cost),
+    "latency_p95_s": _Limited(
+        "Latency (p95)", "95 of 100 answers took at most {}", _p95, seconds
+    ),
+    "tokens_mean": _Limited(
+        "Tokens per answer", "an answer took {} on average", student_interval, _tokens
+    ),
+    "tokens_p95": _Limited(
+        "Tokens per answer (p95)", "95 of 100 answers took at most {}", _p95, _tokens
+    ),
+    "cost_mean_usd": _Limited(
+        "Cost per answer", "an answer cost {} on average", student_interval, answer_cost
+    ),
+    "cost_p95_usd": _Limited(
+        "Cost per answer (p95)", "95 of 100 answers cost at most {}", _p95, answer_cost
+    ),
 }
 
 
 class SystemLimits(Checker):
-    """One check for each limit that the policy sets, if it has the `action` of this family."""
+    """One check for each limit that the policy sets, if it has the `action` of this
+    family."""
 
     kinds = (CheckKind.LATENCY, CheckKind.USAGE)
     policy_key = ("system",)
@@ -87,7 +100,8 @@ class SystemLimits(Checker):
 
 
 def error_rate_of_a_limit(policy: Policy) -> float:
-    """The error rate of each limit of the system: they share a part of the policy's, by Bonferroni's inequality."""
+    """The error rate of each limit of the system: they share a part of the policy's, by
+    Bonferroni's inequality."""
     limits = len(policy.system.limits) + len(policy.system.rises)
     return SHARE * policy.alpha / limits
 
@@ -108,8 +122,12 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
     if missing is not None:
         return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
     measured = measured_values(evidence.current, key)
-    values = np.array([measured[sample_id] for sample_id in sorted(measured)], dtype=np.float64)
-    result = limited.measure(values, confidence=1.0 - 2.0 * error_rate_of_a_limit(policy))
+    values = np.array(
+        [measured[sample_id] for sample_id in sorted(measured)], dtype=np.float64
+    )
+    result = limited.measure(
+        values, confidence=1.0 - 2.0 * error_rate_of_a_limit(policy)
+    )
     status = _status(result, limit, policy.gate.decision)
     reason = (
         f"{limited.says.format(limited.shown(result.estimate))} on {counted(values.size, 'sample')}: "
@@ -118,7 +136,14 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
     if status is Status.INCONCLUSIVE:
         reason += ", but with too few answers to rule out chance"
     check = limit_check(
-        name, kind, status, f"{reason}.", value=result.estimate, limit=limit, n=values.size, action=action
+        name,
+        kind,
+        status,
+        f"{reason}.",
+        value=result.estimate,
+        limit=limit,
+        n=values.size,
+        action=action,
     )
     interval = replace(Interval.of(result), low=max(result.low, 0.0))
     return replace(check, interval=interval if math.isfinite(interval.high) else None)
@@ -133,8 +158,8 @@ def _side(result: Estimate, limit: float, status: Status) -> str:
 
 
 def why_not_measured(key: str, run: RunScores) -> str | None:
-    """Why there are no values for a limit, or too few: an answer without tokens may be the dearest. None if there are
-    enough."""
+    """Why there are no values for a limit, or too few: an answer without tokens may be
+    the dearest. None if there are enough."""
     used = run.system.usage
     answers = len(run.samples) - len(run.system.failures)
     if "latency" in key:
@@ -161,8 +186,8 @@ def _status(result: Estimate, limit: float, decision: str) -> Status:
         if result.high <= limit:
             return Status.PASS
         return Status.FAIL
-    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they are. So being in time is enough
-    # to pass, and only being late needs evidence.
+    # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
+    # are. So being in time is enough to pass, and only being late needs evidence.
     if result.estimate <= limit:
         return Status.PASS
     if decision == "point" or result.low > limit:

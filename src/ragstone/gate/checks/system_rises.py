@@ -12,14 +12,22 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
 from ragstone.gate.speed_and_price import paired_usage
-from ragstone.gate.usage_change import FIGURES, LATENCY_TOLERANCE_S, Figure, PairedUsage, factor
+from ragstone.gate.usage_change import (
+    FIGURES,
+    LATENCY_TOLERANCE_S,
+    Figure,
+    PairedUsage,
+    factor,
+)
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class SystemRises(Checker):
-    """One check for each figure whose rise the policy limits, if [system] has the `action` of this family.
+    """One check for each figure whose rise the policy limits, if [system] has the
+    `action` of this family.
 
-    A rise fails if it is larger than is allowed and more questions rose by as much than fell, beyond chance.
+    A rise fails if it is larger than is allowed and more questions rose by as much than
+    fell, beyond chance.
     """
 
     kinds = (CheckKind.SYSTEM_RISE,)
@@ -40,7 +48,13 @@ class SystemRises(Checker):
                 continue
             missing = why_not_measured(figure.limit, evidence.current)
             if missing is not None:
-                yield Check(_name(figure), CheckKind.SYSTEM_RISE, Status.ERROR, system.action, missing)
+                yield Check(
+                    _name(figure),
+                    CheckKind.SYSTEM_RISE,
+                    Status.ERROR,
+                    system.action,
+                    missing,
+                )
             elif figure in paired and paired[figure].is_telling:
                 yield _check(paired[figure], max_rise, evidence.policy)
 
@@ -79,7 +93,8 @@ def _check(usage: PairedUsage, max_rise: float, policy: Policy) -> Check:
     limit = f"at most {_factor(max_rise)} is allowed"
     if status is Status.INCONCLUSIVE:
         limit += ", but too few questions show it"
-    # Within the tolerance a rise is none, however large its share: no number stands beside a limit that it exceeds.
+    # Within the tolerance a rise is none, however large its share: no number stands
+    # beside a limit that it exceeds.
     is_tolerated = status is Status.PASS and change.share > max_rise
     if is_tolerated:
         limit = f"less than {seconds(LATENCY_TOLERANCE_S)} is no rise"

@@ -1,8 +1,9 @@
 """Targets: means that hold their floor or ceiling, and still miss the ideal.
 
-A target is compared with the estimate, not tested: it never fails a run, so no error rate is spent on it, and calling a
-mean good until it is shown not to be would call every small golden set good. The reason gives the interval, and says if
-it reaches the target.
+A target is compared with the estimate, not tested: it never fails a run, so no error
+rate is spent on it, and calling a mean good until it is shown not to be would call
+every small golden set good. The reason gives the interval, and says if it reaches the
+target.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ragstone.stats.estimate import Estimate
 
 
 class Targets(Checker):
-    """A check for each target whose metric has scores; none where the floor or ceiling does not hold.
+    """A check for each target whose metric has scores; none where the floor or ceiling
+    does not hold.
 
     Where there is a floor or ceiling, its estimate and interval are used.
     """
@@ -31,7 +33,9 @@ class Targets(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        levels = {check.place: check for check in evidence.decided if check.kind in LEVELS}
+        levels = {
+            check.place: check for check in evidence.decided if check.kind in LEVELS
+        }
         for rule in evidence.rules:
             if rule.target is None:
                 continue
@@ -49,7 +53,14 @@ def _mean_that_holds(level: Check) -> Estimate | None:
     interval = level.interval
     if level.status is not Status.PASS or level.estimate is None or interval is None:
         return None
-    return Estimate(level.estimate, interval.low, interval.high, interval.confidence, interval.method, level.n)
+    return Estimate(
+        level.estimate,
+        interval.low,
+        interval.high,
+        interval.confidence,
+        interval.method,
+        level.n,
+    )
 
 
 def _mean(evidence: Evidence, rule: Rule) -> Estimate | None:
@@ -79,5 +90,9 @@ def _check(rule: Rule, target: float, mean: Estimate) -> Check:
             result += ", which the interval includes"
     span = interval_words(mean.low, mean.high, mean.confidence)
     reason = f"{rule.title} is {figure(mean.estimate, target)} on {counted(mean.n, 'sample')} ({span}): {result}."
-    check = rule.check(CheckKind.TARGET, Status.FAIL if missed else Status.PASS, Action.WARN, "")
-    return replace(check, reason=reason, short_reason=None, threshold=target).measured(mean)
+    check = rule.check(
+        CheckKind.TARGET, Status.FAIL if missed else Status.PASS, Action.WARN, ""
+    )
+    return replace(check, reason=reason, short_reason=None, threshold=target).measured(
+        mean
+    )

@@ -1,4 +1,5 @@
-"""Run directories as artifacts: lists those of a run, and downloads them without leaking the token."""
+"""Run directories as artifacts: lists those of a run, and downloads them without
+leaking the token."""
 
 from __future__ import annotations
 
@@ -39,40 +40,55 @@ def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
 
 @reading_replies()
 def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
-    """The artifacts called `name` of run `run_id`, of which every attempt adds one; the newest first.
+    """The artifacts called `name` of run `run_id`, of which every attempt adds one; the
+    newest first.
 
     Raises GitHubApiError.
     """
     # `WorkflowRun.get_artifacts` can't name what it wants.
     path = f"{api.path}/actions/runs/{run_id}/artifacts"
-    artifacts = PaginatedList(Artifact, api.requester, path, {"name": name}, list_item="artifacts")
+    artifacts = PaginatedList(
+        Artifact, api.requester, path, {"name": name}, list_item="artifacts"
+    )
     # The server filters by name and run, and so do we.
     of_run = [
         artifact
         for artifact in listed(artifacts, max_pages=MAX_PAGES)
-        if artifact.name == name and getattr(artifact.workflow_run, "id", None) == run_id
+        if artifact.name == name
+        and getattr(artifact.workflow_run, "id", None) == run_id
     ]
     return sorted(of_run, key=lambda artifact: artifact.id, reverse=True)
 
 
 @reading_replies()
 def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
-    """The unexpired artifacts called `name` of all runs, newest first; their owner is not checked.
+    """The unexpired artifacts called `name` of all runs, newest first; their owner is
+    not checked.
 
     Raises GitHubApiError.
     """
     artifacts = listed(api.repository.get_artifacts(name), max_pages=max_pages)
-    called = [artifact for artifact in artifacts if artifact.name == name and not artifact.expired]
+    called = [
+        artifact
+        for artifact in artifacts
+        if artifact.name == name and not artifact.expired
+    ]
     return sorted(called, key=lambda artifact: artifact.id, reverse=True)
 
 
 @reading_replies()
 def read_artifact(
-    api: GitHubApi, artifact: Artifact, limits: Mapping[str, int], *, max_bytes: int | None = None
+    api: GitHubApi,
+    artifact: Artifact,
+    limits: Mapping[str, int],
+    *,
+    max_bytes: int | None = None,
 ) -> dict[str, bytes]:
-    """The members of `artifact` that `limits` names, each of at most that many bytes, checked against its digest.
+    """The members of `artifact` that `limits` names, each of at most that many bytes,
+    checked against its digest.
 
-    Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid, or larger than `max_bytes`.
+    Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid,
+    or larger than `max_bytes`.
     """
     digest = _DIGEST.fullmatch(artifact.digest or "")
     max_bytes = max_bytes or MAX_ARCHIVE_BYTES
@@ -89,9 +105,11 @@ def read_artifact(
 
 
 def download(api: GitHubApi, path: str) -> bytes:
-    """What the address to which `path` below the repository redirects serves, at most MAX_ARCHIVE_BYTES.
+    """What the address to which `path` below the repository redirects serves, at most
+    MAX_ARCHIVE_BYTES.
 
-    A transfer that fails is begun again with a new address. Raises GitHubApiError, ArchiveRefused.
+    A transfer that fails is begun again with a new address. Raises GitHubApiError,
+    ArchiveRefused.
     """
     deadline = time.monotonic() + MAX_DOWNLOAD_S
     attempt = 1
@@ -107,7 +125,8 @@ def download(api: GitHubApi, path: str) -> bytes:
 
 
 def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes:
-    """GET `location` on the storage host by `deadline`, of the monotonic clock, without credentials or redirects.
+    """GET `location` on the storage host by `deadline`, of the monotonic clock, without
+    credentials or redirects.
 
     Raises GitHubApiError, ArchiveRefused.
     """
@@ -121,7 +140,8 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
             session.get(
                 location,
                 headers={"Accept-Encoding": "identity"},
-                # Keeps requests from reading ~/.netrc, which the user's code may have written.
+                # Keeps requests from reading ~/.netrc, which the user's code may have
+                # written.
                 auth=lambda request: request,
                 allow_redirects=False,
                 stream=True,
@@ -130,17 +150,25 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
         ):
             if response.status_code != 200:
                 raise GitHubApiError(
-                    ApiErrorKind.UNREACHABLE, f"the storage host {host} refused", status=response.status_code
+                    ApiErrorKind.UNREACHABLE,
+                    f"the storage host {host} refused",
+                    status=response.status_code,
                 )
             parts: list[bytes] = []
             size = 0
             for chunk in response.raw.stream(_CHUNK, decode_content=False):
                 size += len(chunk)
                 if size > MAX_ARCHIVE_BYTES:
-                    raise ArchiveRefused(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+                    raise ArchiveRefused(
+                        f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes"
+                    )
                 if time.monotonic() > deadline:
-                    raise GitHubApiError(ApiErrorKind.UNREACHABLE, f"the storage host {host} is too slow")
+                    raise GitHubApiError(
+                        ApiErrorKind.UNREACHABLE, f"the storage host {host} is too slow"
+                    )
                 parts.append(chunk)
     except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-        raise GitHubApiError(ApiErrorKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}") from None
+        raise GitHubApiError(
+            ApiErrorKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}"
+        ) from None
     return b"".join(parts)

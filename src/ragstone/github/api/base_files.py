@@ -1,8 +1,8 @@
-"""Files of another commit of this repository, usually the base of a pull request, read through GitHub's API, and
-the names of those that differ between two commits.
+"""Files of another commit of this repository, usually the base of a pull request, read
+through GitHub's API, and the names of those that differ between two commits.
 
-The files in a pull request can't be trusted, but those of its base were reviewed. Nothing in the checkout is read here,
-because it belongs to the pull request.
+The files in a pull request can't be trusted, but those of its base were reviewed.
+Nothing in the checkout is read here, because it belongs to the pull request.
 """
 
 from __future__ import annotations
@@ -16,25 +16,42 @@ from pathlib import Path
 
 from github.GitTreeElement import GitTreeElement
 
-from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, if_present, reading_replies
+from ragstone.github.api.client import (
+    ApiErrorKind,
+    GitHubApi,
+    GitHubApiError,
+    if_present,
+    reading_replies,
+)
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
 
 
-def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
-    """Write those of `paths` that are files at commit `sha` to `folder`, which must not exist yet.
+def read_base_files(
+    api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
+) -> Mapping[str, Path]:
+    """Write those of `paths` that are files at commit `sha` to `folder`, which must not
+    exist yet.
 
-    Paths are relative to the repository's root, with forward slashes, and keep their structure in `folder`. The result
-    maps each existing path to its file; paths that are missing, lead out of the repository, or are not files (folders,
-    submodules, links that lead out) are left out. Raises GitHubApiError, also for files larger than MAX_FILE_BYTES, or
-    MAX_TOTAL_BYTES in total.
+    Paths are relative to the repository's root, with forward slashes, and keep their
+    structure in `folder`. The result maps each existing path to its file; paths that
+    are missing, lead out of the repository, or are not files (folders, submodules,
+    links that lead out) are left out. Raises GitHubApiError, also for files larger than
+    MAX_FILE_BYTES, or MAX_TOTAL_BYTES in total.
     """
     folder.mkdir(mode=0o700, parents=True)
-    wanted = {path: inside for path in dict.fromkeys(paths) if (inside := _inside(path)) is not None}
+    wanted = {
+        path: inside
+        for path in dict.fromkeys(paths)
+        if (inside := _inside(path)) is not None
+    }
     if len(wanted) > MAX_FILES:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{len(wanted)} files of {sha} are more than {MAX_FILES}")
+        raise GitHubApiError(
+            ApiErrorKind.INVALID,
+            f"{len(wanted)} files of {sha} are more than {MAX_FILES}",
+        )
     written: dict[str, Path] = {}
     total = 0
     for path, inside in wanted.items():
@@ -43,7 +60,10 @@ def read_base_files(api: GitHubApi, sha: str, paths: Iterable[str], folder: Path
             continue
         total += len(body)
         if total > MAX_TOTAL_BYTES:
-            raise GitHubApiError(ApiErrorKind.INVALID, f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes")
+            raise GitHubApiError(
+                ApiErrorKind.INVALID,
+                f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes",
+            )
         written[path] = _write(folder / inside, body)
     return written
 
@@ -56,17 +76,23 @@ LINKS = frozenset({LINK, SUBMODULE})
 
 @reading_replies()
 def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
-    """All files, links and submodules of commit `sha`, each with `path`, `mode` and `sha`. Raises GitHubApiError."""
+    """All files, links and submodules of commit `sha`, each with `path`, `mode` and
+    `sha`. Raises GitHubApiError."""
     tree = api.repository.get_git_tree(sha, recursive=True)
     if tree.truncated is not False:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists")
+        raise GitHubApiError(
+            ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists"
+        )
     return [entry for entry in tree.tree if entry.type != "tree"]
 
 
 @reading_replies()
 def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
-    """The paths of all regular files at commit `sha`, for patterns. Raises GitHubApiError."""
-    return tuple(file.path for file in list_commit_files(api, sha) if file.mode not in LINKS)
+    """The paths of all regular files at commit `sha`, for patterns. Raises
+    GitHubApiError."""
+    return tuple(
+        file.path for file in list_commit_files(api, sha) if file.mode not in LINKS
+    )
 
 
 def _inside(path: str) -> str | None:
@@ -81,13 +107,18 @@ def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
     if content is None or isinstance(content, list) or content.type != "file":
         return None
     if content.size > MAX_FILE_BYTES:
-        raise GitHubApiError(ApiErrorKind.INVALID, f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
+        raise GitHubApiError(
+            ApiErrorKind.INVALID,
+            f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}",
+        )
     if content.encoding == "base64":
         return _decoded(content.content, path)
     # From 1 MB on, GitHub returns no content here.
     blob = api.repository.get_git_blob(content.sha)
     if blob.encoding != "base64":
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'")
+        raise GitHubApiError(
+            ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'"
+        )
     return _decoded(blob.content, path)
 
 
@@ -95,7 +126,9 @@ def _decoded(content: str, path: str) -> bytes:
     try:
         body = base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: its content is not base64") from None
+        raise GitHubApiError(
+            ApiErrorKind.BROKEN, f"{path}: its content is not base64"
+        ) from None
     if len(body) > MAX_FILE_BYTES:
         raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub reports")
     return body
@@ -103,6 +136,8 @@ def _decoded(content: str, path: str) -> bytes:
 
 def _write(target: Path, body: bytes) -> Path:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+    with os.fdopen(
+        os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+    ) as stream:
         stream.write(body)
     return target

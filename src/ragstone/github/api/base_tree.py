@@ -1,6 +1,7 @@
 """The whole tree of another commit of this repository, downloaded through GitHub's API.
 
-Nothing in the checkout is used, which belongs to the pull request, and no depth of a clone is needed.
+Nothing in the checkout is used, which belongs to the pull request, and no depth of a
+clone is needed.
 """
 
 from __future__ import annotations
@@ -35,18 +36,20 @@ _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 @reading_replies()
 def tree_of(api: GitHubApi, sha: str) -> str | None:
-    """Git's name for all files of commit `sha`; None if GitHub has no such commit. Raises GitHubApiError."""
+    """Git's name for all files of commit `sha`; None if GitHub has no such commit.
+    Raises GitHubApiError."""
     commit = if_present(lambda: api.repository.get_git_commit(sha))
     return None if commit is None else commit.tree.sha
 
 
 @reading_replies()
 def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
-    """The commit that what this job checked out is to be compared with; None on the default branch itself.
+    """The commit that what this job checked out is to be compared with; None on the
+    default branch itself.
 
-    What is checked out for a pull request is a merge, whose first parent is the base as it was merged with: the base
-    that the event names may be older. In place of a base that doesn't count as reviewed it is the default branch.
-    Raises GitHubApiError.
+    What is checked out for a pull request is a merge, whose first parent is the base as
+    it was merged with: the base that the event names may be older. In place of a base
+    that doesn't count as reviewed it is the default branch. Raises GitHubApiError.
     """
     event, base = reviewed.event, base_commit(api, reviewed)
     if event.pull_request is None or base is None or reviewed.unreviewed is not None:
@@ -55,15 +58,21 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     if merge is None:
         return base
     parents = [parent.sha for parent in merge.parents]
-    return parents[0] if len(parents) == 2 and parents[1] == event.pull_request.head.sha else base
+    return (
+        parents[0]
+        if len(parents) == 2 and parents[1] == event.pull_request.head.sha
+        else base
+    )
 
 
 def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
-    """Write the files of commit `sha` to `folder`, which must not exist yet and whose parent nobody else writes to.
+    """Write the files of commit `sha` to `folder`, which must not exist yet and whose
+    parent nobody else writes to.
 
-    Files that Git LFS keeps elsewhere, those of submodules, and those that the commit leaves out of archives are not
-    included: see `lfs_files`, `submodules`, `add_left_out`. Raises GitHubApiError; ArchiveRefused for more than
-    MAX_FILES files, or MAX_TREE_BYTES in total.
+    Files that Git LFS keeps elsewhere, those of submodules, and those that the commit
+    leaves out of archives are not included: see `lfs_files`, `submodules`,
+    `add_left_out`. Raises GitHubApiError; ArchiveRefused for more than MAX_FILES files,
+    or MAX_TREE_BYTES in total.
     """
     archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
@@ -71,34 +80,49 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as opened:
             _unpack(opened, folder)
     except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError) as error:
-        raise ArchiveRefused(f"the files of commit {sha[:12]} can't be unpacked ({error})") from None
+        raise ArchiveRefused(
+            f"the files of commit {sha[:12]} can't be unpacked ({error})"
+        ) from None
 
 
 @reading_replies()
 def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
-    """Add the files that the `.gitattributes` of commit `sha` leave out of its archive; returns notes on the result.
+    """Add the files that the `.gitattributes` of commit `sha` leave out of its archive;
+    returns notes on the result.
 
-    Raises GitHubApiError, also for more files than `read_base_files` reads, and ArchiveRefused.
+    Raises GitHubApiError, also for more files than `read_base_files` reads, and
+    ArchiveRefused.
     """
     try:
-        modes = {file.path: file.mode for file in list_commit_files(api, sha) if file.mode != SUBMODULE}
+        modes = {
+            file.path: file.mode
+            for file in list_commit_files(api, sha)
+            if file.mode != SUBMODULE
+        }
     except GitHubApiError as error:
         if error.kind is not ApiErrorKind.INVALID:
             raise
-        return (f"{error}, so the base lacks those that `export-ignore` leaves out of its archive, if there are any.",)
+        return (
+            f"{error}, so the base lacks those that `export-ignore` leaves out of its archive, if there are any.",
+        )
     left_out = [path for path in modes if not os.path.lexists(folder / path)]
-    for path, file in read_base_files(api, sha, left_out, folder.with_name("left-out")).items():
+    for path, file in read_base_files(
+        api, sha, left_out, folder.with_name("left-out")
+    ).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         file.chmod(0o755 if modes[path] == "100755" else 0o644)
         file.rename(folder / path)
     for path in left_out:
         if not os.path.lexists(folder / path):
-            raise ArchiveRefused(f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart")
+            raise ArchiveRefused(
+                f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart"
+            )
     return ()
 
 
 def lfs_files(folder: Path) -> tuple[str, ...]:
-    """The paths of files in `folder` that only point to what Git LFS keeps elsewhere, sorted."""
+    """The paths of files in `folder` that only point to what Git LFS keeps elsewhere,
+    sorted."""
     pointers = []
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -117,16 +141,23 @@ def submodules(folder: Path) -> tuple[str, ...]:
 
 
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
-    """Regular files and folders first, links last, so that nothing is written through a link."""
+    """Regular files and folders first, links last, so that nothing is written through a
+    link."""
     links: list[tuple[Path, str]] = []
     remaining_bytes = MAX_TREE_BYTES
     for count, member in enumerate(opened):
-        parts = PurePosixPath(member.name).parts[1:]  # the first is named after the repository and the commit
+        parts = PurePosixPath(member.name).parts[
+            1:
+        ]  # the first is named after the repository and the commit
         remaining_bytes -= max(0, member.size)
         if count >= MAX_FILES or remaining_bytes < 0:
-            raise ArchiveRefused(f"it has more than {MAX_FILES:,} files, or is larger than {MAX_TREE_BYTES:,} bytes")
+            raise ArchiveRefused(
+                f"it has more than {MAX_FILES:,} files, or is larger than {MAX_TREE_BYTES:,} bytes"
+            )
         if ".." in parts:
-            raise ArchiveRefused(f"it contains a path that leads out of it: {member.name[:80]!r}")
+            raise ArchiveRefused(
+                f"it contains a path that leads out of it: {member.name[:80]!r}"
+            )
         target = folder.joinpath(*parts)
         if member.isdir():
             target.mkdir(parents=True, exist_ok=True)
@@ -135,8 +166,14 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
         elif member.isreg() and parts:
             _write(opened, member, target)
     for target, where in links:
-        if any(above.is_symlink() for above in target.parents if above.is_relative_to(folder)):
-            raise ArchiveRefused(f"it contains a path below a link: {target.relative_to(folder).as_posix()[:80]!r}")
+        if any(
+            above.is_symlink()
+            for above in target.parents
+            if above.is_relative_to(folder)
+        ):
+            raise ArchiveRefused(
+                f"it contains a path below a link: {target.relative_to(folder).as_posix()[:80]!r}"
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(where)
 

@@ -1,4 +1,5 @@
-"""The blocks of a comment: a report for each job that comments on the same commit under the same marker."""
+"""The blocks of a comment: a report for each job that comments on the same commit under
+the same marker."""
 
 from __future__ import annotations
 
@@ -13,23 +14,24 @@ _MARKER = re.compile(
     " -->$",
     re.MULTILINE,
 )
-_SHARED = (
-    "> [!NOTE]\n> Several jobs comment here. Give each its own `comment-id`, and each has a comment of its own.\n\n"
-)
+_SHARED = "> [!NOTE]\n> Several jobs comment here. Give each its own `comment-id`, and each has a comment of its own.\n\n"
 _MAX_OTHERS = 40_000
-"""Number of characters of all other blocks, above which each is cut to its first line."""
+"""Number of characters of all other blocks, above which each is cut to its first
+line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one job says. `writer` is its identity as text: two jobs of one matrix may have the same."""
+    """What one job says. `writer` is its identity as text: two jobs of one matrix may
+    have the same."""
 
     commit: str
     writer: str
     run_id: int
     attempt: int
     label: str
-    """What a reader calls the job: letters, digits, dots, slashes, dashes, underscores and spaces."""
+    """What a reader calls the job: letters, digits, dots, slashes, dashes, underscores
+    and spaces."""
     text: str
 
     @property
@@ -52,47 +54,64 @@ class _Written:
 
 
 def others_beside(block: Block, body: str) -> Sequence[str]:
-    """The blocks in `body` that stay beside `block`, with their markers: of other jobs on the same commit.
+    """The blocks in `body` that stay beside `block`, with their markers: of other jobs
+    on the same commit.
 
-    A run that is repeated replaces what its job said before, and a new commit replaces all. What one writer said in the
-    same attempt of the same run is of another job of a matrix.
+    A run that is repeated replaces what its job said before, and a new commit replaces
+    all. What one writer said in the same attempt of the same run is of another job of a
+    matrix.
     """
     own = _MARKER.match(block.marker)
     if own is None:
         return ()
     staying = [written for written in _blocks(body) if _stays(written.match, own)]
     is_long = sum(len(written.text) for written in staying) > _MAX_OTHERS
-    return [_marked(_first_line(written.text) if is_long else written.text, written.match[0]) for written in staying]
+    return [
+        _marked(
+            _first_line(written.text) if is_long else written.text, written.match[0]
+        )
+        for written in staying
+    ]
 
 
 def is_settled(block: Block, body: str) -> bool:
-    """Whether `body` has `block`, whole or cut to its first line, or what replaces it: a block of another commit, or of
-    another run of its job."""
+    """Whether `body` has `block`, whole or cut to its first line, or what replaces it:
+    a block of another commit, or of another run of its job."""
     own = _MARKER.match(block.marker)
     text = _without_markers(block.text).strip("\n").rstrip()
     for written in _blocks(body):
         if own is None or not _stays(written.match, own):
             return True
-        if written.match[0] == block.marker and written.text.rstrip() in (text, _first_line(text).rstrip()):
+        if written.match[0] == block.marker and written.text.rstrip() in (
+            text,
+            _first_line(text).rstrip(),
+        ):
             return True
     return False
 
 
 def joined(block: Block, other_blocks: Sequence[str]) -> str:
-    """The body of the comment with `block` and `other_blocks`, which have a heading each if there are several."""
+    """The body of the comment with `block` and `other_blocks`, which have a heading
+    each if there are several."""
     text = _without_markers(block.text)
     if not other_blocks:
         return _marked(text, block.marker)
     beside = [
-        _headed(written.label, _marked(written.text, written.match[0])) for written in _blocks("\n".join(other_blocks))
+        _headed(written.label, _marked(written.text, written.match[0]))
+        for written in _blocks("\n".join(other_blocks))
     ]
-    return _SHARED + "\n\n".join([*beside, _headed(block.label, _marked(text, block.marker))])
+    return _SHARED + "\n\n".join(
+        [*beside, _headed(block.label, _marked(text, block.marker))]
+    )
 
 
 def _stays(match: re.Match[str], own: re.Match[str]) -> bool:
     if match["commit"] != own["commit"]:
         return False
-    return match["writer"] != own["writer"] or (match["run"], match["attempt"]) == (own["run"], own["attempt"])
+    return match["writer"] != own["writer"] or (match["run"], match["attempt"]) == (
+        own["run"],
+        own["attempt"],
+    )
 
 
 def _blocks(body: str) -> Iterator[_Written]:

@@ -1,7 +1,7 @@
 """Which files of a checkout are not those of its commit, as GitHub has it.
 
-Git is not asked: the configuration of a checkout can name programs to run, and can hide changes. Files are read, and
-nothing else.
+Git is not asked: the configuration of a checkout can name programs to run, and can hide
+changes. Files are read, and nothing else.
 """
 
 from __future__ import annotations
@@ -29,21 +29,29 @@ _POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n
 
 
 def changed_files(api: GitHubApi, sha: str, checkout: Path) -> tuple[str, ...] | None:
-    """The files of commit `sha` that are not as in `checkout`; files that the commit doesn't have don't count.
+    """The files of commit `sha` that are not as in `checkout`; files that the commit
+    doesn't have don't count.
 
-    A file that Git LFS keeps elsewhere, or whose line ends were converted for Windows, is as in the commit. None if it
-    can't be known: GitHub does not say, or a submodule is checked out.
+    A file that Git LFS keeps elsewhere, or whose line ends were converted for Windows,
+    is as in the commit. None if it can't be known: GitHub does not say, or a submodule
+    is checked out.
     """
     try:
         files = list_commit_files(api, sha)
     except GitHubApiError:
         return None
-    if any(file.mode == SUBMODULE and _has_entries(checkout / file.path) for file in files):
+    if any(
+        file.mode == SUBMODULE and _has_entries(checkout / file.path) for file in files
+    ):
         return None
     total = sum(_size(checkout / file.path) for file in files)
     if total > MAX_CHECKOUT_BYTES:
         return None
-    return tuple(file.path for file in files if file.mode != SUBMODULE and not _is_same(file, checkout))
+    return tuple(
+        file.path
+        for file in files
+        if file.mode != SUBMODULE and not _is_same(file, checkout)
+    )
 
 
 def _is_same(file: GitTreeElement, checkout: Path) -> bool:
@@ -58,7 +66,8 @@ def _is_same(file: GitTreeElement, checkout: Path) -> bool:
 
 
 def _shas(stream: BinaryIO) -> Iterator[str]:
-    """The names that Git gives to the content of `stream`: as it is, as a pointer of Git LFS, with Unix line ends."""
+    """The names that Git gives to the content of `stream`: as it is, as a pointer of
+    Git LFS, with Unix line ends."""
     size = os.fstat(stream.fileno()).st_size
     content, lfs = _new_blob(size), hashlib.sha256()
     has_windows_line_ends = False

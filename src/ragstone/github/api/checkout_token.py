@@ -10,16 +10,19 @@ from pathlib import Path
 from ragstone.files import open_regular
 
 _KEPT = re.compile(
-    rb"extraheader\s*=\s*\"?authorization\s*:|git-credentials-[\w-]+\.config|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
+    rb"extraheader\s*=\s*\"?authorization\s*:|git-credentials-[\w-]+\.config|://[^/\s:@]+:[^/\s@]+@",
+    re.IGNORECASE,
 )
-"""How it is stored: as a header in .git/config, in an included file, or in an address."""
+"""How it is stored: as a header in .git/config, in an included file, or in an
+address."""
 
 _MAX_BYTES = 256 * 1024
 _MAX_FILES = 200
 
 
 def warn_of_token(workspace: Path, temporary: str | None) -> str | None:
-    """A warning if a checkout in `workspace`, or the runner's `temporary` folder, contains a token; else None."""
+    """A warning if a checkout in `workspace`, or the runner's `temporary` folder,
+    contains a token; else None."""
     for path in islice(_places(workspace, temporary), _MAX_FILES):
         if _holds_token(path):
             return (
@@ -30,7 +33,12 @@ def warn_of_token(workspace: Path, temporary: str | None) -> str | None:
 
 
 def _places(workspace: Path, temporary: str | None) -> Iterator[Path]:
-    for pattern in (".git/config", "*/.git/config", "*/*/.git/config", ".git/modules/*/config"):
+    for pattern in (
+        ".git/config",
+        "*/.git/config",
+        "*/*/.git/config",
+        ".git/modules/*/config",
+    ):
         yield from workspace.glob(pattern)
     if temporary:
         yield from Path(temporary).glob("git-credentials-*.config")

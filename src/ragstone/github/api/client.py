@@ -1,11 +1,15 @@
-"""GitHub's REST API by PyGithub's objects: safe requests are repeated within limits, a failed POST never.
+"""GitHub's REST API by PyGithub's objects: safe requests are repeated within limits, a
+failed POST never.
 
-Every error is raised as `GitHubApiError`, so that callers can continue: a verdict never depends on GitHub being up.
+Every error is raised as `GitHubApiError`, so that callers can continue: a verdict never
+depends on GitHub being up.
 
-All objects of PyGithub send their requests through its `Requester`, so the rules stand there. PyGithub's own retry
-(`GithubRetry`) is disabled: it stands below, where no reply is seen that breaks off or is not JSON; it repeats a POST
-after a 5xx reply, although it may have succeeded, or else not even after a rate limit, which turns it away unread; it
-cuts a Retry-After short that is longer than its limit; and the waits of a job have no common limit.
+All objects of PyGithub send their requests through its `Requester`, so the rules stand
+there. PyGithub's own retry (`GithubRetry`) is disabled: it stands below, where no reply
+is seen that breaks off or is not JSON; it repeats a POST after a 5xx reply, although it
+may have succeeded, or else not even after a rate limit, which turns it away unread; it
+cuts a Retry-After short that is longer than its limit; and the waits of a job have no
+common limit.
 """
 
 from __future__ import annotations
@@ -54,26 +58,40 @@ _KINDS = {
 
 
 class GitHubApiError(Exception):
-    """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or none."""
+    """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or
+    none."""
 
-    def __init__(self, kind: ApiErrorKind, message: str, *, status: int | None = None, wrote: bool = False) -> None:
+    def __init__(
+        self,
+        kind: ApiErrorKind,
+        message: str,
+        *,
+        status: int | None = None,
+        wrote: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
         self.message = message
-        self.may_have_happened = wrote and kind in (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
+        self.may_have_happened = wrote and kind in (
+            ApiErrorKind.UNREACHABLE,
+            ApiErrorKind.BROKEN,
+        )
 
     @property
     def lacks_permission(self) -> bool:
         return self.kind is ApiErrorKind.REFUSED
 
     def __str__(self) -> str:
-        return f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"
+        return (
+            f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait for GitHub, in seconds: per reply, per pause, and for all pauses of a job."""
+    """How long to wait for GitHub, in seconds: per reply, per pause, and for all pauses
+    of a job."""
 
     timeout_s: int = 20
     attempts: int = 4
@@ -85,7 +103,8 @@ class RetryPolicy:
 
 
 class _PatientRequester(Requester):
-    """Sends the requests of all of PyGithub's objects. They load what they lack only when it is read."""
+    """Sends the requests of all of PyGithub's objects. They load what they lack only
+    when it is read."""
 
     def __init__(
         self,
@@ -127,30 +146,47 @@ class _PatientRequester(Requester):
         while True:
             pause: float | None = 0.0
             try:
-                return super().requestJsonAndCheck(verb, url, parameters, headers, input, follow_302_redirect)
+                return super().requestJsonAndCheck(
+                    verb, url, parameters, headers, input, follow_302_redirect
+                )
             except GithubException as error:
                 api_error, pause = self._refusal(verb, path, error)
             except (requests.RequestException, OSError) as error:
                 api_error = _failure(ApiErrorKind.UNREACHABLE, verb, path, error)
             except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
                 api_error = _failure(ApiErrorKind.BROKEN, verb, path, error)
-            # A rate-limited POST was rejected unread; after any other error it may have succeeded.
+            # A rate-limited POST was rejected unread; after any other error it may have
+            # succeeded.
             once = verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED
             if once or pause is None or not self._pause(pause, attempt):
                 raise api_error from None
             attempt += 1
 
-    def _refusal(self, verb: str, path: str, error: GithubException) -> tuple[GitHubApiError, float | None]:
-        """The error for a bad status, and how long to wait before a retry (None: don't retry)."""
+    def _refusal(
+        self, verb: str, path: str, error: GithubException
+    ) -> tuple[GitHubApiError, float | None]:
+        """The error for a bad status, and how long to wait before a retry (None: don't
+        retry)."""
         status, data = error.status, error.data
-        reason = str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
+        reason = (
+            str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
+        )
         message = f"{path}: {' '.join(reason.split())[:200] or 'no reason given'}"
-        headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
+        headers = {
+            str(name).lower(): str(value)
+            for name, value in (error.headers or {}).items()
+        }
         if _is_rate_limit(status, headers, reason):
-            return GitHubApiError(ApiErrorKind.LIMITED, message, status=status), self._limit_pause(headers)
+            return GitHubApiError(
+                ApiErrorKind.LIMITED, message, status=status
+            ), self._limit_pause(headers)
         if status >= 500:
-            return GitHubApiError(ApiErrorKind.UNREACHABLE, message, status=status, wrote=verb != "GET"), 0.0
-        return GitHubApiError(_KINDS.get(status, ApiErrorKind.INVALID), message, status=status), None
+            return GitHubApiError(
+                ApiErrorKind.UNREACHABLE, message, status=status, wrote=verb != "GET"
+            ), 0.0
+        return GitHubApiError(
+            _KINDS.get(status, ApiErrorKind.INVALID), message, status=status
+        ), None
 
     def _limit_pause(self, headers: Mapping[str, str]) -> float:
         after = headers.get("retry-after", "")
@@ -162,10 +198,14 @@ class _PatientRequester(Requester):
         return self._patience.max_pause_s
 
     def _pause(self, at_least_s: float, attempt: int) -> bool:
-        """Wait before the next attempt; False if there is none, or if that would take too long."""
+        """Wait before the next attempt; False if there is none, or if that would take
+        too long."""
         patience = self._patience
         pause = max(at_least_s, patience.first_pause_s * 2 ** (attempt - 1))
-        too_long = pause > patience.max_pause_s or self._paused_s + pause > patience.total_pause_s
+        too_long = (
+            pause > patience.max_pause_s
+            or self._paused_s + pause > patience.total_pause_s
+        )
         if too_long or attempt == patience.attempts:
             return False
         self._paused_s += pause
@@ -181,15 +221,17 @@ def _is_rate_limit(status: int, headers: Mapping[str, str], reason: str) -> bool
     return any(word in reason.lower() for word in _LIMIT_WORDS)
 
 
-def _failure(kind: ApiErrorKind, verb: str, path: str, error: Exception) -> GitHubApiError:
+def _failure(
+    kind: ApiErrorKind, verb: str, path: str, error: Exception
+) -> GitHubApiError:
     return GitHubApiError(kind, f"{path}: {type(error).__name__}", wrote=verb != "GET")
 
 
 class GitHubApi:
     """The API of one repository, under one token. Not for use from several threads.
 
-    `repository` is PyGithub's. What is made of it raises GitHubApiError when it sends a request, which many objects do
-    only when an attribute is read.
+    `repository` is PyGithub's. What is made of it raises GitHubApiError when it sends a
+    request, which many objects do only when an attribute is read.
     """
 
     def __init__(
@@ -208,7 +250,9 @@ class GitHubApi:
         self.path = f"/repos/{repository}"
         secret = token.get_secret_value()
         auth = Auth.Token(secret) if secret else None
-        self.requester: Requester = _PatientRequester(auth, api_url, patience=self.patience, sleep=sleep, now=now)
+        self.requester: Requester = _PatientRequester(
+            auth, api_url, patience=self.patience, sleep=sleep, now=now
+        )
         self.repository = Repository(self.requester, url=self.path)
         self._runs: dict[int, WorkflowRun] = {}
 
@@ -224,13 +268,21 @@ class GitHubApi:
 
 @contextmanager
 def reading_replies() -> Iterator[None]:
-    """Decorates what reads PyGithub's objects: GitHubApiError if a reply lacks what is read, or has another type of it.
+    """Decorates what reads PyGithub's objects: GitHubApiError if a reply lacks what is
+    read, or has another type of it.
 
     Works as a block, too.
     """
     try:
         yield
-    except (BadAttributeException, GithubException, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        BadAttributeException,
+        GithubException,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
         message = f"a reply is not as GitHub describes it ({type(error).__name__})"
         raise GitHubApiError(ApiErrorKind.BROKEN, message) from None
 

@@ -1,4 +1,5 @@
-"""What GitHub's runner reads: commands, as which no foreign text can act, and files, never written through a link.
+"""What GitHub's runner reads: commands, as which no foreign text can act, and files,
+never written through a link.
 
 GitHub drops a summary over 1 MiB entirely, so ours is always smaller.
 """
@@ -18,14 +19,21 @@ from typing import TextIO
 
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
-COMMAND_FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+COMMAND_FILES = (
+    "GITHUB_OUTPUT",
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def append(path: Path, data: bytes) -> None:
     """Append `data` to the regular file `path`, which is created if it doesn't exist.
 
-    Raises OSError, also for a link, a pipe or a file with several names, which could lead elsewhere or block.
+    Raises OSError, also for a link, a pipe or a file with several names, which could
+    lead elsewhere or block.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o644)
     with os.fdopen(descriptor, "ab") as file:
@@ -49,7 +57,8 @@ def _refuse_irregular(status: os.stat_result, path: Path) -> None:
 
 
 MAX_VALUE_BYTES = 200_000
-"""GitHub allows 1 MB of outputs per job; longer values are left out rather than truncated."""
+"""GitHub allows 1 MB of outputs per job; longer values are left out rather than
+truncated."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -58,8 +67,11 @@ def is_output_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> str:
-    """One entry of the output file, with a random delimiter that does not occur in `value`.
+def format_output(
+    name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)
+) -> str:
+    """One entry of the output file, with a random delimiter that does not occur in
+    `value`.
 
     Raises ValueError for an invalid name.
     """
@@ -72,26 +84,46 @@ def format_output(name: str, value: str, *, token: Callable[[], str] = lambda: s
 
 
 def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Append `values` to the output file; None (not in a step): do nothing. Returns the names that were too long.
+    """Append `values` to the output file; None (not in a step): do nothing. Returns the
+    names that were too long.
 
     Raises OSError, also if the file is not regular.
     """
-    too_long = tuple(name for name, value in values.items() if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES)
+    too_long = tuple(
+        name
+        for name, value in values.items()
+        if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES
+    )
     if path is None:
         return too_long
-    in_size = {name: "" if name in too_long else _one_encoding(value) for name, value in values.items()}
-    append(path, "".join(format_output(name, value) for name, value in in_size.items()).encode("utf-8"))
+    in_size = {
+        name: "" if name in too_long else _one_encoding(value)
+        for name, value in values.items()
+    }
+    append(
+        path,
+        "".join(format_output(name, value) for name, value in in_size.items()).encode(
+            "utf-8"
+        ),
+    )
     return too_long
 
 
-def output_path(environ: Mapping[str, str], variable: str = "GITHUB_OUTPUT") -> Path | None:
+def output_path(
+    environ: Mapping[str, str], variable: str = "GITHUB_OUTPUT"
+) -> Path | None:
     """The file in a runner's file variable, None if it is not set."""
     value = environ.get(variable, "")
     return Path(value) if value else None
 
 
 def _one_encoding(value: str) -> str:
-    return value.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return (
+        value.encode("utf-8", "replace")
+        .decode("utf-8")
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )
 
 
 MAX_BYTES = 1024 * 1024
@@ -99,10 +131,11 @@ _MARGIN = 4096
 
 
 def write_summary(path: Path | None, renderings: Iterable[str]) -> bool:
-    """Append the first of `renderings` (most detailed first) that fits next to what the step has already written.
+    """Append the first of `renderings` (most detailed first) that fits next to what the
+    step has already written.
 
-    Returns False if there is no file or nothing fits; nothing is ever truncated. Raises OSError, also if the file is
-    not regular.
+    Returns False if there is no file or nothing fits; nothing is ever truncated. Raises
+    OSError, also if the file is not regular.
     """
     if path is None:
         return False
@@ -129,7 +162,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An annotation for a line of a file, or for the job if `file` is None. `file` is relative to the workspace."""
+    """An annotation for a line of a file, or for the job if `file` is None. `file` is
+    relative to the workspace."""
 
     level: Level
     message: str
@@ -144,23 +178,34 @@ def escape_data(text: str) -> str:
 
 
 def escape_property(text: str) -> str:
-    """Escape a property of a command: like `escape_data`, plus colon and comma, which separate properties."""
+    """Escape a property of a command: like `escape_data`, plus colon and comma, which
+    separate properties."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def render_annotation(annotation: Annotation) -> str:
     # A name that can't be written verbatim would refer to another file, or none.
-    file = annotation.file if annotation.file is not None and _plain(annotation.file) == annotation.file else None
+    file = (
+        annotation.file
+        if annotation.file is not None and _plain(annotation.file) == annotation.file
+        else None
+    )
     properties = {
         "file": file,
         "line": str(annotation.line) if annotation.line is not None and file else None,
         "title": annotation.title,
     }
-    listed = ",".join(f"{name}={escape_property(_plain(value))}" for name, value in properties.items() if value)
+    listed = ",".join(
+        f"{name}={escape_property(_plain(value))}"
+        for name, value in properties.items()
+        if value
+    )
     message = _plain(annotation.message)
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    return f"::{annotation.level}{' ' if listed else ''}{listed}::{escape_data(message)}"
+    return (
+        f"::{annotation.level}{' ' if listed else ''}{listed}::{escape_data(message)}"
+    )
 
 
 def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
@@ -175,7 +220,9 @@ def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
             continue
         left_out = len(of_level) - (MAX_PER_LEVEL - 1)
         shown += of_level[: MAX_PER_LEVEL - 1]
-        shown.append(Annotation(level, f"{left_out} more are listed in the job summary."))
+        shown.append(
+            Annotation(level, f"{left_out} more are listed in the job summary.")
+        )
     return tuple(shown)
 
 
@@ -187,17 +234,23 @@ def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
 
 
 def mask(secret: str, out: TextIO) -> None:
-    """Make GitHub mask `secret` in the log. Multi-line secrets are masked line by line, like GitHub does."""
+    """Make GitHub mask `secret` in the log. Multi-line secrets are masked line by line,
+    like GitHub does."""
     out.write(_masks(secret))
     out.flush()
 
 
 def _masks(secret: str) -> str:
-    return "".join(f"::add-mask::{escape_data(line)}\n" for line in secret.splitlines() if line.strip())
+    return "".join(
+        f"::add-mask::{escape_data(line)}\n"
+        for line in secret.splitlines()
+        if line.strip()
+    )
 
 
 class Stopped:
-    """Writes text while commands are stopped, until `word` is written as a command; masks secrets as they appear."""
+    """Writes text while commands are stopped, until `word` is written as a command;
+    masks secrets as they appear."""
 
     def __init__(self, out: TextIO, word: str) -> None:
         self._out = out
@@ -206,7 +259,8 @@ class Stopped:
 
     def __call__(self, text: str) -> None:
         if text:
-            # The log viewer interprets escape sequences, and treats a carriage return as a new line.
+            # The log viewer interprets escape sequences, and treats a carriage return
+            # as a new line.
             shown = ZERO_WIDTH_SPACE.join(map(clean, text.split(ZERO_WIDTH_SPACE)))
             self._out.write(shown)
             self._out.flush()
@@ -215,15 +269,21 @@ class Stopped:
     def mask(self, secret: str) -> None:
         """Make GitHub mask `secret` from now on. Thread-safe."""
         # In one piece, so that nothing else can be written while commands are active.
-        self._out.write(f"\n::{self._word}::\n{_masks(secret)}::stop-commands::{self._word}\n")
+        self._out.write(
+            f"\n::{self._word}::\n{_masks(secret)}::stop-commands::{self._word}\n"
+        )
         self._out.flush()
 
 
 @contextmanager
-def commands_stopped(out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)) -> Iterator[Stopped]:
-    """Within the block, no written text acts as a command, neither ``::x::`` nor ``##[x]``.
+def commands_stopped(
+    out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)
+) -> Iterator[Stopped]:
+    """Within the block, no written text acts as a command, neither ``::x::`` nor
+    ``##[x]``.
 
-    Yields the writer. The token is random and never passed to anything that produces such text.
+    Yields the writer. The token is random and never passed to anything that produces
+    such text.
     """
     word = f"ragstone-{token()}"
     out.write(f"::stop-commands::{word}\n")
@@ -247,5 +307,6 @@ def group(title: str, out: TextIO) -> Iterator[None]:
 
 
 def _plain(text: str) -> str:
-    """Remove invisible, reordering and control characters, and commands in the old form."""
+    """Remove invisible, reordering and control characters, and commands in the old
+    form."""
     return without_commands(clean(text))

@@ -1,8 +1,10 @@
-"""The run that a pull request had before this one of the same files, read from the artifact that it left.
+"""The run that a pull request had before this one of the same files, read from the
+artifact that it left.
 
-Whoever may push to a pull request may change its workflow too, which then uploads what it likes. So only a run of a
-commit counts whose files are those of this one's, as GitHub has it: its workflow was the same, and whatever could plant
-answers there can do so here as well. A fork's runs never count, nor those of other workflows and events.
+Whoever may push to a pull request may change its workflow too, which then uploads what
+it likes. So only a run of a commit counts whose files are those of this one's, as
+GitHub has it: its workflow was the same, and whatever could plant answers there can do
+so here as well. A fork's runs never count, nor those of other workflows and events.
 """
 
 from __future__ import annotations
@@ -25,29 +27,43 @@ from ragstone.github.api.trusted_runs import newest_runs
 MAX_RUNS = 10
 """Of more runs of the same files, the artifacts of the newest are looked for."""
 MAX_READ = 4
-"""Number of artifacts that are read at most. One has the answers of those before it, too."""
+"""Number of artifacts that are read at most. One has the answers of those before it,
+too."""
 _EVENT = "pull_request"
 
 
 def find_earlier_run(
-    api: GitHubApi, own_run: int, artifact_name: str, tree: str, folder: Path, say: Callable[[str], None]
+    api: GitHubApi,
+    own_run: int,
+    artifact_name: str,
+    tree: str,
+    folder: Path,
+    say: Callable[[str], None],
 ) -> RunDirectory | None:
-    """The newest artifact of a run for the pull request of run `own_run` with the same files, as a run below `folder`.
+    """The newest artifact of a run for the pull request of run `own_run` with the same
+    files, as a run below `folder`.
 
-    `tree` is Git's name for the files that are checked out: a merge with the base. What is left out is said, and why.
+    `tree` is Git's name for the files that are checked out: a merge with the base. What
+    is left out is said, and why.
     """
     try:
         artifacts = [
-            artifact for run in _same_runs(api, own_run) for artifact in artifacts_of(api, run.id, artifact_name)
+            artifact
+            for run in _same_runs(api, own_run)
+            for artifact in artifacts_of(api, run.id, artifact_name)
         ]
         artifacts.sort(key=lambda artifact: artifact.id, reverse=True)
         for artifact in artifacts[:MAX_READ]:
             try:
                 return _read(api, artifact, tree, folder / str(artifact.id))
             except ArchiveRefused as refused:
-                say(f"An earlier run, artifact {artifact.id}, is not counted: {refused.reason}.\n")
+                say(
+                    f"An earlier run, artifact {artifact.id}, is not counted: {refused.reason}.\n"
+                )
             except RunDirectoryError as error:
-                say(f"An earlier run, artifact {artifact.id}, is not counted: {error.message}\n")
+                say(
+                    f"An earlier run, artifact {artifact.id}, is not counted: {error.message}\n"
+                )
     except GitHubApiError as api_error:
         say(f"Earlier runs of this pull request can't be read: {api_error}\n")
     return None
@@ -55,7 +71,8 @@ def find_earlier_run(
 
 @reading_replies()
 def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
-    """The finished runs for the pull request of run `own_run` whose commit has the same files, the newest first.
+    """The finished runs for the pull request of run `own_run` whose commit has the same
+    files, the newest first.
 
     The first is run `own_run` itself, if it was tried before.
     """
@@ -63,21 +80,27 @@ def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
     if not own.head_branch or not _is_same(own, own):
         return []
     listed = newest_runs(api, own.workflow_id, _EVENT, own.head_branch)
-    same = [run for run in listed if run.id != own.id and run.status == "completed" and _is_same(run, own)]
+    same = [
+        run
+        for run in listed
+        if run.id != own.id and run.status == "completed" and _is_same(run, own)
+    ]
     same.sort(key=lambda run: (run.created_at, run.id), reverse=True)
     tried_before = [own] if own.run_attempt > 1 else []
     return tried_before + same[:MAX_RUNS]
 
 
 def _is_same(run: WorkflowRun, own: WorkflowRun) -> bool:
-    """Whether `run` is of the same workflow, branch and files as `own`, and of no fork. The server's filters are
-    verified."""
+    """Whether `run` is of the same workflow, branch and files as `own`, and of no fork.
+    The server's filters are verified."""
     tree = getattr(run.head_commit, "tree_id", None)
     return (
         run.event == _EVENT
         and run.workflow_id == own.workflow_id
         and run.head_branch == own.head_branch
-        and getattr(run.head_repository, "id", None) == run.repository.id == own.repository.id
+        and getattr(run.head_repository, "id", None)
+        == run.repository.id
+        == own.repository.id
         and tree is not None
         and tree == getattr(own.head_commit, "tree_id", None)
     )
@@ -88,7 +111,9 @@ def _read(api: GitHubApi, artifact: Artifact, tree: str, folder: Path) -> RunDir
 
     Raises ArchiveRefused, RunDirectoryError, GitHubApiError.
     """
-    files = read_artifact(api, artifact, {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES)})
+    files = read_artifact(
+        api, artifact, {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES)}
+    )
     invocation = manifest_of(files).invocation
     if invocation is None or invocation.tree != tree:
         raise ArchiveRefused("it is of other files")

@@ -1,4 +1,5 @@
-"""The event that started this job: its payload and the runner's variables, read once into a typed Event."""
+"""The event that started this job: its payload and the runner's variables, read once
+into a typed Event."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
 """GitHub caps webhook payloads at 25 MB."""
 
 HOSTS = (
-    *("github.com", "api.github.com", "codeload.github.com", "*.actions.githubusercontent.com"),
+    *(
+        "github.com",
+        "api.github.com",
+        "codeload.github.com",
+        "*.actions.githubusercontent.com",
+    ),
     *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
 )
 """What a job on github.com needs for its checkout, image, artifacts and comment."""
@@ -56,7 +62,8 @@ class _Repository(_Payload):
 
 
 class Side(_Payload):
-    """One side of a pull request: a branch and its commit. `repo` is None if the repository no longer exists."""
+    """One side of a pull request: a branch and its commit. `repo` is None if the
+    repository no longer exists."""
 
     ref: str
     sha: str
@@ -73,13 +80,15 @@ class PullRequest(_Payload):
 
     @property
     def is_fork(self) -> bool:
-        """Whether the head's repository is another one, or no longer exists. By id: names change, and can be reused."""
+        """Whether the head's repository is another one, or no longer exists. By id:
+        names change, and can be reused."""
         head, base = self.head.repo, self.base.repo
         return head is None or base is None or head.id is None or head.id != base.id
 
 
 class UpstreamRun(_Payload):
-    """The run that a workflow_run job follows. Read from GitHub's payload, never from that run's artifacts."""
+    """The run that a workflow_run job follows. Read from GitHub's payload, never from
+    that run's artifacts."""
 
     run_id: int = Field(gt=0, alias="id")
     event: str
@@ -90,7 +99,11 @@ class UpstreamRun(_Payload):
     @property
     def head_owner(self) -> str | None:
         """The login of the owner of the run's repository."""
-        return self.head_repository.owner.login if self.head_repository and self.head_repository.owner else None
+        return (
+            self.head_repository.owner.login
+            if self.head_repository and self.head_repository.owner
+            else None
+        )
 
 
 class _HeadCommit(_Payload):
@@ -114,9 +127,10 @@ class _Document(_Payload):
 class Event:
     """What started this job.
 
-    `branch` is the branch that the job runs on (None for pull requests, tags and merge queues); `sha` the commit
-    that is checked out; `report_sha` the commit that links in reports should point at (a pull request's head, not
-    the merge commit, which vanishes). `workflow` is the file name of the workflow, without its folder.
+    `branch` is the branch that the job runs on (None for pull requests, tags and merge
+    queues); `sha` the commit that is checked out; `report_sha` the commit that links in
+    reports should point at (a pull request's head, not the merge commit, which
+    vanishes). `workflow` is the file name of the workflow, without its folder.
     """
 
     kind: EventKind
@@ -146,7 +160,8 @@ class Event:
 
     @property
     def without_secrets(self) -> bool:
-        """True if GitHub provides neither secrets nor a write token: for pull requests from forks and Dependabot."""
+        """True if GitHub provides neither secrets nor a write token: for pull requests
+        from forks and Dependabot."""
         pull = self.pull_request
         if self.kind is not EventKind.PULL_REQUEST or pull is None:
             return False
@@ -168,20 +183,30 @@ def load_event(environ: Mapping[str, str]) -> Event:
         )
     try:
         if Path(path).stat().st_size > MAX_PAYLOAD_BYTES:
-            raise ConfigError(f"the event's payload is larger than {MAX_PAYLOAD_BYTES} bytes.", where=path)
+            raise ConfigError(
+                f"the event's payload is larger than {MAX_PAYLOAD_BYTES} bytes.",
+                where=path,
+            )
         payload = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"the event's payload can't be read: {error}", where=path) from None
+        raise ConfigError(
+            f"the event's payload can't be read: {error}", where=path
+        ) from None
     return build_event(environ, payload)
 
 
 def build_event(environ: Mapping[str, str], payload: Any) -> Event:
-    """The Event of `payload` (decoded JSON) under the runner's variables. Raises ConfigError for a wrong shape."""
+    """The Event of `payload` (decoded JSON) under the runner's variables. Raises
+    ConfigError for a wrong shape."""
     variables = Variables(environ)
     with parse_errors(None, "the event's payload is not as expected"):
         document = _Document.model_validate(payload)
     name = variables.get("GITHUB_EVENT_NAME")
-    kind = EventKind(name) if name in set(EventKind) - {EventKind.OTHER} else EventKind.OTHER
+    kind = (
+        EventKind(name)
+        if name in set(EventKind) - {EventKind.OTHER}
+        else EventKind.OTHER
+    )
     pull = document.pull_request
     if kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET) and pull is None:
         raise ConfigError(f"a {name} event without a pull request in its payload.")
@@ -190,16 +215,25 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     return Event(
         kind=kind,
         name=name,
-        repository=variables.get("GITHUB_REPOSITORY") or document.repository.full_name or "",
+        repository=variables.get("GITHUB_REPOSITORY")
+        or document.repository.full_name
+        or "",
         default_branch=document.repository.default_branch,
         sha=variables.get("GITHUB_SHA"),
         branch=_branch(kind, variables.get("GITHUB_REF")),
         run_id=_number(variables, "GITHUB_RUN_ID") or 0,
         workflow=_workflow_file(variables.get("GITHUB_WORKFLOW_REF")),
         actor=variables.get("GITHUB_ACTOR") or None,
-        server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
-        api_url=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip("/"),
-        merge_base_branch=(document.merge_group.base_ref or "").removeprefix("refs/heads/") or None,
+        server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip(
+            "/"
+        ),
+        api_url=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip(
+            "/"
+        ),
+        merge_base_branch=(document.merge_group.base_ref or "").removeprefix(
+            "refs/heads/"
+        )
+        or None,
         merge_base_sha=document.merge_group.base_sha,
         pull_request=pull,
         upstream=document.workflow_run,
@@ -208,7 +242,9 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
 
 
 def _branch(kind: EventKind, ref: str) -> str | None:
-    if kind in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP) or not ref.startswith("refs/heads/"):
+    if kind in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP) or not ref.startswith(
+        "refs/heads/"
+    ):
         return None
     return ref.removeprefix("refs/heads/")
 

@@ -1,4 +1,5 @@
-"""The run that a workflow_run job reports, and its pull request: by GitHub's word, never by the run's artifacts."""
+"""The run that a workflow_run job reports, and its pull request: by GitHub's word,
+never by the run's artifacts."""
 
 from __future__ import annotations
 
@@ -26,8 +27,12 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
         raise NothingToPost("The run that this job follows is not for a pull request.")
     repository_id = getattr(head.head_repository, "id", None)
     if upstream.head_owner is None or not head.head_branch or repository_id is None:
-        raise NothingToPost("The head repository of the pull request no longer exists: nothing to post.")
-    listing = api.repository.get_pulls(state="open", head=f"{upstream.head_owner}:{head.head_branch}")
+        raise NothingToPost(
+            "The head repository of the pull request no longer exists: nothing to post."
+        )
+    listing = api.repository.get_pulls(
+        state="open", head=f"{upstream.head_owner}:{head.head_branch}"
+    )
     pulls = [
         pull
         for pull in listed(listing, max_pages=3)
@@ -36,7 +41,11 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
         and getattr(pull.base.repo, "id", None) == head.repository.id
     ]
     if not pulls:
-        raise NothingToPost("No open pull request has this commit as its head: nothing to post.")
+        raise NothingToPost(
+            "No open pull request has this commit as its head: nothing to post."
+        )
     if len(pulls) > 1:
-        raise NothingToPost("Several open pull requests have this commit as their head: nothing to post.")
+        raise NothingToPost(
+            "Several open pull requests have this commit as their head: nothing to post."
+        )
     return head, pulls[0]

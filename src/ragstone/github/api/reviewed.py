@@ -1,7 +1,9 @@
-"""Which branch of a job counts as reviewed: its settings, files and runs are trusted. Nothing else decides that.
+"""Which branch of a job counts as reviewed: its settings, files and runs are trusted.
+Nothing else decides that.
 
-Whoever may push can push a branch and propose a change for it, so the base of a pull request says nothing about review.
-Only the default branch counts, and a branch that GitHub reports as protected.
+Whoever may push can push a branch and propose a change for it, so the base of a pull
+request says nothing about review. Only the default branch counts, and a branch that
+GitHub reports as protected.
 """
 
 from __future__ import annotations
@@ -9,7 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragstone.formatting import clipped
-from ragstone.github.api.client import GitHubApi, GitHubApiError, head_of, if_present, reading_replies
+from ragstone.github.api.client import (
+    GitHubApi,
+    GitHubApiError,
+    head_of,
+    if_present,
+    reading_replies,
+)
 from ragstone.github.api.event import Event, EventKind
 
 
@@ -17,9 +25,10 @@ from ragstone.github.api.event import Event, EventKind
 class ReviewedBase:
     """What a job trusts, decided once.
 
-    `branch` is the one whose runs can be baselines; None: the default branch, which the event doesn't name. `proposed`
-    is the commit that a change is proposed for, None unless it is reviewed. `named` and `unreviewed` are of a change
-    that is proposed for a branch that doesn't count as reviewed: the branch, and why.
+    `branch` is the one whose runs can be baselines; None: the default branch, which the
+    event doesn't name. `proposed` is the commit that a change is proposed for, None
+    unless it is reviewed. `named` and `unreviewed` are of a change that is proposed for
+    a branch that doesn't count as reviewed: the branch, and why.
     """
 
     event: Event
@@ -30,11 +39,16 @@ class ReviewedBase:
 
     @property
     def sentence(self) -> str | None:
-        """What the reader of a report must know about a base that doesn't count; None if it does."""
+        """What the reader of a report must know about a base that doesn't count; None
+        if it does."""
         if self.unreviewed is None:
             return None
         change = "merge" if self.event.kind is EventKind.MERGE_GROUP else "pull request"
-        default = f"'{self.event.default_branch}'" if self.event.default_branch else "the default branch"
+        default = (
+            f"'{self.event.default_branch}'"
+            if self.event.default_branch
+            else "the default branch"
+        )
         return (
             f"'{self.named}', the base of this {change}, {self.unreviewed}, so it doesn't count as "
             f"reviewed: no judge's key is used, {default} is trusted instead, and the run can't pass; protect the "
@@ -44,29 +58,47 @@ class ReviewedBase:
     @property
     def unproven(self) -> str | None:
         """Why the run can't pass, in a short sentence; None if it can."""
-        return None if self.unreviewed is None else f"Not proven: '{self.named}', the base, {self.unreviewed}."
+        return (
+            None
+            if self.unreviewed is None
+            else f"Not proven: '{self.named}', the base, {self.unreviewed}."
+        )
 
 
 def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
-    """What is trusted for `event`. If GitHub can't be asked about a branch, it doesn't count. Never raises."""
+    """What is trusted for `event`. If GitHub can't be asked about a branch, it doesn't
+    count. Never raises."""
     pull = event.pull_request
     if pull is not None:
         return base_of_change(api, event, pull.base.ref, pull.base.sha)
-    if event.kind is EventKind.MERGE_GROUP and (event.merge_base_sha or event.merge_base_branch):
+    if event.kind is EventKind.MERGE_GROUP and (
+        event.merge_base_sha or event.merge_base_branch
+    ):
         return base_of_change(api, event, event.merge_base_branch, event.merge_base_sha)
     return ReviewedBase(event, event.default_branch)
 
 
-def base_of_change(api: GitHubApi | None, event: Event, branch: str | None, commit: str | None) -> ReviewedBase:
-    """What is trusted for a change that is proposed for `branch` at `commit`. Never raises."""
+def base_of_change(
+    api: GitHubApi | None, event: Event, branch: str | None, commit: str | None
+) -> ReviewedBase:
+    """What is trusted for a change that is proposed for `branch` at `commit`. Never
+    raises."""
     unreviewed = why_unreviewed(api, event, branch)
     if unreviewed is None:
         return ReviewedBase(event, branch, commit)
-    return ReviewedBase(event, event.default_branch, named=clipped(branch or "", 100), unreviewed=unreviewed)
+    return ReviewedBase(
+        event,
+        event.default_branch,
+        named=clipped(branch or "", 100),
+        unreviewed=unreviewed,
+    )
 
 
-def why_unreviewed(api: GitHubApi | None, event: Event, branch: str | None) -> str | None:
-    """Why `branch` doesn't count as reviewed, as a clause; None if it does. Never raises GitHubApiError."""
+def why_unreviewed(
+    api: GitHubApi | None, event: Event, branch: str | None
+) -> str | None:
+    """Why `branch` doesn't count as reviewed, as a clause; None if it does. Never
+    raises GitHubApiError."""
     if branch is None:
         return "is not known"
     if branch == event.default_branch:
@@ -94,8 +126,9 @@ def _is_default_or_protected(api: GitHubApi, event: Event, name: str) -> bool:
 def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     """The commit whose files are trusted; None: it is the one that is checked out.
 
-    This is the base of a change, or the default branch for a run on another branch or a tag, and for a change whose
-    base doesn't count as reviewed. A run on the default branch is its own base. Raises GitHubApiError.
+    This is the base of a change, or the default branch for a run on another branch or a
+    tag, and for a change whose base doesn't count as reviewed. A run on the default
+    branch is its own base. Raises GitHubApiError.
     """
     if base.proposed is not None:
         return base.proposed

@@ -1,11 +1,13 @@
-"""The trusted runs of a workflow, which nobody outside the repository can start, and their artifacts as a store.
+"""The trusted runs of a workflow, which nobody outside the repository can start, and
+their artifacts as a store.
 
-A fork shares its parent's list of runs and artifacts, and can use any branch name. So a run is identified by workflow,
-event, branch and head repository, its commit must be on the branch, and an artifact is identified by its run, never by
-its name alone.
+A fork shares its parent's list of runs and artifacts, and can use any branch name. So a
+run is identified by workflow, event, branch and head repository, its commit must be on
+the branch, and an artifact is identified by its run, never by its name alone.
 
-A run that can't be a baseline carries the one it used, so the newest artifact is usually enough. If the newest runs
-left none, the artifacts are listed by name, and the run of each is verified like any other.
+A run that can't be a baseline carries the one it used, so the newest artifact is
+usually enough. If the newest runs left none, the artifacts are listed by name, and the
+run of each is verified like any other.
 """
 
 from __future__ import annotations
@@ -20,38 +22,63 @@ from github.Artifact import Artifact
 from github.GithubObject import NotSet
 from github.WorkflowRun import WorkflowRun
 
-from ragstone.github.api.artifacts import artifacts_called, newest_artifact, read_artifact
-from ragstone.github.api.client import GitHubApi, GitHubApiError, head_of, if_present, listed, reading_replies
+from ragstone.github.api.artifacts import (
+    artifacts_called,
+    newest_artifact,
+    read_artifact,
+)
+from ragstone.github.api.client import (
+    GitHubApi,
+    GitHubApiError,
+    head_of,
+    if_present,
+    listed,
+    reading_replies,
+)
 from ragstone.pipeline.baseline_search import BaselineStore, StoredRun, StoreFailed
 
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
-"""Events that only people with write access can trigger, and that run the branch's own code."""
+"""Events that only people with write access can trigger, and that run the branch's own
+code."""
 
 
 @reading_replies()
 def workflow_id(api: GitHubApi, file: str) -> int:
-    """GitHub's id of the workflow in `file` of .github/workflows. Raises GitHubApiError."""
+    """GitHub's id of the workflow in `file` of .github/workflows. Raises
+    GitHubApiError."""
     return api.repository.get_workflow(file).id
 
 
-def newest_runs(api: GitHubApi, workflow: int, event: str, branch: str | None) -> list[WorkflowRun]:
-    """The newest 100 finished runs of `workflow` for `event`, by GitHub's filters. Raises GitHubApiError."""
+def newest_runs(
+    api: GitHubApi, workflow: int, event: str, branch: str | None
+) -> list[WorkflowRun]:
+    """The newest 100 finished runs of `workflow` for `event`, by GitHub's filters.
+    Raises GitHubApiError."""
     runs = api.repository.get_workflow(workflow).get_runs(
-        event=event, branch=branch or NotSet, status="completed", exclude_pull_requests=True
+        event=event,
+        branch=branch or NotSet,
+        status="completed",
+        exclude_pull_requests=True,
     )
     return listed(runs, max_pages=1)
 
 
 class TrustedRuns:
-    """The runs of a workflow, without run `own_run`, on `branch` (None: the default branch).
+    """The runs of a workflow, without run `own_run`, on `branch` (None: the default
+    branch).
 
-    `named` is the file of the workflow; None: that of run `own_run`, whose file is `workflow`. GitHub's filters are
-    verified. All of it raises GitHubApiError.
+    `named` is the file of the workflow; None: that of run `own_run`, whose file is
+    `workflow`. GitHub's filters are verified. All of it raises GitHubApiError.
     """
 
     @reading_replies()
     def __init__(
-        self, api: GitHubApi, own_run: int, workflow: str | None, branch: str | None, named: str | None = None
+        self,
+        api: GitHubApi,
+        own_run: int,
+        workflow: str | None,
+        branch: str | None,
+        named: str | None = None,
     ) -> None:
         self.repository_id = api.repository.id
         self.branch = branch or api.repository.default_branch
@@ -69,11 +96,14 @@ class TrustedRuns:
     def newest(self) -> list[WorkflowRun]:
         """The newest runs, at most 100 per event, newest first."""
         trusted: list[WorkflowRun] = []
-        # Listed event by event, so that pull requests and forks can't push the wanted runs out of the list.
+        # Listed event by event, so that pull requests and forks can't push the wanted
+        # runs out of the list.
         for event in TRUSTED_EVENTS:
             branch = None if event == "merge_group" else self.branch
             runs = newest_runs(self._api, self._workflow_id, event, branch)
-            trusted += [run for run in runs if run.event == event and self._is_trusted(run)]
+            trusted += [
+                run for run in runs if run.event == event and self._is_trusted(run)
+            ]
         return sorted(trusted, key=lambda run: (run.created_at, run.id), reverse=True)
 
     @reading_replies()
@@ -84,35 +114,55 @@ class TrustedRuns:
 
     @reading_replies()
     def earlier_attempt(self) -> WorkflowRun | None:
-        """The own run, if it could be one of these once it is completed, and was started before."""
+        """The own run, if it could be one of these once it is completed, and was
+        started before."""
         own = self._own
-        return own if own is not None and own.run_attempt > 1 and self._is_of_branch(own) else None
+        return (
+            own
+            if own is not None and own.run_attempt > 1 and self._is_of_branch(own)
+            else None
+        )
 
     def names_branch(self, head_branch: str | None) -> bool:
         """Whether a run with that head branch could be one of these."""
-        return head_branch == self.branch or (head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
+        return head_branch == self.branch or (head_branch or "").startswith(
+            f"gh-readonly-queue/{self.branch}/"
+        )
 
     @reading_replies()
     def branch_holds(self, sha: str) -> bool:
-        """Whether the branch contains the commit: a tag may have the branch's name, and a queue may drop a commit."""
+        """Whether the branch contains the commit: a tag may have the branch's name, and
+        a queue may drop a commit."""
         if sha not in self._on_branch:
             self._head = self._head or head_of(self._api, self.branch)
-            compared = if_present(self._api.repository.compare(sha, self._head).complete)
-            self._on_branch[sha] = compared is not None and compared.status in ("ahead", "identical")
+            compared = if_present(
+                self._api.repository.compare(sha, self._head).complete
+            )
+            self._on_branch[sha] = compared is not None and compared.status in (
+                "ahead",
+                "identical",
+            )
         return self._on_branch[sha]
 
     def _is_trusted(self, run: WorkflowRun) -> bool:
-        return run.status == "completed" and run.id != self._own_run and self._is_of_branch(run)
+        return (
+            run.status == "completed"
+            and run.id != self._own_run
+            and self._is_of_branch(run)
+        )
 
     def _is_of_branch(self, run: WorkflowRun) -> bool:
-        """Whether only people with write access can start `run`, as far as the run itself tells.
+        """Whether only people with write access can start `run`, as far as the run
+        itself tells.
 
         A head repository that no longer exists (null) is not ours.
         """
         queued = (run.head_branch or "").startswith(f"gh-readonly-queue/{self.branch}/")
         return (
             run.event in TRUSTED_EVENTS
-            and (queued if run.event == "merge_group" else run.head_branch == self.branch)
+            and (
+                queued if run.event == "merge_group" else run.head_branch == self.branch
+            )
             and run.repository.id == self.repository_id
             and getattr(run.head_repository, "id", None) == self.repository_id
             and run.workflow_id == self._workflow_id
@@ -120,7 +170,8 @@ class TrustedRuns:
 
 
 def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun | None:
-    """GitHub's data on the run; None if it can't be read, and there is the file of a `workflow` to go by."""
+    """GitHub's data on the run; None if it can't be read, and there is the file of a
+    `workflow` to go by."""
     try:
         return api.workflow_run(run_id).complete()
     except GitHubApiError as api_error:
@@ -130,7 +181,8 @@ def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun |
 
 
 MAX_NEAR = 10
-"""Number of runs whose artifacts are requested individually, before artifacts are listed by name."""
+"""Number of runs whose artifacts are requested individually, before artifacts are
+listed by name."""
 
 MAX_LISTED_PAGES = 20
 MAX_FAR = 50
@@ -139,7 +191,8 @@ MAX_FAR = 50
 
 @dataclass
 class GitHubArtifacts(BaselineStore):
-    """The artifacts called `artifact_name` of a workflow, on `branch` (None: the default branch).
+    """The artifacts called `artifact_name` of a workflow, on `branch` (None: the
+    default branch).
 
     `named` is the file of the workflow; None: that of run `run_id`.
     """
@@ -176,17 +229,25 @@ class GitHubArtifacts(BaselineStore):
         with _store_failures():
             run = self._runs.get(run_id)
             artifact = None if run is None else self._newest_artifact(run_id)
-            return None if run is None or artifact is None else self._stored(run, artifact)
+            return (
+                None if run is None or artifact is None else self._stored(run, artifact)
+            )
 
     def why_empty(self) -> str:
-        first, which = ("First run", "this workflow") if self.named is None else ("No baseline", self.named)
+        first, which = (
+            ("First run", "this workflow")
+            if self.named is None
+            else ("No baseline", self.named)
+        )
         if not self._has_runs:
             return f"{first}: no finished run of {which} on '{self.branch}' yet."
         return f"No run of {which} on '{self.branch}' has an artifact called '{self.artifact_name}'."
 
     @cached_property
     def _runs(self) -> TrustedRuns:
-        runs = TrustedRuns(self.api, self.run_id, self.workflow, self.branch, self.named)
+        runs = TrustedRuns(
+            self.api, self.run_id, self.workflow, self.branch, self.named
+        )
         self.branch = runs.branch
         self.where = f"on '{runs.branch}' with an artifact"
         self.extent = f"on '{runs.branch}'"
@@ -195,15 +256,25 @@ class GitHubArtifacts(BaselineStore):
     def _newest_artifact(self, run_id: int) -> Artifact | None:
         return newest_artifact(self.api, run_id, self.artifact_name)
 
-    def _by_artifacts(self, listed_runs: Mapping[int, WorkflowRun]) -> Iterator[StoredRun]:
-        """By the list of artifacts with that name: runs without one (cancelled ones) cost nothing."""
+    def _by_artifacts(
+        self, listed_runs: Mapping[int, WorkflowRun]
+    ) -> Iterator[StoredRun]:
+        """By the list of artifacts with that name: runs without one (cancelled ones)
+        cost nothing."""
         newest: dict[int, Artifact] = {}
         runs = self._runs
-        for artifact in artifacts_called(self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES):
+        for artifact in artifacts_called(
+            self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES
+        ):
             # Only to save requests: GitHub's data about the run itself decides.
             source = artifact.raw_data.get("workflow_run") or {}
-            repositories = {source.get("repository_id"), source.get("head_repository_id")}
-            if repositories != {runs.repository_id} or not runs.names_branch(source.get("head_branch")):
+            repositories = {
+                source.get("repository_id"),
+                source.get("head_repository_id"),
+            }
+            if repositories != {runs.repository_id} or not runs.names_branch(
+                source.get("head_branch")
+            ):
                 continue
             run_id = artifact.workflow_run.id
             if run_id not in self._seen:
@@ -250,5 +321,9 @@ def _store_failures() -> Iterator[None]:
         with reading_replies():
             yield
     except GitHubApiError as refused:
-        hint = "Give the job `permissions: actions: read` (and `contents: read`)." if refused.lacks_permission else ""
+        hint = (
+            "Give the job `permissions: actions: read` (and `contents: read`)."
+            if refused.lacks_permission
+            else ""
+        )
         raise StoreFailed(str(refused), hint) from None

@@ -1,4 +1,5 @@
-"""In the container: runs the user's code as the owner of the workspace, and makes sure that none of it stays active."""
+"""In the container: runs the user's code as the owner of the workspace, and makes sure
+that none of it stays active."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from ragstone.evaluation.placing import put_run
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
-"""The user for the user's code if the workspace belongs to root, and the first choice for its group."""
+"""The user for the user's code if the workspace belongs to root, and the first choice
+for its group."""
 
 BASE_USER = 65_530
 """The user for the code of the base commit, if it is asked too."""
@@ -35,7 +37,8 @@ _ENV_START = 47
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The user that runs the user's code, and the folder that it can write to besides the workspace."""
+    """The user that runs the user's code, and the folder that it can write to besides
+    the workspace."""
 
     run_as: RunAs
     folder: Path
@@ -43,8 +46,8 @@ class Confinement:
     root_owns: bool = False
 
     def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Run a program of the image as that user until it ends; links can't misdirect file operations done this
-        way.
+        """Run a program of the image as that user until it ends; links can't misdirect
+        file operations done this way.
         """
         return subprocess.run(  # noqa: S603 - programs of the image, by absolute path
             list(argv),
@@ -60,7 +63,8 @@ class Confinement:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """Within the block, files are created and removed as that user. Only while none of their processes is alive."""
+        """Within the block, files are created and removed as that user. Only while none
+        of their processes is alive."""
         groups = os.getgroups()
         os.setgroups([])
         os.setegid(self.run_as.gid)
@@ -73,12 +77,16 @@ class Confinement:
             os.setgroups(groups)
 
 
-def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement | None:
-    """The user to run the user's code as; None if we are not root and can't change users.
+def confine(
+    workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKER_SOCKETS
+) -> Confinement | None:
+    """The user to run the user's code as; None if we are not root and can't change
+    users.
 
-    Their group owns nothing here, because the workspace's group may be Docker's. From here on, no started program gains
-    privileges through a setuid bit. Raises ConfigError if that user could access Docker's socket, which is equivalent
-    to being root, or has processes that are not ours.
+    Their group owns nothing here, because the workspace's group may be Docker's. From
+    here on, no started program gains privileges through a setuid bit. Raises
+    ConfigError if that user could access Docker's socket, which is equivalent to being
+    root, or has processes that are not ours.
     """
     if os.geteuid() != 0:
         return None
@@ -93,7 +101,11 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
             "to it.",
         )
     sockets = tuple(sockets)
-    other_gids = {owner.st_gid, temporary.stat().st_gid, *(s.stat().st_gid for s in sockets if s.exists())}
+    other_gids = {
+        owner.st_gid,
+        temporary.stat().st_gid,
+        *(s.stat().st_gid for s in sockets if s.exists()),
+    }
     gid = next(gid for gid in itertools.count(NOBODY) if gid not in other_gids)
     for socket in sockets:
         if may_write(socket, uid, gid):
@@ -111,24 +123,43 @@ def confine(workspace: Path, temporary: Path, *, sockets: Iterable[Path] = DOCKE
     _gain_no_rights()
     for above in (temporary, Path("/tmp")):  # noqa: S108 - inside the container, for the user's code only
         folder = above / f"ragstone-{uid}"
-        confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, notices, root_owns)
-        mkdir = confinement.call(["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")])
+        confinement = Confinement(
+            RunAs(uid, gid, folder / "home"), folder, notices, root_owns
+        )
+        mkdir = confinement.call(
+            ["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")]
+        )
         if mkdir.returncode == 0:
             return confinement
-    raise ConfigError(f"can't create a folder for your system: {mkdir.stderr.decode('utf-8', 'replace').strip()}")
+    raise ConfigError(
+        f"can't create a folder for your system: {mkdir.stderr.decode('utf-8', 'replace').strip()}"
+    )
 
 
-def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS) -> Confinement:
-    """A second user, to run the code of the base commit as, so that neither can change or signal the other.
+def confine_base(
+    head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS
+) -> Confinement:
+    """A second user, to run the code of the base commit as, so that neither can change
+    or signal the other.
 
-    Its folder is closed to everybody else. Call after `confine`, before any user code runs. Raises ConfigError.
+    Its folder is closed to everybody else. Call after `confine`, before any user code
+    runs. Raises ConfigError.
     """
-    uid = next(uid for uid in itertools.count(BASE_USER, -1) if uid != head.run_as.uid and not living(uid))
-    other_gids = [head.run_as.gid, *(socket.stat().st_gid for socket in sockets if socket.exists())]
+    uid = next(
+        uid
+        for uid in itertools.count(BASE_USER, -1)
+        if uid != head.run_as.uid and not living(uid)
+    )
+    other_gids = [
+        head.run_as.gid,
+        *(socket.stat().st_gid for socket in sockets if socket.exists()),
+    ]
     gid = next(gid for gid in itertools.count(uid, -1) if gid not in other_gids)
     for socket in sockets:
         if may_write(socket, uid, gid):
-            raise ConfigError(f"the user that the base commit's system runs as ({uid}) can write to {socket}.")
+            raise ConfigError(
+                f"the user that the base commit's system runs as ({uid}) can write to {socket}."
+            )
     folder = Path(tempfile.mkdtemp(prefix="ragstone-base-"))
     for path in (folder / "home", folder / "tmp"):
         path.mkdir()
@@ -138,9 +169,12 @@ def confine_base(head: Confinement, *, sockets: Iterable[Path] = DOCKER_SOCKETS)
 
 
 def give_to(confinement: Confinement, folder: Path) -> None:
-    """Make everything in `folder` belong to that user. Links are not followed. Only while none of their code runs."""
+    """Make everything in `folder` belong to that user. Links are not followed. Only
+    while none of their code runs."""
     for path in (folder, *folder.rglob("*")):
-        os.chown(path, confinement.run_as.uid, confinement.run_as.gid, follow_symlinks=False)
+        os.chown(
+            path, confinement.run_as.uid, confinement.run_as.gid, follow_symlinks=False
+        )
 
 
 def may_write(path: Path, uid: int, gid: int) -> bool:
@@ -157,15 +191,22 @@ def may_write(path: Path, uid: int, gid: int) -> bool:
 
 
 def wipe_environment(names: Iterable[str]) -> None:
-    """Blank the values of `names` in the memory behind ``/proc/self/environ``, and remove them from os.environ.
+    """Blank the values of `names` in the memory behind ``/proc/self/environ``, and
+    remove them from os.environ.
 
-    Defence in depth: as root, we might follow a link that a pull request puts in place of a file.
+    Defence in depth: as root, we might follow a link that a pull request puts in place
+    of a file.
     """
     wanted = {os.fsencode(name) for name in names}
     for name in wanted:
         os.environb.pop(name, None)
     try:
-        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        fields = (
+            Path("/proc/self/stat")
+            .read_text(encoding="utf-8")
+            .rpartition(")")[2]
+            .split()
+        )
         start, end = int(fields[_ENV_START]), int(fields[_ENV_START + 1])
         block = ctypes.string_at(start, end - start)
     except (OSError, ValueError, IndexError):
@@ -179,10 +220,11 @@ def wipe_environment(names: Iterable[str]) -> None:
 
 
 def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
-    """Copy the run in `source`, which is ours, to `target` in the workspace as its owner, replacing a run there.
+    """Copy the run in `source`, which is ours, to `target` in the workspace as its
+    owner, replacing a run there.
 
-    Call only when no user code runs any more. Raises RunDirectoryError if `target` is not suitable for a run, or if the
-    owner can't write there.
+    Call only when no user code runs any more. Raises RunDirectoryError if `target` is
+    not suitable for a run, or if the owner can't write there.
     """
     with ExitStack() as stack:
         files: dict[Path, BinaryIO] = {
@@ -195,32 +237,45 @@ def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
 
 
 def _gain_no_rights() -> None:
-    """Disable setuid bits and file capabilities for us and everything we start. Raises ConfigError."""
+    """Disable setuid bits and file capabilities for us and everything we start. Raises
+    ConfigError."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise ConfigError(f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}.")
+        raise ConfigError(
+            f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}."
+        )
 
 
 _STAND_IN = 65_531
-"""An unused user id: the gate switches to it while killing processes, so that they can't kill the gate."""
+"""An unused user id: the gate switches to it while killing processes, so that they
+can't kill the gate."""
 
 _SHOWN = 5
 
 
-def end_strays(uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None] | None = None) -> None:
+def end_strays(
+    uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None] | None = None
+) -> None:
     """Kill every process of `uid`, and wait until none is left.
 
     Raises SystemUnderTestError that names those that don't die within `patience_s`.
     """
     deadline = time.monotonic() + patience_s
     while True:
-        # A killed process can't fork any more, so what is not found afterwards doesn't exist.
+        # A killed process can't fork any more, so what is not found afterwards doesn't
+        # exist.
         (kill or kill_all_of)(uid)
         survivors = living(uid)
         if not survivors:
             return
         if time.monotonic() >= deadline:
-            named = ", ".join(f"{pid} ({name})" for pid, name in sorted(survivors.items())[:_SHOWN])
-            more = f" and {len(survivors) - _SHOWN} more" if len(survivors) > _SHOWN else ""
+            named = ", ".join(
+                f"{pid} ({name})" for pid, name in sorted(survivors.items())[:_SHOWN]
+            )
+            more = (
+                f" and {len(survivors) - _SHOWN} more"
+                if len(survivors) > _SHOWN
+                else ""
+            )
             raise SystemUnderTestError(
                 f"processes of your system don't end, though they were killed: {named}{more}. They could still change "
                 "what the gate found, so nothing is published.",
@@ -230,10 +285,11 @@ def end_strays(uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None
 
 
 def kill_all_of(uid: int) -> None:
-    """Send SIGKILL to every process of `uid` in one step of the kernel's, which no chain of forks outruns.
+    """Send SIGKILL to every process of `uid` in one step of the kernel's, which no
+    chain of forks outruns.
 
-    That is what `kill(-1)` does for a process that may signal them and nobody else. We keep a saved id of root's, which
-    bars them from signalling us and lets us come back.
+    That is what `kill(-1)` does for a process that may signal them and nobody else. We
+    keep a saved id of root's, which bars them from signalling us and lets us come back.
     """
     os.setresuid(_STAND_IN if uid != _STAND_IN else _STAND_IN - 1, uid, 0)
     try:
@@ -244,24 +300,33 @@ def kill_all_of(uid: int) -> None:
 
 
 def living(uid: int) -> dict[int, str]:
-    """The processes of `uid` that have a thread which is not dead, by pid, with their names."""
+    """The processes of `uid` that have a thread which is not dead, by pid, with their
+    names."""
     processes: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 fields = _status(entry)
-                if str(uid) in fields.get("Uid", "").split() and _has_living_thread(entry):
+                if str(uid) in fields.get("Uid", "").split() and _has_living_thread(
+                    entry
+                ):
                     processes[int(entry.name)] = fields.get("Name", "?")
     return processes
 
 
 def _status(entry: Path) -> dict[str, str]:
-    lines = (entry / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    lines = (
+        (entry / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+    )
+    return {
+        name: value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
 
 
 def _has_living_thread(entry: Path) -> bool:
-    """Whether one does. A process whose first thread has ended is shown as a zombie while the others run on."""
+    """Whether one does. A process whose first thread has ended is shown as a zombie
+    while the others run on."""
     for task in (entry / "task").iterdir():
         with suppress(OSError):
             if _status(task).get("State", "Z")[:1] not in ("Z", "X"):

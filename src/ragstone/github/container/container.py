@@ -1,4 +1,5 @@
-"""The container's part of a job: where the run is stored while user code runs, and how its results are handed over."""
+"""The container's part of a job: where the run is stored while user code runs, and how
+its results are handed over."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.writer import refuse_foreign
-from ragstone.github.container.confinement import Confinement, end_strays, give_to, hand_over
+from ragstone.github.container.confinement import (
+    Confinement,
+    end_strays,
+    give_to,
+    hand_over,
+)
 from ragstone.github.container.runner_folders import RunnerFolders
 from ragstone.github.container.user_environment import Limits, SystemSetup, prepare
 from ragstone.settings.settings import SystemSettings
@@ -23,7 +29,8 @@ from ragstone.system.response import System
 
 _MOMENT_S = 0.001
 SIDE = "RAGSTONE_SIDE"
-"""Says which version it is, ``base`` or ``head``, where both run in one container: they must not use the same port."""
+"""Says which version it is, ``base`` or ``head``, where both run in one container: they
+must not use the same port."""
 
 
 def with_side(system: SystemSettings) -> SystemSettings:
@@ -35,8 +42,9 @@ def with_side(system: SystemSettings) -> SystemSettings:
 class Container:
     """Ragstone in its container, with the user's code confined.
 
-    `private` is a folder that the user's code can't enter; `directory` is the working directory of the workflow, in
-    which `setup` runs and where `requirements` are looked for. `base` is another user, for the base commit's code.
+    `private` is a folder that the user's code can't enter; `directory` is the working
+    directory of the workflow, in which `setup` runs and where `requirements` are looked
+    for. `base` is another user, for the base commit's code.
     """
 
     confinement: Confinement
@@ -49,7 +57,8 @@ class Container:
     base: Confinement | None = None
 
     def staged(self, plan: RunPlan) -> RunPlan:
-        """`plan` with the run directory out of the user's reach until the verdict is final.
+        """`plan` with the run directory out of the user's reach until the verdict is
+        final.
 
         Raises ConfigError if the configured one is not suitable for a run.
         """
@@ -63,9 +72,12 @@ class Container:
         return (self.private / "run").resolve()
 
     def _target(self, out: Path) -> Path:
-        """The location of the run directory with links resolved. Raises ConfigError if it is outside the workspace."""
+        """The location of the run directory with links resolved. Raises ConfigError if
+        it is outside the workspace."""
         place = out.resolve()
-        if place == self.workspace.resolve() or not place.is_relative_to(self.workspace.resolve()):
+        if place == self.workspace.resolve() or not place.is_relative_to(
+            self.workspace.resolve()
+        ):
             raise ConfigError(
                 f"'{out}' is not a folder in the workspace, and nothing is written anywhere else.",
                 where="run.out",
@@ -74,11 +86,18 @@ class Container:
         return place
 
     def prepare(
-        self, plan: RunPlan, context: RunContext, log: Path, write: Callable[[str], None]
+        self,
+        plan: RunPlan,
+        context: RunContext,
+        log: Path,
+        write: Callable[[str], None],
     ) -> tuple[RunPlan, RunContext]:
-        """Set up the user's system to run as the workspace's owner. This counts towards the total time limit."""
+        """Set up the user's system to run as the workspace's owner. This counts towards
+        the total time limit."""
         side, source = None if self.base is None else "head", plan.system
-        plan, settings, environ = self._prepared(plan, source.settings, self.confinement, self.directory, side, write)
+        plan, settings, environ = self._prepared(
+            plan, source.settings, self.confinement, self.directory, side, write
+        )
 
         def factory(settings_asked: SystemSettings) -> System:
             return build_system(
@@ -90,7 +109,10 @@ class Container:
                 within=source.within,
             )
 
-        plan = replace(plan, metrics=replace(plan.metrics, system=replace(source, settings=settings)))
+        plan = replace(
+            plan,
+            metrics=replace(plan.metrics, system=replace(source, settings=settings)),
+        )
         return plan, replace(context, system_factory=factory)
 
     def prepare_base(
@@ -103,16 +125,22 @@ class Container:
         log: Path,
         write: Callable[[str], None],
     ) -> tuple[RunPlan, SystemSettings, Callable[[], System]]:
-        """Set up the base commit's system, whose config is in `root` below `checkout`, as a user of its own.
+        """Set up the base commit's system, whose config is in `root` below `checkout`,
+        as a user of its own.
 
-        Call before `prepare`: then no code of the current system runs yet. Returns `plan` with the time that is left,
-        the base's settings, and what builds its system.
+        Call before `prepare`: then no code of the current system runs yet. Returns
+        `plan` with the time that is left, the base's settings, and what builds its
+        system.
         """
         base = self.base
         assert base is not None  # noqa: S101 - for the type checker
         give_to(base, checkout)
-        directory = checkout / self.directory.resolve().relative_to(self.workspace.resolve())
-        plan, system, environ = self._prepared(plan, system, base, directory, "base", write)
+        directory = checkout / self.directory.resolve().relative_to(
+            self.workspace.resolve()
+        )
+        plan, system, environ = self._prepared(
+            plan, system, base, directory, "base", write
+        )
         system = with_side(system)
         make = partial(
             build_system,
@@ -135,7 +163,8 @@ class Container:
         side: str | None,
         write: Callable[[str], None],
     ) -> tuple[RunPlan, SystemSettings, Mapping[str, str]]:
-        """`plan` with the time that is left, `system` with its interpreter, and the variables of its children."""
+        """`plan` with the time that is left, `system` with its interpreter, and the
+        variables of its children."""
         limit = plan.time_limit_s
         deadline = monotonic() + limit if limit is not None else None
         environment = prepare(
@@ -147,16 +176,23 @@ class Container:
             limits=Limits(plan.system.settings.setup_timeout_s, deadline),
             write=write,
         )
-        # A requested environment overrides the interpreter in the config, which is for other places.
-        python = environment.python if environment.made else system.python or environment.python
+        # A requested environment overrides the interpreter in the config, which is for
+        # other places.
+        python = (
+            environment.python
+            if environment.made
+            else system.python or environment.python
+        )
         if deadline is not None:
-            # Leave at least a moment for the run to start and to report that it was stopped.
+            # Leave at least a moment for the run to start and to report that it was
+            # stopped.
             plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
         return plan, system.model_copy(update={"python": python}), environment.environ
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Within the block, the runner's own folders are closed to the user's code. Raises ConfigError.
+        """Within the block, the runner's own folders are closed to the user's code.
+        Raises ConfigError.
 
         They stay closed if any of that code can't be killed.
         """
@@ -172,22 +208,28 @@ class Container:
                 shutil.rmtree(self.base.folder, ignore_errors=True)
 
     def seal(self) -> None:
-        """The user's code is done: kill what is left of it, and create the files for GitHub afresh.
+        """The user's code is done: kill what is left of it, and create the files for
+        GitHub afresh.
 
-        Raises SystemUnderTestError if some of it can't be killed; then nothing may be published.
+        Raises SystemUnderTestError if some of it can't be killed; then nothing may be
+        published.
         """
         self._end_strays()
         self.folders.renew()
 
     @property
     def _users(self) -> tuple[Confinement, ...]:
-        # In this order: the runner's folders stay open as far as the workspace's owner needs them.
-        return (self.confinement,) if self.base is None else (self.confinement, self.base)
+        # In this order: the runner's folders stay open as far as the workspace's owner
+        # needs them.
+        return (
+            (self.confinement,) if self.base is None else (self.confinement, self.base)
+        )
 
     def _end_strays(self) -> None:
         for confinement in self._users:
             end_strays(confinement.run_as.uid)
 
     def publish(self, run: Path, out: Path) -> None:
-        """Copy the run directory to `out`, as the owner. Raises ConfigError if that fails."""
+        """Copy the run directory to `out`, as the owner. Raises ConfigError if that
+        fails."""
         hand_over(self.confinement, run, self._target(out))

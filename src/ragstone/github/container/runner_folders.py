@@ -18,26 +18,39 @@ _PASSABLE = 0o771
 
 
 class RunnerFolders:
-    """The runner's own folders, which the user's code could otherwise access, because the runner has the same user.
+    """The runner's own folders, which the user's code could otherwise access, because
+    the runner has the same user.
 
-    From `close` to `give_back` they belong to root, so that nothing in them can be written, replaced or read. Their
-    group keeps its permissions, and the user's code is in another group: if the gate is killed, the runner can
-    continue, and finds only our files.
+    From `close` to `give_back` they belong to root, so that nothing in them can be
+    written, replaced or read. Their group keeps its permissions, and the user's code is
+    in another group: if the gate is killed, the runner can continue, and finds only our
+    files.
     """
 
     def __init__(self, environ: Mapping[str, str], workspace: Path) -> None:
         self._workspace = workspace.resolve()
-        self._files = tuple(_resolved(environ[name]) for name in COMMAND_FILES if environ.get(name))
+        self._files = tuple(
+            _resolved(environ[name]) for name in COMMAND_FILES if environ.get(name)
+        )
         folders = [path.parent for path in self._files]
         if environ.get("GITHUB_EVENT_PATH"):
             folders.append(_resolved(environ["GITHUB_EVENT_PATH"]).parent)
-        own_folders = (Path(environ[name]).resolve() for name in ("HOME", "RUNNER_TEMP") if environ.get(name))
-        folders += [folder for folder in own_folders if not folder.is_relative_to(self._workspace)]
+        own_folders = (
+            Path(environ[name]).resolve()
+            for name in ("HOME", "RUNNER_TEMP")
+            if environ.get(name)
+        )
+        folders += [
+            folder
+            for folder in own_folders
+            if not folder.is_relative_to(self._workspace)
+        ]
         self._folders = tuple(dict.fromkeys(folders))
         self._owners: dict[Path, os.stat_result] = {}
 
     def close(self, confinement: Confinement) -> None:
-        """Take over the folders before any user code runs. Raises ConfigError if that is not possible."""
+        """Take over the folders before any user code runs. Raises ConfigError if that
+        is not possible."""
         for folder in self._folders:
             try:
                 self._close(folder, confinement)
@@ -45,7 +58,9 @@ class RunnerFolders:
                 continue
             except OSError as error:
                 raise _not_closed(folder, error.strerror or str(error)) from None
-        for above in {above for path in self._files for above in path.parents if above.exists()}:
+        for above in {
+            above for path in self._files for above in path.parents if above.exists()
+        }:
             if not _is_out_of_reach(above.stat()):
                 raise _not_closed(above, "your system may replace what is in it")
         self.renew()
@@ -58,12 +73,18 @@ class RunnerFolders:
             self._owners.setdefault(folder, status)
             ways = (self._workspace, confinement.folder.resolve())
             os.fchown(descriptor, 0, -1)
-            os.fchmod(descriptor, _PASSABLE if any(way.is_relative_to(folder) for way in ways) else _CLOSED)
+            os.fchmod(
+                descriptor,
+                _PASSABLE
+                if any(way.is_relative_to(folder) for way in ways)
+                else _CLOSED,
+            )
         if confinement.call(["/usr/bin/test", "-w", str(folder)]).returncode == 0:
             raise _not_closed(folder, "your system may still write to it")
 
     def renew(self) -> None:
-        """Create the command files afresh: anything in their place is removed unread. Raises ConfigError."""
+        """Create the command files afresh: anything in their place is removed unread.
+        Raises ConfigError."""
         for path in self._files:
             try:
                 with _opened(path.parent) as folder:
@@ -80,7 +101,8 @@ class RunnerFolders:
                 raise _not_closed(path, error.strerror or str(error)) from None
 
     def give_back(self) -> None:
-        """Return folders and files to their owners. Call only when no user code runs any more."""
+        """Return folders and files to their owners. Call only when no user code runs
+        any more."""
         for path in self._files:
             status = self._owners.get(path.parent)
             if status is not None:
@@ -101,7 +123,9 @@ def _resolved(path: str) -> Path:
 
 def _is_out_of_reach(status: os.stat_result) -> bool:
     """Whether only root can replace root's files in the folder."""
-    return status.st_uid == 0 and (not status.st_mode & stat.S_IWOTH or bool(status.st_mode & stat.S_ISVTX))
+    return status.st_uid == 0 and (
+        not status.st_mode & stat.S_IWOTH or bool(status.st_mode & stat.S_ISVTX)
+    )
 
 
 def _not_closed(path: Path, why: str) -> ConfigError:

@@ -1,4 +1,5 @@
-"""The environment of the user's own system: made with uv for the Python asked for, never Ragstone's."""
+"""The environment of the user's own system: made with uv for the Python asked for,
+never Ragstone's."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from pathlib import Path
 from time import monotonic
 from typing import IO
 
-from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached, disk_errors
+from ragstone.errors import (
+    ConfigError,
+    SystemUnderTestError,
+    TimeLimitReached,
+    disk_errors,
+)
 from ragstone.files import read_regular
 from ragstone.github.container.confinement import SAFE_PATH, Confinement
 from ragstone.system.child import MAX_LOG_BYTES
@@ -34,22 +40,35 @@ _NETWORK = frozenset(
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
     """.split()  # noqa: SIM905
 )
-_WRONG_INSIDE = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
-"""What setup actions leave behind on the host points at paths that are not in the container."""
+_WRONG_INSIDE = (
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+)
+"""What setup actions leave behind on the host points at paths that are not in the
+container."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserEnvironment:
-    """Where the user's system runs: the interpreter of its own, and the variables that its children are made from."""
+    """Where the user's system runs: the interpreter of its own, and the variables that
+    its children are made from."""
 
     python: str
     environ: Mapping[str, str]
     made: bool = False
 
 
-def container_environ(environ: Mapping[str, str], confinement: Confinement) -> dict[str, str]:
-    """`environ` with what is wrong inside of the container set right. Children get an allow-list of it."""
-    right_inside = {name: value for name, value in environ.items() if name not in _WRONG_INSIDE}
+def container_environ(
+    environ: Mapping[str, str], confinement: Confinement
+) -> dict[str, str]:
+    """`environ` with what is wrong inside of the container set right. Children get an
+    allow-list of it."""
+    right_inside = {
+        name: value for name, value in environ.items() if name not in _WRONG_INSIDE
+    }
     return {
         **right_inside,
         "PATH": SAFE_PATH,
@@ -60,7 +79,8 @@ def container_environ(environ: Mapping[str, str], confinement: Confinement) -> d
 
 @dataclass(frozen=True, slots=True)
 class SystemSetup:
-    """What the user's system needs before it runs: a Python version, requirements files, a shell script."""
+    """What the user's system needs before it runs: a Python version, requirements
+    files, a shell script."""
 
     script: str = ""
     requirements: tuple[str, ...] = ()
@@ -74,13 +94,18 @@ class SystemSetup:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long each step may take, and by when (of the monotonic clock) the whole must be done."""
+    """How long each step may take, and by when (of the monotonic clock) the whole must
+    be done."""
 
     each_s: float
     deadline: float | None = None
 
     def left_s(self) -> float:
-        return self.each_s if self.deadline is None else max(0.0, min(self.each_s, self.deadline - monotonic()))
+        return (
+            self.each_s
+            if self.deadline is None
+            else max(0.0, min(self.each_s, self.deadline - monotonic()))
+        )
 
     @property
     def used_up(self) -> bool:
@@ -97,43 +122,62 @@ def prepare(
     limits: Limits,
     write: Write,
 ) -> UserEnvironment:
-    """Make (or find) the environment, install `requirements` into it, and run `setup` with it, as the user.
+    """Make (or find) the environment, install `requirements` into it, and run `setup`
+    with it, as the user.
 
-    Environments are kept by content under the runner's temp folder. `setup` runs every time: it may do more than
-    install. Raises ConfigError for files that are not there, SystemUnderTestError when something does not install or
-    takes too long, and TimeLimitReached.
+    Environments are kept by content under the runner's temp folder. `setup` runs every
+    time: it may do more than install. Raises ConfigError for files that are not there,
+    SystemUnderTestError when something does not install or takes too long, and
+    TimeLimitReached.
     """
     base = container_environ(environ, confinement)
     if not setup.needs_environment:
         return UserEnvironment(_base_python(), base)
     files = [_requirement(directory, name) for name in setup.requirements]
-    steps = Steps(confinement, installing(base, confinement, system_env), directory, limits, write)
+    steps = Steps(
+        confinement, installing(base, confinement, system_env), directory, limits, write
+    )
     target = confinement.folder / f"env-{_key(setup.python_version, files)}"
     python = target / "bin" / "python"
     if not (target / _COMPLETE).is_file():
         _create(target, python, setup.python_version, files, steps)
     inside = {"PATH": f"{target / 'bin'}:{SAFE_PATH}", "VIRTUAL_ENV": str(target)}
     if setup.script:
-        shell = ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", setup.script]
+        shell = [
+            "/bin/bash",
+            "--noprofile",
+            "--norc",
+            "-eo",
+            "pipefail",
+            "-c",
+            setup.script,
+        ]
         steps.run(shell, "setup", inside)
     return UserEnvironment(str(python), {**base, **inside}, made=True)
 
 
-def _create(target: Path, python: Path, version: str | None, files: Sequence[Path], steps: Steps) -> None:
+def _create(
+    target: Path, python: Path, version: str | None, files: Sequence[Path], steps: Steps
+) -> None:
     uv = _uv()
     # Half an environment, from a job that was cancelled, would be worse than none.
     steps.confinement.call(["/bin/rm", "-rf", "--", str(target)])
     make = [uv, "venv", "--seed", "--python", version or _base_python(), str(target)]
     steps.run(make, "python-version" if version else "the environment")
     if files:
-        listed = [argument for file in files for argument in ("--requirement", str(file))]
-        steps.run([uv, "pip", "install", "--python", str(python), *listed], "requirements")
+        listed = [
+            argument for file in files for argument in ("--requirement", str(file))
+        ]
+        steps.run(
+            [uv, "pip", "install", "--python", str(python), *listed], "requirements"
+        )
     steps.confinement.call(["/bin/touch", str(target / _COMPLETE)])
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Runs programs of the user's, as the user, and shows what they print as they print it."""
+    """Runs programs of the user's, as the user, and shows what they print as they print
+    it."""
 
     confinement: Confinement
     environ: Mapping[str, str]
@@ -141,10 +185,14 @@ class Steps:
     limits: Limits
     write: Write
 
-    def run(self, argv: Sequence[str], what: str, inside: Mapping[str, str] | None = None) -> None:
-        """Run to the end of `argv` itself: what it left in the background (a server) goes on, its output dropped.
+    def run(
+        self, argv: Sequence[str], what: str, inside: Mapping[str, str] | None = None
+    ) -> None:
+        """Run to the end of `argv` itself: what it left in the background (a server)
+        goes on, its output dropped.
 
-        Raises SystemUnderTestError when it fails or takes too long, TimeLimitReached when all together does.
+        Raises SystemUnderTestError when it fails or takes too long, TimeLimitReached
+        when all together does.
         """
         process = subprocess.Popen(  # noqa: S603 - what the user asked for, as the user
             list(argv),
@@ -214,10 +262,17 @@ class _Printed:
         self._write(line)
 
 
-def installing(base: Mapping[str, str], confinement: Confinement, system_env: Sequence[str]) -> dict[str, str]:
-    """Variables for installing: what the system itself gets, and how the network is reached, without passwords."""
+def installing(
+    base: Mapping[str, str], confinement: Confinement, system_env: Sequence[str]
+) -> dict[str, str]:
+    """Variables for installing: what the system itself gets, and how the network is
+    reached, without passwords."""
     allowed = child_environment(system_env, base, confinement.run_as)
-    network = {name: value for name, value in base.items() if name in _NETWORK and "@" not in value}
+    network = {
+        name: value
+        for name, value in base.items()
+        if name in _NETWORK and "@" not in value
+    }
     return {
         **network,
         **allowed,
@@ -231,7 +286,11 @@ def installing(base: Mapping[str, str], confinement: Confinement, system_env: Se
 def _requirement(directory: Path, name: str) -> Path:
     path = directory / name
     if not path.is_file():
-        raise ConfigError(f"requirements file not found: {name}", where="input 'requirements'", hint="One path a line.")
+        raise ConfigError(
+            f"requirements file not found: {name}",
+            where="input 'requirements'",
+            hint="One path a line.",
+        )
     return path
 
 
@@ -247,7 +306,8 @@ def _read(file: Path) -> bytes:
 
 
 def _base_python() -> str:
-    """The image's own Python, which Ragstone's environment was made from and which holds no package of it."""
+    """The image's own Python, which Ragstone's environment was made from and which
+    holds no package of it."""
     base: str = getattr(sys, "_base_executable", "") or sys.executable
     return base
 
@@ -255,5 +315,7 @@ def _base_python() -> str:
 def _uv() -> str:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
     if uv is None:
-        raise ConfigError("uv is not installed beside Ragstone.", hint="Take the action's own image.")
+        raise ConfigError(
+            "uv is not installed beside Ragstone.", hint="Take the action's own image."
+        )
     return uv

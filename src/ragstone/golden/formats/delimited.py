@@ -1,6 +1,8 @@
-"""CSV and TSV: a header line, perhaps below lines of a title, and cells that can contain line breaks inside quotes.
+"""CSV and TSV: a header line, perhaps below lines of a title, and cells that can
+contain line breaks inside quotes.
 
-Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and America.
+Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and
+America.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ _DELIMITERS = (",", ";", "\t")
 
 
 def encoding_of(source: SourceFile) -> str:
-    """``utf-8``, or ``cp1252`` for a file that can only be that. Raises GoldenSetError if it can't be read.
+    """``utf-8``, or ``cp1252`` for a file that can only be that. Raises GoldenSetError
+    if it can't be read.
 
-    A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for Windows-1252: that would be read
-    without an error, as other text.
+    A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for
+    Windows-1252: that would be read without an error, as other text.
     """
     valid = broken = False
     for _, raw in source.lines():
@@ -37,7 +40,10 @@ def encoding_of(source: SourceFile) -> str:
             return "utf-8"  # refused with a better message where it is decoded
         text = raw.decode("utf-8", "surrogateescape")
         broken = broken or any("\udc80" <= character <= "\udcff" for character in text)
-        valid = valid or any(character > "\x7f" and not "\udc80" <= character <= "\udcff" for character in text)
+        valid = valid or any(
+            character > "\x7f" and not "\udc80" <= character <= "\udcff"
+            for character in text
+        )
         if broken and (valid or not _is_windows(raw)):
             return "utf-8"
     return WINDOWS if broken else "utf-8"
@@ -52,12 +58,14 @@ def _is_windows(raw: bytes) -> bool:
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
-    """The rows of a file separated by commas, semicolons or tabs, whichever its header uses. Raises GoldenSetError."""
+    """The rows of a file separated by commas, semicolons or tabs, whichever its header
+    uses. Raises GoldenSetError."""
     yield from _read(source, _delimiter(source), csv.QUOTE_MINIMAL)
 
 
 def read_tsv(source: SourceFile) -> Iterator[Row]:
-    """The rows of a file separated by tabs, with quotes where they pair up and as plain characters where not."""
+    """The rows of a file separated by tabs, with quotes where they pair up and as plain
+    characters where not."""
     try:
         for _ in _records(source, "\t", csv.QUOTE_MINIMAL):
             pass
@@ -86,7 +94,8 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
 
 
 def header_row(rows: Iterable[tuple[int, Cells]]) -> tuple[int, Cells] | None:
-    """The row, with its line, that names the question among other columns: rows above it are a title."""
+    """The row, with its line, that names the question among other columns: rows above
+    it are a title."""
     for line, cells in rows:
         names = [normal(str(cell)) for cell in cells if cell is not None]
         if sum(map(bool, names)) > 1 and set(names) & QUESTION_NAMES:
@@ -95,7 +104,8 @@ def header_row(rows: Iterable[tuple[int, Cells]]) -> tuple[int, Cells] | None:
 
 
 def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
-    """The names of the columns. Raises GoldenSetError if there are too many, or two with the same name."""
+    """The names of the columns. Raises GoldenSetError if there are too many, or two
+    with the same name."""
     names = [name.strip() for name in header]
     doubled = [name for name, times in Counter(names).items() if times > 1 and name]
     if doubled:
@@ -105,19 +115,28 @@ def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
     return names
 
 
-def _row(source: SourceFile, names: list[str], cells: list[str], line: int) -> dict[str, object]:
+def _row(
+    source: SourceFile, names: list[str], cells: list[str], line: int
+) -> dict[str, object]:
     if len(cells) > len(names) and any(cell.strip() for cell in cells[len(names) :]):
         raise source.error(
             f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
             line,
             hint="Put a cell that contains the delimiter in double quotes. Delete a title above the header.",
         )
-    return {name: cell if cell.strip() else None for name, cell in zip(names, cells, strict=False)}
+    return {
+        name: cell if cell.strip() else None
+        for name, cell in zip(names, cells, strict=False)
+    }
 
 
-def _records(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[tuple[int, list[str]]]:
+def _records(
+    source: SourceFile, delimiter: str, quoting: Quoting
+) -> Iterator[tuple[int, list[str]]]:
     _allow_wide_cells()
-    reader = csv.reader(_lines(source), delimiter=delimiter, quoting=quoting, strict=True)
+    reader = csv.reader(
+        _lines(source), delimiter=delimiter, quoting=quoting, strict=True
+    )
     line = 1
     for cells in reader:
         if cells:
@@ -128,15 +147,22 @@ def _records(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[t
 def _lines(source: SourceFile) -> Iterator[str]:
     encoding = source.encoding or "utf-8"
     for number, raw in source.lines():
-        yield source.decode(raw, number) if encoding == "utf-8" else raw.decode(encoding)
+        yield (
+            source.decode(raw, number) if encoding == "utf-8" else raw.decode(encoding)
+        )
 
 
 def _delimiter(source: SourceFile) -> str:
-    """The delimiter that makes a header which names the question, or else the longest first line; a comma for ties."""
+    """The delimiter that makes a header which names the question, or else the longest
+    first line; a comma for ties."""
 
     def rank(delimiter: str) -> tuple[bool, int]:
         try:
-            records = list(islice(_records(source, delimiter, csv.QUOTE_MINIMAL), MAX_TITLE_ROWS + 1))
+            records = list(
+                islice(
+                    _records(source, delimiter, csv.QUOTE_MINIMAL), MAX_TITLE_ROWS + 1
+                )
+            )
         except csv.Error:
             return False, 0
         return header_row(records) is not None, len(records[0][1]) if records else 0
@@ -145,6 +171,7 @@ def _delimiter(source: SourceFile) -> str:
 
 
 def _allow_wide_cells() -> None:
-    """Lift the csv module's limit of 131,072 characters a cell, which is one setting for the whole process."""
+    """Lift the csv module's limit of 131,072 characters a cell, which is one setting
+    for the whole process."""
     if csv.field_size_limit() < MAX_LINE_BYTES:
         csv.field_size_limit(MAX_LINE_BYTES)

@@ -33,14 +33,19 @@ class _Walker:
         opening = self.text[position : position + 1]
         if level < _WALKED_LEVELS and opening == "[":
             items = LocatedList()
-            return items, self._members(position, "]", lambda start: self._item(items, start))
+            return items, self._members(
+                position, "]", lambda start: self._item(items, start)
+            )
         if level < _WALKED_LEVELS and opening == "{":
             fields = LocatedDict()
-            return fields, self._members(position, "}", lambda start: self._field(fields, start, level))
+            return fields, self._members(
+                position, "}", lambda start: self._field(fields, start, level)
+            )
         return decode_at(self.text, position)
 
     def _members(self, position: int, closing: str, read: Callable[[int], int]) -> int:
-        """The offset behind a list or an object that begins at `position`, whose members `read` reads one by one."""
+        """The offset behind a list or an object that begins at `position`, whose
+        members `read` reads one by one."""
         position = self.skip(position + 1)
         if self.text.startswith(closing, position):
             return position + 1
@@ -56,7 +61,8 @@ class _Walker:
         return self.skip(position + 1)
 
     def _item(self, items: LocatedList, position: int) -> int:
-        """Read an item of a list, decoded as it stands: only the line that it starts on is of interest."""
+        """Read an item of a list, decoded as it stands: only the line that it starts on
+        is of interest."""
         items.lines.append(self.line(position))
         item, position = decode_at(self.text, position)
         items.append(item)
@@ -89,12 +95,15 @@ def read_document(source: SourceFile) -> Any:
     try:
         return parse(text)
     except NotJsonError as error:
-        line = None if error.position is None else text.count("\n", 0, error.position) + 1
+        line = (
+            None if error.position is None else text.count("\n", 0, error.position) + 1
+        )
         raise source.error(f"{error}.", line) from None
 
 
 class NotJsonError(ValueError):
-    """The text is not JSON; `position` is the offset of the fault, or None where it isn't known."""
+    """The text is not JSON; `position` is the offset of the fault, or None where it
+    isn't known."""
 
     def __init__(self, message: str, position: int | None = None) -> None:
         super().__init__(message)
@@ -130,8 +139,11 @@ DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_nothing)
 """Reads NaN, which Python writes for a number that is missing, as null."""
 
 
-def decode_at(text: str, position: int, decoder: json.JSONDecoder = DECODER) -> tuple[Any, int]:
-    """The value that starts at `position`, and the offset behind it. Raises NotJsonError."""
+def decode_at(
+    text: str, position: int, decoder: json.JSONDecoder = DECODER
+) -> tuple[Any, int]:
+    """The value that starts at `position`, and the offset behind it. Raises
+    NotJsonError."""
     try:
         return decoder.raw_decode(text, position)
     except json.JSONDecodeError as error:
@@ -141,11 +153,14 @@ def decode_at(text: str, position: int, decoder: json.JSONDecoder = DECODER) -> 
     except RecursionError:
         raise NotJsonError("nested too deeply") from None
     except ValueError as error:
-        raise NotJsonError(f"not a number that can be read: {error}".splitlines()[0]) from None
+        raise NotJsonError(
+            f"not a number that can be read: {error}".splitlines()[0]
+        ) from None
 
 
 def decode(text: str, *, strict: bool = False) -> Any:
-    """The one value in `text`, in which NaN is null unless `strict`. Raises NotJsonError."""
+    """The one value in `text`, in which NaN is null unless `strict`. Raises
+    NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
     value, end = decode_at(text, start, _STRICT if strict else DECODER)
     remainder = text[end:].lstrip(" \t\r\n")
@@ -155,7 +170,8 @@ def decode(text: str, *, strict: bool = False) -> Any:
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
-    """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the line."""
+    """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the
+    line."""
     for number, raw in source.lines():
         text = source.decode(raw, number)
         if text and not text.isspace():
@@ -168,7 +184,9 @@ def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
     except NotJsonError as error:
         column = "" if error.position is None else f" (column {error.position + 1})"
         raise source.error(
-            f"{error}{column}.", line, hint="Each line of a JSON Lines file must be one complete JSON object."
+            f"{error}{column}.",
+            line,
+            hint="Each line of a JSON Lines file must be one complete JSON object.",
         ) from None
     if not isinstance(value, dict):
         raise source.error(

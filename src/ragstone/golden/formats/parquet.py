@@ -16,7 +16,8 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         import pyarrow.parquet as parquet
     except ImportError:
         raise source.error(
-            "reading Parquet needs pyarrow, which is not installed.", hint='Run: pip install "ragstone[parquet]"'
+            "reading Parquet needs pyarrow, which is not installed.",
+            hint='Run: pip install "ragstone[parquet]"',
         ) from None
     try:
         with source.open_document() as stream, parquet.ParquetFile(stream) as file:

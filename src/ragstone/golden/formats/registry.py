@@ -14,7 +14,8 @@ from ragstone.golden.rows import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files with these endings are read: into rows, or into one document in which the rows are to be found."""
+    """How files with these endings are read: into rows, or into one document in which
+    the rows are to be found."""
 
     name: str
     endings: tuple[str, ...]
@@ -23,7 +24,9 @@ class Format:
 
 
 def _yaml(source: SourceFile) -> Any:
-    from ragstone.golden.formats import yaml_document  # its library takes a while to import
+    from ragstone.golden.formats import (
+        yaml_document,
+    )  # its library takes a while to import
 
     return yaml_document.read_document(source)
 
@@ -43,21 +46,27 @@ BY_ENDING = {ending: one for one in FORMATS for ending in one.endings}
 
 
 def format_of(source: SourceFile) -> Format:
-    """The format of a file, by its ending; of JSON also by its content. Raises GoldenSetError."""
+    """The format of a file, by its ending; of JSON also by its content. Raises
+    GoldenSetError."""
     ending = source.path.suffix.lower()
     file_format = BY_ENDING.get(ending)
     if file_format is None:
         raise source.error(
-            f"unsupported file extension '{ending}'." if ending else "the file has no extension.",
+            f"unsupported file extension '{ending}'."
+            if ending
+            else "the file has no extension.",
             hint=f"Supported extensions: {', '.join(BY_ENDING)}.",
         )
-    if (file_format is JSON and _is_lines(source)) or (file_format is LINES and _is_document(source)):
+    if (file_format is JSON and _is_lines(source)) or (
+        file_format is LINES and _is_document(source)
+    ):
         return LINES if file_format is JSON else JSON
     return file_format
 
 
 def _is_lines(source: SourceFile) -> bool:
-    """Whether a .json file is actually JSON Lines: its first two non-empty lines are complete objects."""
+    """Whether a .json file is actually JSON Lines: its first two non-empty lines are
+    complete objects."""
     try:
         return len(list(islice(json_text.read_rows(source), 2))) == 2
     except GoldenSetError:
@@ -65,7 +74,8 @@ def _is_lines(source: SourceFile) -> bool:
 
 
 def _is_document(source: SourceFile) -> bool:
-    """Whether a .jsonl file is actually one document: its first non-empty line opens a list or object that goes on."""
+    """Whether a .jsonl file is actually one document: its first non-empty line opens a
+    list or object that goes on."""
     try:
         with source.open() as stream:
             start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()

@@ -1,8 +1,8 @@
 """YAML, built from the parser's events: every scalar stays the text that was written.
 
-``answer: no`` is the answer "no", not False; ``version: 1.10`` keeps its zero. Only null is null. Aliases are
-followed, but a document may not unfold into more than it could say in plain words, and tags that build objects
-are refused.
+``answer: no`` is the answer "no", not False; ``version: 1.10`` keeps its zero. Only
+null is null. Aliases are followed, but a document may not unfold into more than it
+could say in plain words, and tags that build objects are refused.
 """
 
 from __future__ import annotations
@@ -17,19 +17,25 @@ from ragstone.golden.rows import MAX_DEPTH, LocatedDict, LocatedList, SourceFile
 MAX_NODES = 20_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")
 )
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_document(source: SourceFile) -> Any:
-    """The document in `source`; several documents in one file become a list. Raises GoldenSetError."""
+    """The document in `source`; several documents in one file become a list. Raises
+    GoldenSetError."""
     text = source.decode(source.read_bytes())
     try:
-        documents = list(_Builder(source, iter(yaml.parse(text, Loader=_LOADER))).documents())
+        documents = list(
+            _Builder(source, iter(yaml.parse(text, Loader=_LOADER))).documents()
+        )
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise source.error(f"not valid YAML: {error.problem or 'syntax error'}.", line) from None
+        raise source.error(
+            f"not valid YAML: {error.problem or 'syntax error'}.", line
+        ) from None
     except yaml.YAMLError as error:
         raise source.error(f"not valid YAML: {str(error).splitlines()[0]}.") from None
     if len(documents) == 1:
@@ -59,7 +65,9 @@ class _Builder:
         line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
-                raise self.source.error(f"alias *{event.anchor} names nothing that ends before it.", line)
+                raise self.source.error(
+                    f"alias *{event.anchor} names nothing that ends before it.", line
+                )
             value, size = self.anchors[event.anchor]
             self._count(size, line)
             return value
@@ -67,12 +75,18 @@ class _Builder:
             raise self.source.error(f"nested more than {MAX_DEPTH} levels deep.", line)
         tag = getattr(event, "tag", None)
         if tag not in (None, "!") and tag not in _PLAIN_TAGS:
-            raise self.source.error(f"tag {tag} is not allowed.", line, hint="Write plain text, lists and mappings.")
+            raise self.source.error(
+                f"tag {tag} is not allowed.",
+                line,
+                hint="Write plain text, lists and mappings.",
+            )
         before = self.nodes
         self._count(1, line)
         if isinstance(event, yaml.ScalarEvent):
             plain_null = event.implicit[0] and event.value in _NULLS
-            value = None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
+            value = (
+                None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
+            )
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._sequence(depth)
         else:
@@ -99,7 +113,11 @@ class _Builder:
                 raise self.source.error("a key must be plain text.", line)
             after = next(self.events)
             value = self._node(after, depth + 1)
-            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+            if (
+                key == "<<"
+                and isinstance(event, yaml.ScalarEvent)
+                and event.implicit[0]
+            ):
                 merged.extend(self._merge_sources(value, line))
                 continue
             if key in items:
@@ -114,13 +132,17 @@ class _Builder:
     def _merge_sources(self, value: Any, line: int) -> list[dict[str, Any]]:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(item, dict) for item in sources):
-            raise self.source.error("'<<' must name a mapping, or a list of mappings.", line)
+            raise self.source.error(
+                "'<<' must name a mapping, or a list of mappings.", line
+            )
         return sources
 
     def _count(self, nodes: int, line: int) -> None:
         self.nodes += nodes
         if self.nodes > MAX_NODES:
-            raise self.source.error(f"unfolds into more than {MAX_NODES:,} values.", line)
+            raise self.source.error(
+                f"unfolds into more than {MAX_NODES:,} values.", line
+            )
 
 
 def _line(event: yaml.Event) -> int:

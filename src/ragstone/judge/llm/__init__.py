@@ -1,1 +1,2 @@
-"""LLM judges: one judge over a small provider port, implemented for OpenAI and Anthropic."""
+"""LLM judges: one judge over a small provider port, implemented for OpenAI and
+Anthropic."""

@@ -1,4 +1,5 @@
-"""Which service a judge calls, where, and with which credential. The credential is never shown."""
+"""Which service a judge calls, where, and with which credential. The credential is
+never shown."""
 
 from __future__ import annotations
 
@@ -21,12 +22,26 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
 KEY_VARIABLE = variable_of("judge.api_key")
 EMBEDDINGS_KEY_VARIABLE = variable_of("judge.embeddings_api_key")
-_KEY_OF_ADDRESS = {"judge.base_url": KEY_VARIABLE, "judge.embeddings_base_url": EMBEDDINGS_KEY_VARIABLE}
-_SECRET_QUERY = {"key", "api-key", "api_key", "apikey", "token", "access_token", "sig", "code", "subscription-key"}
+_KEY_OF_ADDRESS = {
+    "judge.base_url": KEY_VARIABLE,
+    "judge.embeddings_base_url": EMBEDDINGS_KEY_VARIABLE,
+}
+_SECRET_QUERY = {
+    "key",
+    "api-key",
+    "api_key",
+    "apikey",
+    "token",
+    "access_token",
+    "sig",
+    "code",
+    "subscription-key",
+}
 
 
 class TokenStore:
-    """The tokens that the SDKs get for this run. Each is passed to `tell` (which redacts and masks it)."""
+    """The tokens that the SDKs get for this run. Each is passed to `tell` (which
+    redacts and masks it)."""
 
     def __init__(self, tell: Callable[[str], None] = lambda _secret: None) -> None:
         self._tell = tell
@@ -49,7 +64,8 @@ class TokenStore:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a judge listens. `query` is sent with every request; `endpoint` is the part that may be shown."""
+    """Where a judge listens. `query` is sent with every request; `endpoint` is the part
+    that may be shown."""
 
     base_url: str
     query: Mapping[str, str]
@@ -59,10 +75,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The provider and credential that clients use, and that messages name. The key never shows in a repr.
+    """The provider and credential that clients use, and that messages name. The key
+    never shows in a repr.
 
-    `variables` are those of the environment that the SDK signs in with. With `as_job` there is no key: the SDK
-    exchanges the job's identity for tokens.
+    `variables` are those of the environment that the SDK signs in with. With `as_job`
+    there is no key: the SDK exchanges the job's identity for tokens.
     """
 
     provider: Provider
@@ -92,27 +109,34 @@ class Account:
     def echo(self, text: str) -> str:
         """`text` of a reply without the secrets that a server may echo.
 
-        Only those that can't be words of the reply: the key `x` of a local server would turn "fixed" into "fi***ed".
+        Only those that can't be words of the reply: the key `x` of a local server would
+        turn "fixed" into "fi***ed".
         """
         return self._without(text, random_looking)
 
     def name(self, value: object) -> str | None:
-        """A name reported by the provider, without secrets; None for anything invalid."""
+        """A name reported by the provider, without secrets; None for anything
+        invalid."""
         valid = isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
         return self.echo(str(value)) if valid else None
 
     def scrubbed(self, text: object) -> str:
-        """A provider's message as one line of at most 300 characters, without the key or anything like one."""
+        """A provider's message as one line of at most 300 characters, without the key
+        or anything like one."""
         line = self._without(
-            " ".join(cleaned(str(text)[:4000]).split()), lambda secret: len(secret) >= MIN_SECRET_CHARACTERS
+            " ".join(cleaned(str(text)[:4000]).split()),
+            lambda secret: len(secret) >= MIN_SECRET_CHARACTERS,
         )
         line = _KEYLIKE.sub("***", line)
         return line if len(line) <= 300 else line[:297] + "..."
 
     def _without(self, text: str, counts: Callable[[str], bool]) -> str:
-        """`text` without key, headers and tokens, as far as each `counts` as a secret."""
+        """`text` without key, headers and tokens, as far as each `counts` as a
+        secret."""
         values = [value.get_secret_value() for value in self.headers.values()]
-        values += [value.split()[-1] for value in values]  # a scheme such as Bearer may be left out
+        values += [
+            value.split()[-1] for value in values
+        ]  # a scheme such as Bearer may be left out
         if self.key is not None:
             values.append(self.key.get_secret_value())
         secrets = (self.variable(name) for name in self.provider.secret_variables)
@@ -124,19 +148,32 @@ class Account:
 
 
 def random_looking(secret: str) -> bool:
-    """Whether a key or token is too long, or too unlike a word, to stand in a text by chance."""
+    """Whether a key or token is too long, or too unlike a word, to stand in a text by
+    chance."""
     mixed = re.search(r"\d", secret) and re.search(r"[^\W\d_]", secret)
-    return len(set(secret)) >= 6 and not re.search(r"\s", secret) and len(secret) >= (8 if mixed else 24)
+    return (
+        len(set(secret)) >= 6
+        and not re.search(r"\s", secret)
+        and len(secret) >= (8 if mixed else 24)
+    )
 
 
 def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
-    """The headers in lines of `Name: value`. Raises ConfigError, which never shows a value."""
+    """The headers in lines of `Name: value`. Raises ConfigError, which never shows a
+    value."""
     headers: dict[str, SecretStr] = {}
-    for number, line in enumerate(lines.get_secret_value().splitlines() if lines else (), start=1):
+    for number, line in enumerate(
+        lines.get_secret_value().splitlines() if lines else (), start=1
+    ):
         if not line.strip():
             continue
         name, colon, value = (part.strip() for part in line.partition(":"))
-        if not colon or not value or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        if (
+            not colon
+            or not value
+            or not _HEADER_NAME.fullmatch(name)
+            or not _HEADER_VALUE.fullmatch(value)
+        ):
             raise ConfigError(
                 f"line {number} is not a header.",
                 where="RAGSTONE_JUDGE_HEADERS",
@@ -147,7 +184,8 @@ def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
 
 
 def parse_address(url: str, setting: str = "judge.base_url") -> Address:
-    """The address in `url`. Raises ConfigError if it is invalid or contains a secret."""
+    """The address in `url`. Raises ConfigError if it is invalid or contains a
+    secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
@@ -156,12 +194,18 @@ def parse_address(url: str, setting: str = "judge.base_url") -> Address:
             hint="For example: http://localhost:11434/v1.",
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if parts.username or parts.password or any(name.lower() in _SECRET_QUERY for name in query):
+    if (
+        parts.username
+        or parts.password
+        or any(name.lower() in _SECRET_QUERY for name in query)
+    ):
         raise ConfigError(
             f"'{setting}' contains a credential.",
             where=setting,
             hint=f"Remove it, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
         )
     base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
-    shown = base + (f"?api-version={query['api-version']}" if "api-version" in query else "")
+    shown = base + (
+        f"?api-version={query['api-version']}" if "api-version" in query else ""
+    )
     return Address(base_url=base, query=query, endpoint=shown, host=parts.hostname)

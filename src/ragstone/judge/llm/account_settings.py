@@ -1,4 +1,5 @@
-"""Accounts of the judge and of its embeddings: service, address, and key or identity."""
+"""Accounts of the judge and of its embeddings: service, address, and key or
+identity."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from ragstone.judge.llm.account import (
     parse_address,
     parse_headers,
 )
-from ragstone.judge.llm.sign_in import PERMISSION, REQUEST_TOKEN, REQUEST_URL, read_variables
+from ragstone.judge.llm.sign_in import (
+    PERMISSION,
+    REQUEST_TOKEN,
+    REQUEST_URL,
+    read_variables,
+)
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.providers import Provider, variable
 from ragstone.settings.settings import JudgeSettings
@@ -39,21 +45,28 @@ def make_account(
 ) -> Account:
     """Address, and key or identity, at the provider called `name`.
 
-    A key in the provider's own variable is sent to that provider only. A cloud account is configured by the cloud's
-    variables; a key in the settings is an access token for it. `tell_secret` is called with each token of the SDK.
+    A key in the provider's own variable is sent to that provider only. A cloud account
+    is configured by the cloud's variables; a key in the settings is an access token for
+    it. `tell_secret` is called with each token of the SDK.
     """
     provider = provider_of(name)
     cloud, own = provider.cloud, provider.key_variable
-    key = settings.api_key or (SecretStr(own_key) if (own_key := provider.key(environ)) else None)
+    key = settings.api_key or (
+        SecretStr(own_key) if (own_key := provider.key(environ)) else None
+    )
     signed_in = key is not None or provider.has_credentials(environ)
     variables: dict[str, SecretStr] = {}
     as_job = settings.auth == "oidc"
-    as_job = as_job or (settings.auth is None and not signed_in and has_job_identity(provider, environ))
+    as_job = as_job or (
+        settings.auth is None and not signed_in and has_job_identity(provider, environ)
+    )
     if as_job:
         variables, key = _identity_variables(settings, provider, environ), None
     elif cloud is not None:
         credentials = () if key else cloud.credentials
-        variables = read_variables(cloud.needed, credentials, environ, "Set it in the environment.")
+        variables = read_variables(
+            cloud.needed, credentials, environ, "Set it in the environment."
+        )
     if key is None and own and not as_job and cloud is None:
         raise ConfigError(
             f"judge '{name}:{model}' needs an API key, but none is set.",
@@ -61,10 +74,21 @@ def make_account(
             hint=f"Set the environment variable {KEY_VARIABLE} or {own}, or use 'judge: offline', which needs none.",
         )
     if key is not None and not key.get_secret_value().isprintable():
-        raise ConfigError("the API key contains invalid characters (a line break?).", where=KEY_VARIABLE)
+        raise ConfigError(
+            "the API key contains invalid characters (a line break?).",
+            where=KEY_VARIABLE,
+        )
     region = variables[cloud.needed[0]].get_secret_value() if cloud else ""
-    listed = (cloud.base_urls.get(region) or cloud.base_url.format(region=region)) if cloud else provider.base_url
-    url = settings.base_url or variable(provider.base_url_variable or "", environ) or listed
+    listed = (
+        (cloud.base_urls.get(region) or cloud.base_url.format(region=region))
+        if cloud
+        else provider.base_url
+    )
+    url = (
+        settings.base_url
+        or variable(provider.base_url_variable or "", environ)
+        or listed
+    )
     if not url:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
@@ -95,16 +119,21 @@ def make_account(
 
 
 def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
-    """Whether the job may ask for an ID token, and the ids that `provider` needs are set."""
+    """Whether the job may ask for an ID token, and the ids that `provider` needs are
+    set."""
     if provider.job_identity is None:
         return False
-    return all(variable(name, environ) for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN))
+    return all(
+        variable(name, environ)
+        for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN)
+    )
 
 
 def _identity_variables(
     settings: JudgeSettings, provider: Provider, environ: Mapping[str, str]
 ) -> dict[str, SecretStr]:
-    """The provider's ids, and where GitHub gives out the job's ID token. Raises ConfigError."""
+    """The provider's ids, and where GitHub gives out the job's ID token. Raises
+    ConfigError."""
     identity = provider.job_identity
     if identity is None:
         raise ConfigError(
@@ -114,9 +143,16 @@ def _identity_variables(
         )
     if settings.api_key is not None:
         raise ConfigError(
-            "judge.auth is 'oidc', but a key is set.", where="judge.auth", hint=f"Remove {KEY_VARIABLE} or judge.auth."
+            "judge.auth is 'oidc', but a key is set.",
+            where="judge.auth",
+            hint=f"Remove {KEY_VARIABLE} or judge.auth.",
         )
-    ids = read_variables(identity.needed, identity.optional, environ, "Set it under env, as in the provider's console.")
+    ids = read_variables(
+        identity.needed,
+        identity.optional,
+        environ,
+        "Set it under env, as in the provider's console.",
+    )
     return ids | read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
 
 
@@ -135,13 +171,18 @@ def _takes_tokens(address: Address) -> bool:
 
 
 def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The hosts, each with its port, that the judge, its embeddings and signing in to them need.
+    """The hosts, each with its port, that the judge, its embeddings and signing in to
+    them need.
 
     Raises ConfigError where building the judge does.
     """
     service, model = split_name(settings.name)
     if provider_of(service).api is None:
-        accounts = [own_embeddings_account(settings, "", environ)] if settings.embeddings_base_url else []
+        accounts = (
+            [own_embeddings_account(settings, "", environ)]
+            if settings.embeddings_base_url
+            else []
+        )
     else:
         account = make_account(settings, service, model, environ)
         embeddings = embeddings_account(settings, account, environ, None)
@@ -149,9 +190,17 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     hosts: dict[str, None] = {}
     for account in accounts:
         parts = urlsplit(account.address.base_url)
-        hosts[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"] = None
-        signs_in = account.as_job or (account.provider.cloud is not None and account.key is None)
-        region = account.variable(account.provider.cloud.needed[0]) if account.provider.cloud is not None else None
+        hosts[
+            f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+        ] = None
+        signs_in = account.as_job or (
+            account.provider.cloud is not None and account.key is None
+        )
+        region = (
+            account.variable(account.provider.cloud.needed[0])
+            if account.provider.cloud is not None
+            else None
+        )
         for host in account.provider.sign_in_hosts if signs_in else ():
             hosts[f"{host.format(region=region)}:443"] = None
     return tuple(hosts)
@@ -163,21 +212,35 @@ def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
     Your own server may not need a key.
     """
     provider = provider_of(settings.name)
-    if settings.api_key is not None or (provider.key_variable is None and provider.cloud is None):
+    if settings.api_key is not None or (
+        provider.key_variable is None and provider.cloud is None
+    ):
         return False
     hosted = provider.cloud is None
-    has_key = provider.has_credentials(environ) and not (hosted and settings.auth == "oidc")
-    return not has_key and ((hosted and settings.auth == "key") or not has_job_identity(provider, environ))
+    has_key = provider.has_credentials(environ) and not (
+        hosted and settings.auth == "oidc"
+    )
+    return not has_key and (
+        (hosted and settings.auth == "key") or not has_job_identity(provider, environ)
+    )
 
 
-def embeddings_named(settings: JudgeSettings, provider: Provider) -> tuple[str, str] | None:
-    """Provider and model of the embeddings beside a judge of `provider`; None if words are compared instead.
+def embeddings_named(
+    settings: JudgeSettings, provider: Provider
+) -> tuple[str, str] | None:
+    """Provider and model of the embeddings beside a judge of `provider`; None if words
+    are compared instead.
 
     Raises ConfigError for a name that such a judge can't use.
     """
     name = settings.embeddings or provider.embeddings
     if settings.embeddings_base_url:
-        model = (settings.embeddings or "").removeprefix(f"{COMPATIBLE}:").removeprefix("openai:").strip()
+        model = (
+            (settings.embeddings or "")
+            .removeprefix(f"{COMPATIBLE}:")
+            .removeprefix("openai:")
+            .strip()
+        )
         if not model:
             raise ConfigError(
                 "there is an address for embeddings, but no model.",
@@ -218,20 +281,35 @@ def embeddings_account(
     if service != account.service:
         # With its own key or identity.
         update = {"api_key": key, "base_url": None, "headers": None, "auth": None}
-        account = make_account(settings.model_copy(update=update), service, model, environ, tell_secret)
+        account = make_account(
+            settings.model_copy(update=update), service, model, environ, tell_secret
+        )
     own = replace(account, model=model, setting="judge.embeddings")
     if key is not None:
         own = replace(own, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, as_job=False)
     deployment = _AZURE_DEPLOYMENT.fullmatch(own.address.base_url)
     if deployment:
-        own = replace(own, address=replace(own.address, base_url=deployment.group(1) + model))
+        own = replace(
+            own, address=replace(own.address, base_url=deployment.group(1) + model)
+        )
     return own
 
 
-def own_embeddings_account(settings: JudgeSettings, model: str, environ: Mapping[str, str]) -> Account:
+def own_embeddings_account(
+    settings: JudgeSettings, model: str, environ: Mapping[str, str]
+) -> Account:
     """The account at `judge.embeddings_base_url`."""
     url = str(settings.embeddings_base_url).strip()
     parse_address(url, "judge.embeddings_base_url")
-    update = {"api_key": settings.embeddings_api_key, "base_url": url, "headers": None, "auth": "key"}
-    account = make_account(settings.model_copy(update=update), COMPATIBLE, model, environ)
-    return replace(account, key_variable=EMBEDDINGS_KEY_VARIABLE, setting="judge.embeddings")
+    update = {
+        "api_key": settings.embeddings_api_key,
+        "base_url": url,
+        "headers": None,
+        "auth": "key",
+    }
+    account = make_account(
+        settings.model_copy(update=update), COMPATIBLE, model, environ
+    )
+    return replace(
+        account, key_variable=EMBEDDINGS_KEY_VARIABLE, setting="judge.embeddings"
+    )

@@ -25,7 +25,8 @@ _STOPS = {
 
 
 def make_client(account: Account) -> Any:
-    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's own clients.
+    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's
+    own clients.
 
     As a job, the SDK exchanges the job's ID token for one of its own.
     """
@@ -63,22 +64,32 @@ def make_client(account: Account) -> Any:
             workspace_id=account.variable("ANTHROPIC_WORKSPACE_ID"),
             http_client=exchange,
         )
-        return anthropic.AsyncAnthropic(credentials=credentials, default_query=query, **options)
-    return anthropic.AsyncAnthropic(api_key=key_of(account), default_query=query, **options)
+        return anthropic.AsyncAnthropic(
+            credentials=credentials, default_query=query, **options
+        )
+    return anthropic.AsyncAnthropic(
+        api_key=key_of(account), default_query=query, **options
+    )
 
 
 class AnthropicProvider(SdkProvider):
-    """Messages, with the static part of the prompt marked for the provider's prompt cache."""
+    """Messages, with the static part of the prompt marked for the provider's prompt
+    cache."""
 
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
-        super().__init__(account, make_client(account), (STRUCTURED, CACHE_CONTROL), parameters)
+        super().__init__(
+            account, make_client(account), (STRUCTURED, CACHE_CONTROL), parameters
+        )
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        reply, _ = await self.accepted(lambda: self.body(request), self._send, self.read)
+        reply, _ = await self.accepted(
+            lambda: self.body(request), self._send, self.read
+        )
         return reply
 
     def body(self, request: ChatRequest) -> dict[str, object]:
-        """The request's JSON, with the features in use. The system prompt, the same for all samples, is cached."""
+        """The request's JSON, with the features in use. The system prompt, the same for
+        all samples, is cached."""
         used = self.features.in_use
         static: dict[str, object] = {"type": "text", "text": request.static}
         if CACHE_CONTROL.name in used:
@@ -88,7 +99,11 @@ class AnthropicProvider(SdkProvider):
         output: dict[str, object] = {} if effort is None else {"effort": effort}
         if SCHEMA in used:
             output["format"] = {"type": "json_schema", "schema": request.schema}
-        data = request.data if SCHEMA in used else with_schema(request.data, request.schema)
+        data = (
+            request.data
+            if SCHEMA in used
+            else with_schema(request.data, request.schema)
+        )
         body: dict[str, object] = {
             "model": self.account.model,
             "max_tokens": request.max_output_tokens,
@@ -106,14 +121,20 @@ class AnthropicProvider(SdkProvider):
         content = document.get("content")
         if not isinstance(content, list):
             raise Broken("the reply is not a message")
-        blocks = [block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text"]
+        blocks = [
+            block.get("text")
+            for block in content
+            if isinstance(block, dict) and block.get("type") == "text"
+        ]
         text = "".join(block for block in blocks if isinstance(block, str))
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         counted = Usage(
             input_tokens=transport.count(usage.get("input_tokens")),
             cached_input_tokens=transport.count(usage.get("cache_read_input_tokens")),
-            cache_write_tokens=transport.count(usage.get("cache_creation_input_tokens")),
+            cache_write_tokens=transport.count(
+                usage.get("cache_creation_input_tokens")
+            ),
             output_tokens=transport.count(usage.get("output_tokens")),
         )
         return ChatReply(
@@ -128,8 +149,11 @@ class AnthropicProvider(SdkProvider):
     async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
         content = transport.encoded(body)
         if self.account.provider.cloud is not None:
-            # Those clients build the body themselves: the model becomes part of the path.
-            post = self.client.post(_MESSAGES, body=from_json(content), cast_to=httpx2.Response)
+            # Those clients build the body themselves: the model becomes part of the
+            # path.
+            post = self.client.post(
+                _MESSAGES, body=from_json(content), cast_to=httpx2.Response
+            )
         else:
             post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
         return await outcome(anthropic, self.account, post)

@@ -1,4 +1,5 @@
-"""Builds an LLM judge from settings: provider, scheduler, budget, prices, embeddings, cache."""
+"""Builds an LLM judge from settings: provider, scheduler, budget, prices, embeddings,
+cache."""
 
 from __future__ import annotations
 
@@ -16,13 +17,24 @@ from ragstone.formatting import dollars
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.account import Account, Address
-from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_account, make_account, own_embeddings_account
+from ragstone.judge.llm.account_settings import (
+    COMPATIBLE,
+    embeddings_account,
+    make_account,
+    own_embeddings_account,
+)
 from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
-from ragstone.judge.llm.prices import Budget, Tariff, listed_price, reasoning_tokens, tariff
+from ragstone.judge.llm.prices import (
+    Budget,
+    Tariff,
+    listed_price,
+    reasoning_tokens,
+    tariff,
+)
 from ragstone.judge.llm.prompts import layout_of
 from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider
 from ragstone.judge.llm.replies import READING
@@ -81,8 +93,8 @@ Closer = Callable[[], Awaitable[None]]
 class Assembly:
     """What an LLM judge is built from; see `factory.build_judge`. Nothing is sent yet.
 
-    `tell_secret` is called with each token obtained for this run, before it is used. Methods raise ConfigError for
-    settings that are missing or can't be honoured.
+    `tell_secret` is called with each token obtained for this run, before it is used.
+    Methods raise ConfigError for settings that are missing or can't be honoured.
     """
 
     settings: JudgeSettings
@@ -94,7 +106,9 @@ class Assembly:
 
     def judge(self) -> LlmJudge:
         settings, (provider, model) = self.settings, split_name(self.settings.name)
-        account = make_account(settings, provider, model, self.environ, self.tell_secret)
+        account = make_account(
+            settings, provider, model, self.environ, self.tell_secret
+        )
         tls_context(account.ca_bundle)
         price = tariff(provider, model, settings.prices)
         _check_budget(settings, provider, model, price)
@@ -108,7 +122,9 @@ class Assembly:
         lazy = _provider(settings, account)
         similarity, closers = self._similarity(account, budget)
         layout = layout_of(provider, model, settings.prices)
-        identity = make_identity(settings, provider, model, account.address, similarity.label)
+        identity = make_identity(
+            settings, provider, model, account.address, similarity.label
+        )
         listed = listed_price(provider, model)
         window = settings.context_window or (listed.window if listed else None)
         completer = Completer(
@@ -116,7 +132,9 @@ class Assembly:
             scheduler=scheduler,
             budget=budget,
             keys=CacheKeys(identity),
-            cache=None if self.cache is None else JudgementCache(self.cache, refresh=settings.refresh),
+            cache=None
+            if self.cache is None
+            else JudgementCache(self.cache, refresh=settings.refresh),
             tariff=price,
             layout=layout,
             window=window or DEFAULT_WINDOW,
@@ -125,10 +143,16 @@ class Assembly:
         )
         core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
         return LlmJudge(
-            identity=identity, core=core, similarity=similarity, concurrency=settings.concurrency, closers=closers
+            identity=identity,
+            core=core,
+            similarity=similarity,
+            concurrency=settings.concurrency,
+            closers=closers,
         )
 
-    def _similarity(self, account: Account, budget: Budget) -> tuple[Similarity, list[Closer]]:
+    def _similarity(
+        self, account: Account, budget: Budget
+    ) -> tuple[Similarity, list[Closer]]:
         settings = self.settings
         owner = embeddings_account(settings, account, self.environ, self.tell_secret)
         if owner is None:
@@ -141,9 +165,14 @@ class Assembly:
 
 
 def make_identity(
-    settings: JudgeSettings, provider: str, model: str, address: Address, embeddings: str
+    settings: JudgeSettings,
+    provider: str,
+    model: str,
+    address: Address,
+    embeddings: str,
 ) -> JudgeIdentity:
-    """The judge's identity, without secrets. Its version is a hash of all prompts, schemas and parsing rules."""
+    """The judge's identity, without secrets. Its version is a hash of all prompts,
+    schemas and parsing rules."""
     procedure = layout_of(provider, model, settings.prices).digest() + READING
     parameters = _parameters(settings, provider)
     effort = provider_of(provider).effort(model, parameters)
@@ -159,7 +188,12 @@ def make_identity(
         endpoint=address.endpoint,
         # Nested ones in one line, independent of the order of keys.
         parameters=tuple(
-            (name, json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value))
+            (
+                name,
+                json.dumps(value, sort_keys=True)
+                if isinstance(value, dict | list)
+                else str(value),
+            )
             for name, value in sorted(parameters.items())
         ),
         embeddings=embeddings,
@@ -170,12 +204,15 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
     reserved = _OURS & settings.parameters.keys()
     if reserved:
         raise ConfigError(
-            f"'{min(reserved)}' is not a parameter to set: Ragstone sets it itself.", where="judge.parameters"
+            f"'{min(reserved)}' is not a parameter to set: Ragstone sets it itself.",
+            where="judge.parameters",
         )
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _check_budget(settings: JudgeSettings, provider: str, model: str, price: Tariff | None) -> None:
+def _check_budget(
+    settings: JudgeSettings, provider: str, model: str, price: Tariff | None
+) -> None:
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
             f"can't enforce a budget of {dollars(settings.max_cost_usd)}: the price of '{provider}:{model}' is not "
@@ -205,15 +242,21 @@ def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
 def endpoint_similarity(
     settings: JudgeSettings, model: str, environ: Mapping[str, str]
 ) -> tuple[Similarity, list[Closer], str]:
-    """For a judge without its own endpoint: `model` of the OpenAI-compatible server at `settings.base_url`, what has to
-    be closed, and the endpoint to show. Raises ConfigError.
+    """For a judge without its own endpoint: `model` of the OpenAI-compatible server at
+    `settings.base_url`, what has to be closed, and the endpoint to show. Raises
+    ConfigError.
     """
     if settings.embeddings_base_url:
         account = own_embeddings_account(settings, model, environ)
     else:
-        account = replace(make_account(settings, COMPATIBLE, model, environ), setting="judge.embeddings")
+        account = replace(
+            make_account(settings, COMPATIBLE, model, environ),
+            setting="judge.embeddings",
+        )
     label = f"{COMPATIBLE} {model}"
-    similarity = _by_embeddings(settings, account, label, Budget(settings.max_cost_usd), Clock())
+    similarity = _by_embeddings(
+        settings, account, label, Budget(settings.max_cost_usd), Clock()
+    )
     return similarity, [similarity.close], account.address.endpoint
 
 
@@ -234,11 +277,14 @@ def _by_embeddings(
 
         return OpenAIEmbedder(account)
 
-    # Providers limit embeddings separately, and there are so few requests that a small scheduler is enough.
+    # Providers limit embeddings separately, and there are so few requests that a small
+    # scheduler is enough.
     scheduler = Scheduler(
         concurrency=min(16, settings.concurrency),
         timeout_s=settings.timeout_s,
         patience_s=settings.patience_s,
         clock=clock,
     )
-    return EmbeddingSimilarity(embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price)
+    return EmbeddingSimilarity(
+        embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price
+    )

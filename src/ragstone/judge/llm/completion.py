@@ -1,4 +1,5 @@
-"""Gets a form filled in completely: ask, check, ask once more for what is missing, then give up."""
+"""Gets a form filled in completely: ask, check, ask once more for what is missing, then
+give up."""
 
 from __future__ import annotations
 
@@ -17,10 +18,27 @@ from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, request_line, schema_of
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider, Rejected, Stop, Usage
-from ragstone.judge.llm.replies import Field, Path, document_of, read_document, read_reply
+from ragstone.judge.llm.provider import (
+    ChatReply,
+    ChatRequest,
+    Provider,
+    Rejected,
+    Stop,
+    Usage,
+)
+from ragstone.judge.llm.replies import (
+    Field,
+    Path,
+    document_of,
+    read_document,
+    read_reply,
+)
 from ragstone.judge.llm.scheduler import Scheduler
-from ragstone.judge.llm.windows import MAX_OUTPUT_TOKENS, thinking_tokens, tokens_at_most
+from ragstone.judge.llm.windows import (
+    MAX_OUTPUT_TOKENS,
+    thinking_tokens,
+    tokens_at_most,
+)
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
 
 BASE_OUTPUT_TOKENS = 512
@@ -47,7 +65,8 @@ class Form:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the same digest ask the same."""
+        """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the
+        same digest ask the same."""
         return _digest(self.prompt, tuple(field.path for field in self.fields))
 
     @property
@@ -56,22 +75,33 @@ class Form:
         groups: dict[str, list[str]] = {}
         for item in self.fields:
             groups.setdefault(item.path[0], []).extend(item.path[1:])
-        lists = [name for name in groups if self.schema["properties"][name]["type"] == "array"]  # type: ignore[index]
+        lists = [
+            name
+            for name in groups
+            if self.schema["properties"][name]["type"] == "array"
+        ]  # type: ignore[index]
         if not lists:
             return ""
-        requested = [f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}" for name in lists]
+        requested = [
+            f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}"
+            for name in lists
+        ]
         empty = [name for name in self.schema["properties"] if name not in groups]  # type: ignore[attr-defined]
-        return request_line("; ".join([*requested, *(f"{name}: none" for name in empty)]))
+        return request_line(
+            "; ".join([*requested, *(f"{name}: none" for name in empty)])
+        )
 
     @property
     def output_tokens(self) -> int:
-        """The usual upper limit of the filled-in form's tokens, without the thinking before it."""
+        """The usual upper limit of the filled-in form's tokens, without the thinking
+        before it."""
         return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
 
 
 @functools.lru_cache(maxsize=4_096)
 def _digest(prompt: Prompt, paths: tuple[Path, ...]) -> str:
-    # Hashing costs more than the rest of a cache hit, and equal numbers of statements and contexts share it.
+    # Hashing costs more than the rest of a cache hit, and equal numbers of statements
+    # and contexts share it.
     text = json.dumps([prompt.digest, schema_of(prompt.name), paths])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -80,9 +110,12 @@ _T = TypeVar("_T")
 
 
 async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
-    """What `calls`, made at the same time, return. Raises what the first that fails raises, when all are done."""
+    """What `calls`, made at the same time, return. Raises what the first that fails
+    raises, when all are done."""
     awaitables = tuple(calls)
-    if len(awaitables) == 1:  # without a task: a stop between its end and the caller's next step would lose the reply
+    if (
+        len(awaitables) == 1
+    ):  # without a task: a stop between its end and the caller's next step would lose the reply
         return [await awaitables[0]]
     results = await asyncio.gather(*awaitables, return_exceptions=True)
     for result in results:
@@ -93,10 +126,12 @@ async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
 
 @dataclass(eq=False, kw_only=True)
 class Completer:
-    """Sends forms to the provider within the limits of the scheduler and the budget, and books their cost.
+    """Sends forms to the provider within the limits of the scheduler and the budget,
+    and books their cost.
 
-    `window` is the model's, in tokens: a small one leaves less for thinking. `graded`: verdicts get a probability if
-    the provider gives log-probabilities. `reasoning_tokens` are expected before each reply.
+    `window` is the model's, in tokens: a small one leaves less for thinking. `graded`:
+    verdicts get a probability if the provider gives log-probabilities.
+    `reasoning_tokens` are expected before each reply.
     """
 
     provider: Provider
@@ -121,23 +156,39 @@ class Completer:
         return tuple(self.provider.notes)
 
     def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
-        """`fields` in order, as one call each may ask for them: not too many that are by statement."""
-        ranks = accumulate(int(len(field.path) > 1 and field.path[0] in _OF_STATEMENTS) for field in fields)
+        """`fields` in order, as one call each may ask for them: not too many that are
+        by statement."""
+        ranks = accumulate(
+            int(len(field.path) > 1 and field.path[0] in _OF_STATEMENTS)
+            for field in fields
+        )
         ranked = zip(fields, ranks, strict=True)
-        calls = groupby(ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements)
+        calls = groupby(
+            ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements
+        )
         return [tuple(field for field, _ in call) for _, call in calls]
 
     async def fill(
-        self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, *, part: bool = False
+        self,
+        form: Form,
+        data: Callable[[Sequence[Field]], str],
+        call: Call,
+        *,
+        part: bool = False,
     ) -> dict[Path, object]:
-        """All fields of `form`, checked. `data` renders the data for judging the given fields.
+        """All fields of `form`, checked. `data` renders the data for judging the given
+        fields.
 
-        A reply that is not yet a whole judgement is stored by itself: of a `part`, without all fields, or to a call
-        that was stopped. Raises JudgementFailed, with the reason, if a field is still missing after the second reply.
+        A reply that is not yet a whole judgement is stored by itself: of a `part`,
+        without all fields, or to a call that was stopped. Raises JudgementFailed, with
+        the reason, if a field is still missing after the second reply.
         """
         calls = self.in_calls(form.fields)
         several = part or len(calls) > 1
-        filled = await all_of(self._fill(replace(form, fields=fields), data, call, several) for fields in calls)
+        filled = await all_of(
+            self._fill(replace(form, fields=fields), data, call, several)
+            for fields in calls
+        )
         return {path: value for values in filled for path, value in values.items()}
 
     async def _fill(
@@ -158,14 +209,27 @@ class Completer:
                 cached=form.prompt.name in self.layout.cached,
                 breakpoint=self.layout.breakpoints,
                 graded=self.graded and form.prompt.name in GRADED,
-                max_output_tokens=min(MAX_OUTPUT_TOKENS, (pending_form.output_tokens + self.thinking_tokens) * room),
+                max_output_tokens=min(
+                    MAX_OUTPUT_TOKENS,
+                    (pending_form.output_tokens + self.thinking_tokens) * room,
+                ),
             )
-            key = self.keys.key(f"reply {pending_form.digest}", [request.data], repeat=call.repeat)
-            filled = read_document(None if call.fresh or self.cache is None else self.cache.get(key), pending)
+            key = self.keys.key(
+                f"reply {pending_form.digest}", [request.data], repeat=call.repeat
+            )
+            filled = read_document(
+                None if call.fresh or self.cache is None else self.cache.get(key),
+                pending,
+            )
             call.ledger.cached_calls += bool(filled)
             if not filled:
                 keep = partial(self._keep, key, pending, call)
-                reply = await self._chat(request, pending_form.output_tokens + self.reasoning_tokens, call, keep)
+                reply = await self._chat(
+                    request,
+                    pending_form.output_tokens + self.reasoning_tokens,
+                    call,
+                    keep,
+                )
                 stop, filled = reply.stop, _values(reply, pending)
                 if part or len(filled) < len(pending):
                     keep(reply)
@@ -180,18 +244,29 @@ class Completer:
         why = _WHY.get(stop, "the judge gave no valid reply")
         raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
 
-    def _keep(self, key: bytes, fields: Sequence[Field], call: Call, reply: ChatReply) -> None:
+    def _keep(
+        self, key: bytes, fields: Sequence[Field], call: Call, reply: ChatReply
+    ) -> None:
         """Store what a reply holds of the values asked for."""
-        if self.cache is not None and not call.fresh and (filled := _values(reply, fields)):
+        if (
+            self.cache is not None
+            and not call.fresh
+            and (filled := _values(reply, fields))
+        ):
             self.cache.put(key, document_of(filled))
 
     async def _chat(
-        self, request: ChatRequest, output_tokens: int, call: Call, late: Callable[[ChatReply], None]
+        self,
+        request: ChatRequest,
+        output_tokens: int,
+        call: Call,
+        late: Callable[[ChatReply], None],
     ) -> ChatReply:
         """The reply to `request`, which is likely to have at most `output_tokens`."""
         tariff = self.tariff
         likely = Usage(
-            input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data), output_tokens=output_tokens
+            input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data),
+            output_tokens=output_tokens,
         )
 
         async def attempt() -> ChatReply:
@@ -244,4 +319,6 @@ def _values(reply: ChatReply, fields: Sequence[Field]) -> dict[Path, object]:
 
 def _names(fields: Sequence[Field]) -> str:
     names = [field.path[-1] for field in fields]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return ", ".join(names[:8]) + (
+        f" and {len(names) - 8} more" if len(names) > 8 else ""
+    )

@@ -1,4 +1,5 @@
-"""The steps common to all judgements of the LLM judge: the cache, the window, the model."""
+"""The steps common to all judgements of the LLM judge: the cache, the window, the
+model."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _VALUE = "value"
 
 
 class Core:
-    """Fills in forms: looks in the cache before asking the model, and splits texts to fit the model's window."""
+    """Fills in forms: looks in the cache before asking the model, and splits texts to
+    fit the model's window."""
 
     def __init__(self, completer: Completer, notes: Sequence[str] = ()) -> None:
         self.completer = completer
@@ -34,20 +36,33 @@ class Core:
         self._in_parts = 0
         self._comparing: set[asyncio.Task[tuple[float, ...]]] = set()
         # By the judgement's keys; gone when nobody makes it or waits for it.
-        self._locks: WeakValueDictionary[tuple[bytes, ...], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[bytes, ...], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         notes = (*self._notes, *self.completer.notes)
         if self._in_parts:
-            what = "1 judgement was" if self._in_parts == 1 else f"{self._in_parts} judgements were"
-            notes += (f"{what} made in parts, because texts are longer than the judge's window",)
+            what = (
+                "1 judgement was"
+                if self._in_parts == 1
+                else f"{self._in_parts} judgements were"
+            )
+            notes += (
+                f"{what} made in parts, because texts are longer than the judge's window",
+            )
         return notes
 
     async def cached(
-        self, form: Form, content: Sequence[str], call: Call, ask: Callable[[], Awaitable[Values]]
+        self,
+        form: Form,
+        content: Sequence[str],
+        call: Call,
+        ask: Callable[[], Awaitable[Values]],
     ) -> Values:
-        """All values of the form: from the cache if it has every one of them, otherwise from `ask`, and then stored.
+        """All values of the form: from the cache if it has every one of them, otherwise
+        from `ask`, and then stored.
 
         A fresh call always asks, and leaves the cache as it is.
         """
@@ -71,21 +86,28 @@ class Core:
         call: Call,
         ask: Callable[[Sequence[Field]], Awaitable[Values]],
     ) -> Values:
-        """All values of the form, each cached separately: `ask` is called with the fields missing from the cache,
-        a few at a time. What it returns is stored at once, so a run that is stopped in between pays for none twice.
+        """All values of the form, each cached separately: `ask` is called with the
+        fields missing from the cache, a few at a time. What it returns is stored at
+        once, so a run that is stopped in between pays for none twice.
 
-        `own` is the text that a field's value depends on, `shared` are the texts that all of them depend on. A fresh
-        call asks for every field, and leaves the cache as it is.
+        `own` is the text that a field's value depends on, `shared` are the texts that
+        all of them depend on. A fresh call asks for every field, and leaves the cache
+        as it is.
         """
         if call.fresh:
             replies = await all_of(map(ask, self.completer.in_calls(form.fields)))
             return {path: value for reply in replies for path, value in reply.items()}
         digest = replace(form, fields=()).digest
-        keys = {path: self.keys.key(digest, [text, *shared], repeat=call.repeat) for path, text in own.items()}
+        keys = {
+            path: self.keys.key(digest, [text, *shared], repeat=call.repeat)
+            for path, text in own.items()
+        }
         async with self.alone(*keys.values()):
             values: dict[Path, object] = {}
             for field in form.fields:
-                stored = read_document(self.stored(keys[field.path]), [replace(field, path=(_VALUE,))])
+                stored = read_document(
+                    self.stored(keys[field.path]), [replace(field, path=(_VALUE,))]
+                )
                 if stored:
                     values[field.path] = stored[(_VALUE,)]
             missing = [field for field in form.fields if field.path not in values]
@@ -103,9 +125,11 @@ class Core:
 
     @asynccontextmanager
     async def alone(self, *keys: bytes) -> AsyncIterator[None]:
-        """Within the block, nobody else makes the judgement with these keys: equal answers are judged only once.
+        """Within the block, nobody else makes the judgement with these keys: equal
+        answers are judged only once.
 
-        Answers are often equal when two versions of a system are evaluated at the same time.
+        Answers are often equal when two versions of a system are evaluated at the same
+        time.
         """
         lock = self._locks.setdefault(keys, asyncio.Lock())
         async with lock:
@@ -119,9 +143,16 @@ class Core:
             self.cache.put(key, document)
 
     async def compared(
-        self, similarity: Similarity, text: str, texts: Sequence[str], call: Call, key: bytes, **stored: object
+        self,
+        similarity: Similarity,
+        text: str,
+        texts: Sequence[str],
+        call: Call,
+        key: bytes,
+        **stored: object,
     ) -> tuple[float, ...]:
-        """The similarities of `text` to `texts`, stored with what is `stored` even if the caller is cancelled."""
+        """The similarities of `text` to `texts`, stored with what is `stored` even if
+        the caller is cancelled."""
 
         async def compare() -> tuple[float, ...]:
             cosines = await similarity.similarities(text, texts, call=call)
@@ -135,44 +166,71 @@ class Core:
         return task.result()
 
     async def drain(self, closers: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Wait for the calls that were sent before a stop, and store what they bring."""
-        await asyncio.gather(self.completer.scheduler.drain(), *(closer() for closer in closers))
+        """Wait for the calls that were sent before a stop, and store what they
+        bring."""
+        await asyncio.gather(
+            self.completer.scheduler.drain(), *(closer() for closer in closers)
+        )
         await asyncio.gather(*self._comparing, return_exceptions=True)
 
-    async def fill(self, form: Form, blocks: Sequence[Block], call: Call, *, part: bool = False) -> dict[Path, object]:
-        """The form's values, judged by `blocks` whichever fields are requested; `part` as in `Completer.fill`."""
+    async def fill(
+        self, form: Form, blocks: Sequence[Block], call: Call, *, part: bool = False
+    ) -> dict[Path, object]:
+        """The form's values, judged by `blocks` whichever fields are requested; `part`
+        as in `Completer.fill`."""
         data = fenced(blocks)
         return await self.completer.fill(form, lambda _pending: data, call, part=part)
 
     async def filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
-        """The form's values, from the cache or judged by `blocks`, none of which can be split."""
+        """The form's values, from the cache or judged by `blocks`, none of which can be
+        split."""
 
         async def ask() -> Values:
             self.check_room(form, [block.text for block in blocks])
             return await self.fill(form, blocks, call)
 
-        return await self.cached(form, [f"{block.name}:{block.text}" for block in blocks], call, ask)
+        return await self.cached(
+            form, [f"{block.name}:{block.text}" for block in blocks], call, ask
+        )
 
-    async def one(self, prompt: str, field: Field, blocks: Sequence[Block], call: Call) -> dict[str, Any]:
-        """The value of a form's only `field`, from the cache or judged by `blocks`, none of which can be split."""
-        return value_of(await self.filled(Form(self.prompts[prompt], (field,)), blocks, call), *field.path)
+    async def one(
+        self, prompt: str, field: Field, blocks: Sequence[Block], call: Call
+    ) -> dict[str, Any]:
+        """The value of a form's only `field`, from the cache or judged by `blocks`,
+        none of which can be split."""
+        return value_of(
+            await self.filled(Form(self.prompts[prompt], (field,)), blocks, call),
+            *field.path,
+        )
 
-    def context_parts(self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]) -> list[list[Piece]]:
-        """The contexts in as few parts as the window allows together with the texts in `fixed`."""
+    def context_parts(
+        self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]
+    ) -> list[list[Piece]]:
+        """The contexts in as few parts as the window allows together with the texts in
+        `fixed`."""
         room = self.check_room(form, fixed)
-        parts = parts_of([(context_id(at), item.text) for at, item in enumerate(contexts)], room)
+        parts = parts_of(
+            [(context_id(at), item.text) for at, item in enumerate(contexts)], room
+        )
         self._in_parts += len(parts) > 1
         return parts
 
     def check_room(self, form: Form, fixed: Sequence[str]) -> int:
-        """Tokens left in the window besides the texts in `fixed`, which can't be split. Raises JudgementFailed."""
+        """Tokens left in the window besides the texts in `fixed`, which can't be split.
+        Raises JudgementFailed."""
         output_tokens = form.output_tokens + self.completer.thinking_tokens
-        return room_for_data(self.completer.window, form.prompt.static, output_tokens, fixed)
+        return room_for_data(
+            self.completer.window, form.prompt.static, output_tokens, fixed
+        )
 
 
 def only(form: Form, part: Sequence[Piece]) -> Form:
     names = {name for name, _ in part}
-    fields = tuple(field for field in form.fields if field.path[0] != "contexts" or field.path[1] in names)
+    fields = tuple(
+        field
+        for field in form.fields
+        if field.path[0] != "contexts" or field.path[1] in names
+    )
     return Form(form.prompt, fields)
 
 
@@ -197,7 +255,10 @@ def context_names(contexts: Sequence[Context]) -> tuple[str, ...]:
 
 
 def usefulness(values: Values, names: Sequence[str]) -> tuple[ContextUsefulness, ...]:
-    return tuple(ContextUsefulness(name, value_of(values, "contexts", name)["use"] == "useful") for name in names)
+    return tuple(
+        ContextUsefulness(name, value_of(values, "contexts", name)["use"] == "useful")
+        for name in names
+    )
 
 
 def value_of(values: Values, *path: str) -> dict[str, Any]:

@@ -34,11 +34,12 @@ class _Waiting:
 
 @dataclass(eq=False, kw_only=True)
 class EmbeddingSimilarity:
-    """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a request, up to 256 of them.
+    """Cosine of embeddings. Texts of all samples that arrive within 20 ms share a
+    request, up to 256 of them.
 
-    `embedder` is called on the first request: a run that finds everything in the cache never loads an SDK. A request's
-    tokens and cost are divided among the samples by text length; the request itself is counted as a call of
-    the sample that came first.
+    `embedder` is called on the first request: a run that finds everything in the cache
+    never loads an SDK. A request's tokens and cost are divided among the samples by
+    text length; the request itself is counted as a call of the sample that came first.
     """
 
     embedder: Callable[[], OpenAIEmbedder]
@@ -51,12 +52,18 @@ class EmbeddingSimilarity:
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
-    async def similarities(self, question: str, compared_texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
+    async def similarities(
+        self, question: str, compared_texts: Sequence[str], *, call: Call
+    ) -> tuple[float, ...]:
         loop = asyncio.get_running_loop()
-        texts = tuple(cleaned(text).strip() or "?" for text in (question, *compared_texts))
+        texts = tuple(
+            cleaned(text).strip() or "?" for text in (question, *compared_texts)
+        )
         waiting = _Waiting(texts, call, loop.create_future())
         self._waiting.append(waiting)
-        sizes = [tokens_at_most(text) for entry in self._waiting for text in entry.texts]
+        sizes = [
+            tokens_at_most(text) for entry in self._waiting for text in entry.texts
+        ]
         if len(sizes) >= _BATCH_TEXTS - 16 or sum(sizes) >= _BATCH_TOKENS:
             self._flush()
         elif self._timer is None:
@@ -81,7 +88,11 @@ class EmbeddingSimilarity:
             reply = await self._request(texts, batch)
             vectors = np.asarray(reply.vectors, dtype=np.float64)
         except (ValueError, Rejected) as error:
-            reason = error.reason if isinstance(error, Rejected) else "the embeddings have different lengths"
+            reason = (
+                error.reason
+                if isinstance(error, Rejected)
+                else "the embeddings have different lengths"
+            )
             for waiting in batch:
                 settle(waiting.done, JudgementFailed(reason))
             return
@@ -98,7 +109,9 @@ class EmbeddingSimilarity:
             settle(waiting.done, vectors[at : at + len(waiting.texts)])
             at += len(waiting.texts)
 
-    async def _request(self, texts: Sequence[str], batch: Sequence[_Waiting]) -> EmbedReply:
+    async def _request(
+        self, texts: Sequence[str], batch: Sequence[_Waiting]
+    ) -> EmbedReply:
         expected = sum(tokens_at_most(text) for text in texts)
         price = self.tariff.input / 1_000_000 if self.tariff else 0.0
         embedder = self._made = self._made or self.embedder()
@@ -119,9 +132,17 @@ class EmbeddingSimilarity:
         whole = max(1, sum(sizes))
         uncharged = reply.input_tokens
         for at, (waiting, size) in enumerate(zip(batch, sizes, strict=True)):
-            tokens = uncharged if at == len(batch) - 1 else min(uncharged, round(reply.input_tokens * size / whole))
+            tokens = (
+                uncharged
+                if at == len(batch) - 1
+                else min(uncharged, round(reply.input_tokens * size / whole))
+            )
             uncharged -= tokens
-            cost = None if self.tariff is None else self.tariff.cost_usd(Usage(input_tokens=tokens))
+            cost = (
+                None
+                if self.tariff is None
+                else self.tariff.cost_usd(Usage(input_tokens=tokens))
+            )
             paid = Ledger(calls=int(at == 0), input_tokens=tokens, cost_usd=cost)
             waiting.call.ledger.add(paid)
             self.budget.book(paid)

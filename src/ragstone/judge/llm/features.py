@@ -1,4 +1,5 @@
-"""What a request may ask for besides the judgement, and how a refusal of it is heard."""
+"""What a request may ask for besides the judgement, and how a refusal of it is
+heard."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from dataclasses import dataclass
 from ragstone.judge.llm.provider import Rejected
 
 SCHEMA = "json_schema"
-"""The provider constrains the reply to its schema. Without it, the schema is in the prompt, and the reply is parsed."""
+"""The provider constrains the reply to its schema. Without it, the schema is in the
+prompt, and the reply is parsed."""
 PROMPT = "prompt"
 """The other way to get a structured reply."""
 SYSTEM_ROLE = "system role"
@@ -18,7 +20,8 @@ OUTPUT_LIMIT = "output limit"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """`words`: what a refusal of it says, in lower case. `instead`: what happens without it, for the report."""
+    """`words`: what a refusal of it says, in lower case. `instead`: what happens
+    without it, for the report."""
 
     name: str
     words: tuple[str, ...]
@@ -29,33 +32,65 @@ class Feature:
 
 
 _ANY_PARAMETER = "requested parameters"
-"""OpenRouter's words where no provider of a model takes all parameters; it does not say which one is refused."""
+"""OpenRouter's words where no provider of a model takes all parameters; it does not say
+which one is refused."""
 
 STRUCTURED = Feature(
     SCHEMA,
     (
-        *("response_format", "json_schema", "json schema", "structured_output", "structured output"),
-        *("output_config", "output_format", "schema for", "invalid schema", "grammar", "schema produces"),
+        *(
+            "response_format",
+            "json_schema",
+            "json schema",
+            "structured_output",
+            "structured output",
+        ),
+        *(
+            "output_config",
+            "output_format",
+            "schema for",
+            "invalid schema",
+            "grammar",
+            "schema produces",
+        ),
         _ANY_PARAMETER,
     ),
     "the model has no JSON-schema mode; the schema is in the prompt",
 )
 SYSTEM = Feature(
     SYSTEM_ROLE,
-    ("system role", "role 'system'", 'role "system"', "system message", "system instruction", "developer instruction"),
+    (
+        "system role",
+        "role 'system'",
+        'role "system"',
+        "system message",
+        "system instruction",
+        "developer instruction",
+    ),
     "the model has no system role; the prompt is in the user's message",
 )
 
 
 def output_limit(name: str) -> Feature:
     """The limit of the reply's length, under the name that the provider gives it."""
-    words = ("max_tokens", "max_completion_tokens", "in the completion", "completion tokens")
-    return Feature(OUTPUT_LIMIT, words, f"the model does not accept '{name}' as sent; its own limit holds")
+    words = (
+        "max_tokens",
+        "max_completion_tokens",
+        "in the completion",
+        "completion tokens",
+    )
+    return Feature(
+        OUTPUT_LIMIT,
+        words,
+        f"the model does not accept '{name}' as sent; its own limit holds",
+    )
 
 
 def parameter(name: str, *other_words: str) -> Feature:
     words = (name.casefold(), *other_words)
-    return Feature(name, words, f"the model does not accept '{name}'; its default is used")
+    return Feature(
+        name, words, f"the model does not accept '{name}'; its default is used"
+    )
 
 
 LOGPROBS = parameter("logprobs", _ANY_PARAMETER)
@@ -67,7 +102,11 @@ CACHE_CONTROL = parameter("cache_control", "prompt_caching", "prompt caching")
 def effort(way: Mapping[str, object]) -> Feature:
     """One way to ask the model to reason little."""
     words = tuple(name.casefold() for name in way)
-    return Feature(_effort_name(way), words, f"the model does not accept {_effort_name(way)}, to reason less")
+    return Feature(
+        _effort_name(way),
+        words,
+        f"the model does not accept {_effort_name(way)}, to reason less",
+    )
 
 
 def _effort_name(way: Mapping[str, object]) -> str:
@@ -79,7 +118,8 @@ class Features:
 
     Of several `ways` to reason little, the first in use is sent.
 
-    A refusal that names a feature, whatever its status, ends its use for all calls, and is noted once.
+    A refusal that names a feature, whatever its status, ends its use for all calls, and
+    is noted once.
     """
 
     def __init__(
@@ -88,8 +128,13 @@ class Features:
         parameters: Mapping[str, object],
         ways: Sequence[Mapping[str, object]] = (),
     ) -> None:
-        # Nested parameters say how and where the user's data are handled: they are kept, or the request fails.
-        plain = [name for name, value in parameters.items() if not isinstance(value, dict | list)]
+        # Nested parameters say how and where the user's data are handled: they are
+        # kept, or the request fails.
+        plain = [
+            name
+            for name, value in parameters.items()
+            if not isinstance(value, dict | list)
+        ]
         listed = {feature.name for feature in features}
         own = [parameter(name, _ANY_PARAMETER) for name in plain if name not in listed]
         self._ways = ways
@@ -104,14 +149,23 @@ class Features:
         return SCHEMA if SCHEMA in self.in_use else PROMPT
 
     def parameters(self) -> dict[str, object]:
-        """The parameters to reason little, and the user's, without those that the model refused."""
+        """The parameters to reason little, and the user's, without those that the model
+        refused."""
         refused = {feature.name for feature in self._features} - self.in_use
         ways = [way for way in self._ways if _effort_name(way) not in refused]
         little = ways[0] if ways else {}
-        return {**little, **{name: value for name, value in self._parameters.items() if name not in refused}}
+        return {
+            **little,
+            **{
+                name: value
+                for name, value in self._parameters.items()
+                if name not in refused
+            },
+        }
 
     def step_down(self, complaint: str, sent: frozenset[str]) -> bool:
-        """Whether the refusal of a request with the features `sent` names one of them, which is then no longer used."""
+        """Whether the refusal of a request with the features `sent` names one of them,
+        which is then no longer used."""
         for feature in self._features:
             if feature.name in sent and feature.is_refused_by(complaint):
                 if feature.name in self.in_use:
@@ -126,7 +180,8 @@ class Features:
 
 
 class FeatureRefused(Rejected):
-    """A refusal whose `complaint` (lower case) may name a feature. If it names none, `error` is raised."""
+    """A refusal whose `complaint` (lower case) may name a feature. If it names none,
+    `error` is raised."""
 
     def __init__(self, error: Exception, complaint: str) -> None:
         super().__init__(str(error))
@@ -135,7 +190,8 @@ class FeatureRefused(Rejected):
 
 
 def with_schema(data: str, schema: Mapping[str, object]) -> str:
-    """`data`, followed by the schema as text, for models whose schema is not enforced otherwise."""
+    """`data`, followed by the schema as text, for models whose schema is not enforced
+    otherwise."""
     return (
         f"{data}\n\nReply with one JSON object and nothing else. It must follow this JSON schema:\n"
         f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"

@@ -1,7 +1,9 @@
-"""How sure a model is of its verdicts, from the log-probabilities of the tokens that it wrote.
+"""How sure a model is of its verdicts, from the log-probabilities of the tokens that it
+wrote.
 
-The probability of a verdict is that of the token with which it begins, among the alternatives that begin a verdict
-(Kadavath et al. 2022, Language models (mostly) know what they know, section 3: the probability of the token "True").
+The probability of a verdict is that of the token with which it begins, among the
+alternatives that begin a verdict (Kadavath et al. 2022, Language models (mostly) know
+what they know, section 3: the probability of the token "True").
 """
 
 from __future__ import annotations
@@ -33,8 +35,11 @@ _MIN_MASS = 0.5
 """If the listed alternatives that begin a verdict have less, they say too little."""
 
 
-def with_probabilities(values: Mapping[Path, object], reply: ChatReply) -> dict[Path, object]:
-    """`values` of `reply`, with the probability that each statement is supported if the provider gave those of tokens.
+def with_probabilities(
+    values: Mapping[Path, object], reply: ChatReply
+) -> dict[Path, object]:
+    """`values` of `reply`, with the probability that each statement is supported if the
+    provider gave those of tokens.
 
     What the reply itself claims to be a probability is left out.
     """
@@ -43,26 +48,35 @@ def with_probabilities(values: Mapping[Path, object], reply: ChatReply) -> dict[
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
             verdict, chance = chances.get(path[1], (None, None))
-            graded[path] = {name: item for name, item in value.items() if name != PROBABILITY}
+            graded[path] = {
+                name: item for name, item in value.items() if name != PROBABILITY
+            }
             if chance is not None and verdict == value["verdict"]:
                 graded[path] = {**value, PROBABILITY: chance}
     return graded
 
 
-def keeping_probability(check: Callable[[object], dict[str, object]]) -> Callable[[object], dict[str, object]]:
+def keeping_probability(
+    check: Callable[[object], dict[str, object]],
+) -> Callable[[object], dict[str, object]]:
     """`check`, for values that may have a probability, as those in the cache."""
 
     def checked(value: object) -> dict[str, object]:
         valid_value = check(value)
         chance = value.get(PROBABILITY) if isinstance(value, dict) else None
-        valid = isinstance(chance, int | float) and not isinstance(chance, bool) and 0.0 <= chance <= 1.0
+        valid = (
+            isinstance(chance, int | float)
+            and not isinstance(chance, bool)
+            and 0.0 <= chance <= 1.0
+        )
         return {**valid_value, PROBABILITY: chance} if valid else valid_value
 
     return checked
 
 
 def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
-    """By statement, the verdict in a reply and the probability of "supported"; nothing on a statement named twice."""
+    """By statement, the verdict in a reply and the probability of "supported"; nothing
+    on a statement named twice."""
     written = [_bytes(token) for token in tokens]
     text, starts = b"".join(written), [0, *accumulate(map(len, written))][:-1]
     names = [match[1].decode().lower() for match in _ITEM_ID.finditer(text)]
@@ -74,29 +88,47 @@ def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]
         if names.count(name) == 1 and verdict[1] in _VERDICTS:
             place = verdict.start(1)
             at = bisect_right(starts, place) - 1
-            chances[name] = _VERDICTS[verdict[1]], _supported(tokens[at], place - starts[at])
+            chances[name] = (
+                _VERDICTS[verdict[1]],
+                _supported(tokens[at], place - starts[at]),
+            )
     return chances
 
 
 def _supported(token: object, inside: int) -> float | None:
-    """The share of "supported" among the alternatives to `token`; the verdict begins `inside` bytes within it."""
+    """The share of "supported" among the alternatives to `token`; the verdict begins
+    `inside` bytes within it."""
     alternatives = token.get("top_logprobs") if isinstance(token, dict) else None
     listed = alternatives if isinstance(alternatives, list) else []
     before = _bytes(token)[:inside]
     mass = Counter[Verdict]()
-    for text, chance in {_bytes(alternative): _chance(alternative) for alternative in (*listed, token)}.items():
+    for text, chance in {
+        _bytes(alternative): _chance(alternative) for alternative in (*listed, token)
+    }.items():
         word = text[inside:].partition(b'"')[0]
-        begun = [verdict for whole, verdict in _VERDICTS.items() if whole.startswith(word)]
+        begun = [
+            verdict for whole, verdict in _VERDICTS.items() if whole.startswith(word)
+        ]
         if word and text.startswith(before) and len(begun) == 1:
             mass[begun[0]] += chance  # type: ignore[assignment]
     total = sum(mass.values())
-    return round(min(1.0, mass[Verdict.SUPPORTED] / total), 4) if total >= _MIN_MASS else None
+    return (
+        round(min(1.0, mass[Verdict.SUPPORTED] / total), 4)
+        if total >= _MIN_MASS
+        else None
+    )
 
 
 def _bytes(token: object) -> bytes:
     """The bytes of a token, which may be a part of a character."""
-    raw, text = (token.get("bytes"), token.get("token")) if isinstance(token, dict) else (None, None)
-    if isinstance(raw, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in raw):
+    raw, text = (
+        (token.get("bytes"), token.get("token"))
+        if isinstance(token, dict)
+        else (None, None)
+    )
+    if isinstance(raw, list) and all(
+        isinstance(byte, int) and 0 <= byte < 256 for byte in raw
+    ):
         return bytes(raw)
     return text.encode("utf-8", "replace") if isinstance(text, str) else b""
 
@@ -104,6 +136,10 @@ def _bytes(token: object) -> bytes:
 def _chance(token: object) -> float:
     """The probability of a token; 0 if its logarithm can't be one."""
     value = token.get("logprob") if isinstance(token, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _MIN_LOG < value < _MAX_LOG:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not _MIN_LOG < value < _MAX_LOG
+    ):
         return 0.0
     return math.exp(min(0.0, value))

@@ -1,4 +1,5 @@
-"""The LLM judge: each judgement is a form that the model fills in, usually in one chat call."""
+"""The LLM judge: each judgement is a form that the model fills in, usually in one chat
+call."""
 
 from __future__ import annotations
 
@@ -45,10 +46,12 @@ from ragstone.system.response import Context
 
 
 class LlmJudge:
-    """One judge for all providers. Each judgement is one chat call, or several if its texts don't fit into one.
+    """One judge for all providers. Each judgement is one chat call, or several if its
+    texts don't fit into one.
 
-    A trusted baseline's judgements can be restored into `cache`; `sightings` is what the replies so far reported about
-    the model that wrote them. `closers` are awaited in order by `close`, before connections and cache are closed.
+    A trusted baseline's judgements can be restored into `cache`; `sightings` is what
+    the replies so far reported about the model that wrote them. `closers` are awaited
+    in order by `close`, before connections and cache are closed.
     """
 
     def __init__(
@@ -72,38 +75,71 @@ class LlmJudge:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the report: parameters that the model does not accept, texts judged in parts."""
+        """Notes for the report: parameters that the model does not accept, texts judged
+        in parts."""
         return self.core.notes
 
-    async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        form = Form(self.core.prompts["statements"], (reply_schemas.answer_field(answer),))
-        values = await self.core.filled(form, [Block("question", question), Block("answer", answer)], call)
+    async def statements(
+        self, question: str, answer: str, *, call: Call
+    ) -> StatementList:
+        form = Form(
+            self.core.prompts["statements"], (reply_schemas.answer_field(answer),)
+        )
+        values = await self.core.filled(
+            form, [Block("question", question), Block("answer", answer)], call
+        )
         reply = value_of(values, *reply_schemas.ANSWER)
-        statements = tuple(Statement(f"s{at}", text) for at, text in enumerate(reply["statements"], start=1))
+        statements = tuple(
+            Statement(f"s{at}", text)
+            for at, text in enumerate(reply["statements"], start=1)
+        )
         return StatementList(statements, abstains=reply["kind"] == "abstains")
 
     async def support(
-        self, contexts: Sequence[Context], statements: Sequence[Statement], *, call: Call
+        self,
+        contexts: Sequence[Context],
+        statements: Sequence[Statement],
+        *,
+        call: Call,
     ) -> SupportTable:
         names = context_names(contexts)
-        whole = {name: context.text for name, context in zip(names, contexts, strict=True)}
-        form = Form(self.core.prompts["support"], reply_schemas.support_fields(statements, whole))
+        whole = {
+            name: context.text for name, context in zip(names, contexts, strict=True)
+        }
+        form = Form(
+            self.core.prompts["support"],
+            reply_schemas.support_fields(statements, whole),
+        )
         texts = {item.id: item.text for item in statements}
 
         async def ask(missing: Sequence[Field]) -> Values:
             replies = []
-            chunk = [Statement(name, texts[name]) for _, name in (field.path for field in missing)]
-            parts = self.core.context_parts(form, contexts, [item.text for item in chunk])
+            chunk = [
+                Statement(name, texts[name])
+                for _, name in (field.path for field in missing)
+            ]
+            parts = self.core.context_parts(
+                form, contexts, [item.text for item in chunk]
+            )
             for part in parts:
-                fields = reply_schemas.support_fields(chunk, texts_of(part), misquotes=True)
+                fields = reply_schemas.support_fields(
+                    chunk, texts_of(part), misquotes=True
+                )
                 part_form = Form(form.prompt, fields)
                 data = partial(_support_data, context_blocks(part), texts)
-                replies += [await self.core.completer.fill(part_form, data, call, part=len(parts) > 1)]
+                replies += [
+                    await self.core.completer.fill(
+                        part_form, data, call, part=len(parts) > 1
+                    )
+                ]
             return await self._quoted(merging.support(replies), chunk, whole, call)
 
-        # By statement: when one statement of an answer changes, the verdicts on the others stay valid.
+        # By statement: when one statement of an answer changes, the verdicts on the
+        # others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
-        values = await self.core.cached_each(form, own, [context.text for context in contexts], call, ask)
+        values = await self.core.cached_each(
+            form, own, [context.text for context in contexts], call, ask
+        )
         return SupportTable(
             tuple(
                 reply_schemas.support_of(item.id, **value)
@@ -113,15 +149,30 @@ class LlmJudge:
         )
 
     async def _quoted(
-        self, values: dict[Path, object], statements: Sequence[Statement], contexts: Mapping[str, str], call: Call
+        self,
+        values: dict[Path, object],
+        statements: Sequence[Statement],
+        contexts: Mapping[str, str],
+        call: Call,
     ) -> Values:
-        """`values` of support, with the quotes that were not in the contexts asked for once more, alone."""
-        unquoted = [item for item in statements if reply_schemas.UNQUOTED in value_of(values, "verdicts", item.id)]
+        """`values` of support, with the quotes that were not in the contexts asked for
+        once more, alone."""
+        unquoted = [
+            item
+            for item in statements
+            if reply_schemas.UNQUOTED in value_of(values, "verdicts", item.id)
+        ]
         if not unquoted:
             return values
-        evidence = {name for item in unquoted for name in value_of(values, "verdicts", item.id)["evidence"]}
+        evidence = {
+            name
+            for item in unquoted
+            for name in value_of(values, "verdicts", item.id)["evidence"]
+        }
         shown = {name: text for name, text in contexts.items() if name in evidence}
-        form = Form(self.core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown))
+        form = Form(
+            self.core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown)
+        )
         texts = {item.id: item.text for item in unquoted}
         try:
             self.core.check_room(form, [*shown.values(), *texts.values()])
@@ -134,94 +185,177 @@ class LlmJudge:
             value = value_of(values, "verdicts", item.id)
             quote = value_of(quotes, "quotes", item.id)["quote"]
             if quote:
-                fields = {name: part for name, part in value.items() if name != reply_schemas.UNQUOTED}
+                fields = {
+                    name: part
+                    for name, part in value.items()
+                    if name != reply_schemas.UNQUOTED
+                }
                 quoted["verdicts", item.id] = {**fields, "quote": quote}
         return quoted
 
     async def context_use(
-        self, question: str, reference: str | None, answer: str, contexts: Sequence[Context], *, call: Call
+        self,
+        question: str,
+        reference: str | None,
+        answer: str,
+        contexts: Sequence[Context],
+        *,
+        call: Call,
     ) -> ContextUse:
         if reference and reference.strip():
-            return await self._references.context_use(question, reference, contexts, call)
+            return await self._references.context_use(
+                question, reference, contexts, call
+            )
         names = context_names(contexts)
-        form = Form(self.core.prompts["context_use_no_reference"], reply_schemas.context_fields(names))
+        form = Form(
+            self.core.prompts["context_use_no_reference"],
+            reply_schemas.context_fields(names),
+        )
 
         async def ask() -> Values:
             replies = []
             parts = self.core.context_parts(form, contexts, [question, answer])
             for part in parts:
-                blocks = [Block("question", question), Block("answer", answer), *context_blocks(part)]
-                replies.append(await self.core.fill(only(form, part), blocks, call, part=len(parts) > 1))
+                blocks = [
+                    Block("question", question),
+                    Block("answer", answer),
+                    *context_blocks(part),
+                ]
+                replies.append(
+                    await self.core.fill(
+                        only(form, part), blocks, call, part=len(parts) > 1
+                    )
+                )
             return merging.contexts(replies)
 
         content = [question, answer, "", *(context.text for context in contexts)]
         values = await self.core.cached(form, content, call, ask)
         return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
-    async def reverse_questions(self, question: str, answer: str, *, n: int, call: Call) -> ReverseQuestions:
-        fields = tuple(Field(("questions", f"q{number}"), reply_schemas.with_text) for number in range(1, n + 1))
+    async def reverse_questions(
+        self, question: str, answer: str, *, n: int, call: Call
+    ) -> ReverseQuestions:
+        fields = tuple(
+            Field(("questions", f"q{number}"), reply_schemas.with_text)
+            for number in range(1, n + 1)
+        )
         form = Form(self.core.prompts["reverse_questions"], fields)
-        key = self.core.keys.key(form.digest, [answer, question, self._similarity.label], repeat=call.repeat)
+        key = self.core.keys.key(
+            form.digest, [answer, question, self._similarity.label], repeat=call.repeat
+        )
         async with self.core.alone(key):
             stored = self.core.stored(key)
             values = read_document(stored, form.fields)
             cosines = _cosines(stored, n)
             if len(values) == n and cosines is not None:
                 call.ledger.cached_calls += 1
-                return ReverseQuestions(tuple(value_of(values, *field.path)["text"] for field in form.fields), cosines)
+                return ReverseQuestions(
+                    tuple(
+                        value_of(values, *field.path)["text"] for field in form.fields
+                    ),
+                    cosines,
+                )
             if len(values) < n:
                 self.core.check_room(form, [answer])
                 values = await self.core.fill(form, [Block("answer", answer)], call)
-                self.core.store(key, document_of(values))  # now, so that a stopped run need not ask again
-            questions = tuple(str(value_of(values, *field.path)["text"]) for field in form.fields)
-            cosines = await self.core.compared(self._similarity, question, questions, call, key, **document_of(values))
+                self.core.store(
+                    key, document_of(values)
+                )  # now, so that a stopped run need not ask again
+            questions = tuple(
+                str(value_of(values, *field.path)["text"]) for field in form.fields
+            )
+            cosines = await self.core.compared(
+                self._similarity, question, questions, call, key, **document_of(values)
+            )
             return ReverseQuestions(questions, cosines)
 
-    async def answer_similarity(self, answer: str, references: Sequence[str], *, call: Call) -> AnswerSimilarity:
+    async def answer_similarity(
+        self, answer: str, references: Sequence[str], *, call: Call
+    ) -> AnswerSimilarity:
         if isinstance(self._similarity, LexicalSimilarity):
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
         if not references:
             return AnswerSimilarity(())
-        key = self.core.keys.key("answer similarity 1", [self._similarity.label, answer, *references])
+        key = self.core.keys.key(
+            "answer similarity 1", [self._similarity.label, answer, *references]
+        )
         async with self.core.alone(key):
             cosines = _cosines(self.core.stored(key), len(references))
             if cosines is not None:
                 call.ledger.cached_calls += 1
                 return AnswerSimilarity(cosines)
-            cosines = await self.core.compared(self._similarity, answer, references, call, key)
+            cosines = await self.core.compared(
+                self._similarity, answer, references, call, key
+            )
             return AnswerSimilarity(cosines)
 
     async def reference_match(
-        self, question: str, reference: str, statements: Sequence[Statement], answer: str, *, call: Call
+        self,
+        question: str,
+        reference: str,
+        statements: Sequence[Statement],
+        answer: str,
+        *,
+        call: Call,
     ) -> ReferenceMatch:
-        return await self._references.reference_match(question, reference, statements, answer, call)
+        return await self._references.reference_match(
+            question, reference, statements, answer, call
+        )
 
-    async def context_relevance(self, question: str, contexts: Sequence[Context], *, call: Call) -> ContextGrades:
-        # The offline judge's splitter knows lists, tables and abbreviations; it is imported only when needed.
+    async def context_relevance(
+        self, question: str, contexts: Sequence[Context], *, call: Call
+    ) -> ContextGrades:
+        # The offline judge's splitter knows lists, tables and abbreviations; it is
+        # imported only when needed.
         from ragstone.judge.sentences import split_sentences
 
         sentences = {
-            context_id(at): split_sentences(cleaned(context.text), "en") for at, context in enumerate(contexts)
+            context_id(at): split_sentences(cleaned(context.text), "en")
+            for at, context in enumerate(contexts)
         }
         counts = {name: len(parts) for name, parts in sentences.items() if parts}
         if not counts:
-            return ContextGrades(tuple(SentenceRelevance(name, 0, 0) for name in sentences))
-        form = Form(self.core.prompts["context_relevance"], reply_schemas.sentence_fields(counts))
+            return ContextGrades(
+                tuple(SentenceRelevance(name, 0, 0) for name in sentences)
+            )
+        form = Form(
+            self.core.prompts["context_relevance"],
+            reply_schemas.sentence_fields(counts),
+        )
         blocks = [Block("question", question)]
         for name in counts:
-            lines = listed([(str(at), text) for at, text in enumerate(sentences[name], start=1)])
+            lines = listed(
+                [(str(at), text) for at, text in enumerate(sentences[name], start=1)]
+            )
             blocks.append(Block(f"context {name}", lines))
         values = await self.core.filled(form, blocks, call)
-        relevant = {name: len(value_of(values, "contexts", name)["needed"]) for name in counts}
+        relevant = {
+            name: len(value_of(values, "contexts", name)["needed"]) for name in counts
+        }
         return ContextGrades(
-            tuple(SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0)) for name in sentences)
+            tuple(
+                SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0))
+                for name in sentences
+            )
         )
 
     async def direct_score(
-        self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
+        self,
+        quality: str,
+        question: str,
+        answer: str,
+        contexts: Sequence[str],
+        *,
+        call: Call,
     ) -> float:
-        blocks = [Block("quality", quality), Block("question", question), Block("answer", answer)]
-        blocks += context_blocks([(context_id(at), text) for at, text in enumerate(contexts)])
+        blocks = [
+            Block("quality", quality),
+            Block("question", question),
+            Block("answer", answer),
+        ]
+        blocks += context_blocks(
+            [(context_id(at), text) for at, text in enumerate(contexts)]
+        )
         reply = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
         return float(reply["value"]) / 10.0
 
@@ -230,35 +364,61 @@ class LlmJudge:
     ) -> Preference:
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
-            numbered = listed([(str(at), text) for at, text in enumerate(contexts, start=1)])
-            blocks += [Block(f"{name} answer", answer), Block(f"{name} contexts", numbered)]
-        reply = await self.core.one("direct_preference", reply_schemas.BETTER, blocks, call)
+            numbered = listed(
+                [(str(at), text) for at, text in enumerate(contexts, start=1)]
+            )
+            blocks += [
+                Block(f"{name} answer", answer),
+                Block(f"{name} contexts", numbered),
+            ]
+        reply = await self.core.one(
+            "direct_preference", reply_schemas.BETTER, blocks, call
+        )
         return Preference(reply["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
-        levels = listed([(str(at), text) for at, text in enumerate(rubric.levels, start=1)])
+        levels = listed(
+            [(str(at), text) for at, text in enumerate(rubric.levels, start=1)]
+        )
         blocks = [Block("rubric", rubric.text), Block("levels", levels)]
-        texts = (("question", shown.question), ("answer", shown.answer), ("reference", shown.reference))
+        texts = (
+            ("question", shown.question),
+            ("answer", shown.answer),
+            ("reference", shown.reference),
+        )
         blocks += [Block(name, text) for name, text in texts if text is not None]
         if shown.contexts is not None:
-            blocks += context_blocks([(context_id(at), text) for at, text in enumerate(shown.contexts)])
-            blocks += [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-        reply = await self.core.one(RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call)
+            blocks += context_blocks(
+                [(context_id(at), text) for at, text in enumerate(shown.contexts)]
+            )
+            blocks += (
+                [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
+            )
+        reply = await self.core.one(
+            RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call
+        )
         grade = rubric.grade(reply["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {reply['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        reply = await self.core.one(ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call)
+        reply = await self.core.one(
+            ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call
+        )
         return EntityList(tuple(reply["names"]))
 
-    async def standalone_question(self, history: Sequence[Message], question: str, *, call: Call) -> str:
-        field = Field(("question",), reply_schemas.with_text, tokens=restated_tokens(question))
+    async def standalone_question(
+        self, history: Sequence[Message], question: str, *, call: Call
+    ) -> str:
+        field = Field(
+            ("question",), reply_schemas.with_text, tokens=restated_tokens(question)
+        )
         turns = listed([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
         return str((await self.core.one(STANDALONE, field, blocks, call))["text"])
 
     async def close(self) -> None:
-        """Store what calls that were sent still bring within seconds, close connections, and the cache as one file."""
+        """Store what calls that were sent still bring within seconds, close
+        connections, and the cache as one file."""
         try:
             await self.core.drain(self._closers)
         finally:
@@ -267,7 +427,9 @@ class LlmJudge:
                 self.core.cache.close()
 
 
-def _support_data(contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]) -> str:
+def _support_data(
+    contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]
+) -> str:
     lines = listed([(field.path[1], texts[field.path[1]]) for field in pending])
     return fenced([*contexts, Block("statements", lines)])
 
@@ -278,7 +440,9 @@ def _cosines(stored: object, n: int) -> tuple[float, ...] | None:
     if not isinstance(similarities, list) or len(similarities) != n:
         return None
     valid = (
-        isinstance(value, int | float) and not isinstance(value, bool) and -1.0 <= value <= 1.0
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -1.0 <= value <= 1.0
         for value in similarities
     )
     return tuple(map(float, similarities)) if all(valid) else None

@@ -16,19 +16,37 @@ _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED:
 
 
 def support(replies: Sequence[Values]) -> dict[Path, object]:
-    """The strongest verdict on each statement, with the evidence of the parts that gave it.
+    """The strongest verdict on each statement, with the evidence of the parts that gave
+    it.
 
     A statement is as likely to be supported as by the part in which it is likeliest.
     """
 
     def stronger(old: Value, new: Value) -> Value:
-        best, weaker = sorted((old, new), key=lambda value: (-_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value))
+        best, weaker = sorted(
+            (old, new),
+            key=lambda value: (
+                -_STRENGTH[Verdict(value["verdict"])],
+                UNQUOTED in value,
+            ),
+        )
         merged = dict(best)
         if weaker["verdict"] == best["verdict"]:
             merged["evidence"] = _union(best["evidence"], weaker["evidence"])
-        if best["verdict"] == Verdict.SUPPORTED and weaker["verdict"] != Verdict.UNSUPPORTED:
-            opposed = weaker["evidence"] if weaker["verdict"] == Verdict.CONTRADICTED else weaker.get("against", ())
-            against = [name for name in _union(best.get("against", ()), opposed) if name not in merged["evidence"]]
+        if (
+            best["verdict"] == Verdict.SUPPORTED
+            and weaker["verdict"] != Verdict.UNSUPPORTED
+        ):
+            opposed = (
+                weaker["evidence"]
+                if weaker["verdict"] == Verdict.CONTRADICTED
+                else weaker.get("against", ())
+            )
+            against = [
+                name
+                for name in _union(best.get("against", ()), opposed)
+                if name not in merged["evidence"]
+            ]
             if against:
                 merged["against"] = against
         merged[PROBABILITY] = max(old, new, key=_chance).get(PROBABILITY)
@@ -38,29 +56,42 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
 
 
 def contexts(replies: Sequence[Values]) -> dict[Path, object]:
-    """A context is useful if one of its pieces is; a statement is found in every context in which a part found it.
+    """A context is useful if one of its pieces is; a statement is found in every
+    context in which a part found it.
 
     A statement's text, if a reply has one, comes from the part that listed it.
     """
 
     def either(old: Value, new: Value) -> Value:
         if "use" in new:
-            return {"use": "useful" if "useful" in (old["use"], new["use"]) else "not_useful"}
+            return {
+                "use": "useful"
+                if "useful" in (old["use"], new["use"])
+                else "not_useful"
+            }
         return {**old, "found_in": _union(old["found_in"], new["found_in"])}
 
     return _merged(replies, either)
 
 
-def _merged(replies: Sequence[Values], merge: Callable[[Value, Value], Value]) -> dict[Path, object]:
+def _merged(
+    replies: Sequence[Values], merge: Callable[[Value, Value], Value]
+) -> dict[Path, object]:
     merged: dict[Path, object] = {}
     for reply in replies:
         for path, new in reply.items():
-            merged[path] = merge(value_of(merged, *path), value_of(reply, *path)) if path in merged else new
+            merged[path] = (
+                merge(value_of(merged, *path), value_of(reply, *path))
+                if path in merged
+                else new
+            )
     return merged
 
 
 def _chance(value: Value) -> tuple[float, bool]:
-    return value.get(PROBABILITY, float(value["verdict"] == Verdict.SUPPORTED)), PROBABILITY in value
+    return value.get(
+        PROBABILITY, float(value["verdict"] == Verdict.SUPPORTED)
+    ), PROBABILITY in value
 
 
 def _union(first: Sequence[str], second: Sequence[str]) -> list[str]:

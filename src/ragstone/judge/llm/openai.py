@@ -26,15 +26,26 @@ from ragstone.judge.llm.features import (
     with_schema,
 )
 from ragstone.judge.llm.graded import ALTERNATIVES
-from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, EmbedReply, Rejected, Stop, Usage
+from ragstone.judge.llm.provider import (
+    Broken,
+    ChatReply,
+    ChatRequest,
+    EmbedReply,
+    Rejected,
+    Stop,
+    Usage,
+)
 from ragstone.judge.llm.sdk import Outcome, SdkProvider, client_options, key_of, outcome
 from ragstone.judge.llm.sign_in import job_token
 from ragstone.judge.llm.windows import tokens_at_least
 
 _CHAT = "/chat/completions"
-# "model_length" is Mistral's; the others are passed through by gateways from other providers.
+# "model_length" is Mistral's; the others are passed through by gateways from other
+# providers.
 _STOPS = {
-    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED),
+    **dict.fromkeys(
+        ("length", "max_tokens", "model_length", "max_output_tokens"), Stop.TRUNCATED
+    ),
     **dict.fromkeys(("content_filter", "safety"), Stop.FILTERED),
 }
 
@@ -48,44 +59,72 @@ def make_client(account: Account) -> openai.AsyncOpenAI:
     query = dict(account.address.query)
     if "api-version" in query:
         return openai.AsyncAzureOpenAI(
-            api_key=key_of(account), api_version=query["api-version"], default_query=query, **options
+            api_key=key_of(account),
+            api_version=query["api-version"],
+            default_query=query,
+            **options,
         )
     if account.as_job and account.provider.job_identity is not None:
         audience = account.provider.job_identity.audience
         identity: openai.auth.WorkloadIdentity = {
-            "identity_provider_id": account.variable("OPENAI_IDENTITY_PROVIDER_ID") or "",
+            "identity_provider_id": account.variable("OPENAI_IDENTITY_PROVIDER_ID")
+            or "",
             "service_account_id": account.variable("OPENAI_SERVICE_ACCOUNT_ID") or "",
-            "provider": {"token_type": "jwt", "get_token": lambda: job_token(account, audience)},
+            "provider": {
+                "token_type": "jwt",
+                "get_token": lambda: job_token(account, audience),
+            },
         }
-        return openai.AsyncOpenAI(workload_identity=identity, default_query=query or None, **options)
-    return openai.AsyncOpenAI(api_key=key_of(account), default_query=query or None, **options)
+        return openai.AsyncOpenAI(
+            workload_identity=identity, default_query=query or None, **options
+        )
+    return openai.AsyncOpenAI(
+        api_key=key_of(account), default_query=query or None, **options
+    )
 
 
 class OpenAIProvider(SdkProvider):
-    """Chat completions. Compatible servers also get the schema as text: many ignore the mode without a word."""
+    """Chat completions. Compatible servers also get the schema as text: many ignore the
+    mode without a word."""
 
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         self._compatible = account.provider.api == "openai-compatible"
         self._limit_name = "max_tokens" if self._compatible else "max_completion_tokens"
         caching = () if self._compatible else (PROMPT_CACHE_OPTIONS, PROMPT_CACHE_KEY)
-        features = (STRUCTURED, *caching, LOGPROBS, SYSTEM, output_limit(self._limit_name))
+        features = (
+            STRUCTURED,
+            *caching,
+            LOGPROBS,
+            SYSTEM,
+            output_limit(self._limit_name),
+        )
         super().__init__(account, make_client(account), features, parameters)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         reply, response = await self.accepted(
-            lambda: self.body(request), lambda body: send(self.client, self.account, _CHAT, body), self.read
+            lambda: self.body(request),
+            lambda body: send(self.client, self.account, _CHAT, body),
+            self.read,
         )
         if self._compatible:
             self._check_window(request, reply.usage.all_input_tokens)
-            reply = replace(reply, usage=_with_cost(reply.usage, response.headers.get("x-litellm-response-cost")))
+            reply = replace(
+                reply,
+                usage=_with_cost(
+                    reply.usage, response.headers.get("x-litellm-response-cost")
+                ),
+            )
         return reply
 
     def _check_window(self, request: ChatRequest, read: int) -> None:
-        """Raise Rejected if the server reports fewer tokens than were sent: Ollama truncates silently."""
+        """Raise Rejected if the server reports fewer tokens than were sent: Ollama
+        truncates silently."""
         sent = tokens_at_least(request.static) + tokens_at_least(request.data)
         if not 0 < read < sent:
             return
-        self.features.note("the server cuts requests off at its own window: enlarge it, or set judge.context_window")
+        self.features.note(
+            "the server cuts requests off at its own window: enlarge it, or set judge.context_window"
+        )
         raise Rejected(
             f"the server read only {read:,} tokens of a longer request: its window is smaller than judge.context_window"
         )
@@ -96,7 +135,10 @@ class OpenAIProvider(SdkProvider):
         data = request.data
         if self._compatible or SCHEMA not in used:
             data = with_schema(data, request.schema)
-        body: dict[str, object] = {"model": self.account.model, "messages": self._messages(request, data)}
+        body: dict[str, object] = {
+            "model": self.account.model,
+            "messages": self._messages(request, data),
+        }
         if OUTPUT_LIMIT in used:
             body[self._limit_name] = request.max_output_tokens
         body |= self.features.parameters()
@@ -108,7 +150,8 @@ class OpenAIProvider(SdkProvider):
         if PROMPT_CACHE_KEY.name in used:
             body["prompt_cache_key"] = f"ragstone-{request.name}"
         if request.breakpoint and PROMPT_CACHE_OPTIONS.name in used:
-            # Without this the model marks the last message, which is never the same twice, and bills it as a write.
+            # Without this the model marks the last message, which is never the same
+            # twice, and bills it as a write.
             body["prompt_cache_options"] = {"mode": "explicit"}
         return body
 
@@ -116,16 +159,33 @@ class OpenAIProvider(SdkProvider):
         if SYSTEM_ROLE not in self.features.in_use:
             return [{"role": "user", "content": f"{request.static}\n\n{data}"}]
         static: object = request.static
-        if request.cached and request.breakpoint and PROMPT_CACHE_OPTIONS.name in self.features.in_use:
-            static = [{"type": "text", "text": request.static, "prompt_cache_breakpoint": {"mode": "explicit"}}]
-        return [{"role": "system", "content": static}, {"role": "user", "content": data}]
+        if (
+            request.cached
+            and request.breakpoint
+            and PROMPT_CACHE_OPTIONS.name in self.features.in_use
+        ):
+            static = [
+                {
+                    "type": "text",
+                    "text": request.static,
+                    "prompt_cache_breakpoint": {"mode": "explicit"},
+                }
+            ]
+        return [
+            {"role": "system", "content": static},
+            {"role": "user", "content": data},
+        ]
 
     def read(self, document: Mapping[str, Any]) -> ChatReply:
-        """A chat completion as a ChatReply. Raises the matching fault for an error reply, Broken for anything else."""
+        """A chat completion as a ChatReply. Raises the matching fault for an error
+        reply, Broken for anything else."""
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
-            if isinstance(place, dict) and (error := transport.body_error(self.account, place)) is not None:
+            if (
+                isinstance(place, dict)
+                and (error := transport.body_error(self.account, place)) is not None
+            ):
                 raise error
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
@@ -146,16 +206,27 @@ class OpenAIProvider(SdkProvider):
 
     def _usage(self, usage: object) -> Usage:
         if not isinstance(usage, dict):
-            self.features.note("the server does not report token usage; tokens and cost of its replies count as 0")
+            self.features.note(
+                "the server does not report token usage; tokens and cost of its replies count as 0"
+            )
             return Usage()
         details = usage.get("prompt_tokens_details")
         details = details if isinstance(details, dict) else {}
         prompt = transport.count(usage.get("prompt_tokens"))
-        cached = transport.count(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens")))
-        output, total = (transport.count(usage.get(name)) for name in ("completion_tokens", "total_tokens"))
-        if cached > prompt or 0 < cached == total - prompt - output:  # a server that counts them apart
+        cached = transport.count(
+            details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
+        )
+        output, total = (
+            transport.count(usage.get(name))
+            for name in ("completion_tokens", "total_tokens")
+        )
+        if (
+            cached > prompt or 0 < cached == total - prompt - output
+        ):  # a server that counts them apart
             prompt += cached
-        written = min(prompt - cached, transport.count(details.get("cache_write_tokens")))
+        written = min(
+            prompt - cached, transport.count(details.get("cache_write_tokens"))
+        )
         counted = Usage(prompt - cached - written, cached, written, output)
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
@@ -171,7 +242,11 @@ class OpenAIEmbedder:
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
         response, error = await send(self._client, self._account, "/embeddings", body)
         if response is None:
-            raise error.error if isinstance(error, FeatureRefused) else (error or Broken("no reply"))
+            raise (
+                error.error
+                if isinstance(error, FeatureRefused)
+                else (error or Broken("no reply"))
+            )
         document = transport.parsed(response.content)
         data = document.get("data")
         if not isinstance(data, list) or len(data) != len(texts):
@@ -183,7 +258,11 @@ class OpenAIEmbedder:
                 raise Broken("the reply's embeddings have no valid index")
             vectors[index] = _vector(item.get("embedding"))
         usage = document.get("usage")
-        tokens = transport.count(usage.get("prompt_tokens")) if isinstance(usage, dict) else 0
+        tokens = (
+            transport.count(usage.get("prompt_tokens"))
+            if isinstance(usage, dict)
+            else 0
+        )
         return EmbedReply(vectors, tokens)
 
     async def close(self) -> None:
@@ -193,7 +272,11 @@ class OpenAIEmbedder:
 async def send(
     client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
 ) -> Outcome[httpx2.Response]:
-    return await outcome(openai, account, client.post(path, content=transport.encoded(body), cast_to=httpx2.Response))
+    return await outcome(
+        openai,
+        account,
+        client.post(path, content=transport.encoded(body), cast_to=httpx2.Response),
+    )
 
 
 def _tokens(logprobs: object) -> Sequence[object]:
@@ -203,7 +286,11 @@ def _tokens(logprobs: object) -> Sequence[object]:
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:
     try:
-        cost = float(cost_usd) if isinstance(cost_usd, str | int | float) and cost_usd is not True else -1.0
+        cost = (
+            float(cost_usd)
+            if isinstance(cost_usd, str | int | float) and cost_usd is not True
+            else -1.0
+        )
     except (ValueError, OverflowError):
         return usage
     return replace(usage, cost_usd=cost) if 0.0 <= cost < math.inf else usage

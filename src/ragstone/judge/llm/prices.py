@@ -35,7 +35,9 @@ class Tariff:
         ) / _MILLION
 
 
-def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = None) -> Tariff | None:
+def tariff(
+    provider: str, model: str, overrides: Mapping[str, Price] | None = None
+) -> Tariff | None:
     """The price of `model`, the user's own first; None if there is none.
 
     A compatible server's price is never guessed from its model's name.
@@ -53,24 +55,29 @@ def tariff(provider: str, model: str, overrides: Mapping[str, Price] | None = No
 
 
 def listed_price(provider: str, model: str) -> ModelPrice | None:
-    """The shipped price of `model`, with its window and the shortest prefix that is cached; None if unknown."""
+    """The shipped price of `model`, with its window and the shortest prefix that is
+    cached; None if unknown."""
     provider_info = find_provider(provider)
     return provider_info.price(model) if provider_info else None
 
 
 def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
-    """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if that is not known."""
+    """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if
+    that is not known."""
     provider_info = find_provider(provider)
     effort = provider_info.effort(model, settings.parameters) if provider_info else None
     return effort.tokens if effort is not None else 0
 
 
 class Budget:
-    """Keeps what is `spent`, with the possible cost of calls in flight, under `max_cost_usd` (None: no limit).
+    """Keeps what is `spent`, with the possible cost of calls in flight, under
+    `max_cost_usd` (None: no limit).
 
-    A call reserves its highest likely cost before it is sent, so that concurrent calls can't overshoot together. Near
-    the limit fewer calls are in flight: a call that does not fit waits for those that are. A resumed run sets `spent`
-    to what it spent before; if that is not known, nothing fits. `record` is called with what is spent after each call.
+    A call reserves its highest likely cost before it is sent, so that concurrent calls
+    can't overshoot together. Near the limit fewer calls are in flight: a call that does
+    not fit waits for those that are. A resumed run sets `spent` to what it spent
+    before; if that is not known, nothing fits. `record` is called with what is spent
+    after each call.
     """
 
     def __init__(self, max_cost_usd: float | None) -> None:
@@ -84,7 +91,8 @@ class Budget:
     async def reserve(self, cost_usd: float) -> float:
         """Reserve `cost_usd` once it fits, and return it.
 
-        Raises JudgeError if it doesn't fit although nothing is in flight: then it never will.
+        Raises JudgeError if it doesn't fit although nothing is in flight: then it never
+        will.
         """
         while self._max is not None and not self._fits(cost_usd, self._max):
             if not self._in_flight:
@@ -112,5 +120,7 @@ class Budget:
     def settle(self, reserved_usd: float) -> None:
         """A call has ended, and needs its reservation no more."""
         self._in_flight -= 1
-        self._reserved = max(0.0, self._reserved - reserved_usd) if self._in_flight else 0.0
+        self._reserved = (
+            max(0.0, self._reserved - reserved_usd) if self._in_flight else 0.0
+        )
         self._settled.set()

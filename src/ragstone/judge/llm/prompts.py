@@ -1,9 +1,11 @@
-"""What is the same in every sample's request, so that providers can cache it: the prompts, which are data files of this
-package, the JSON schemas of the replies (schemas.json), and which model gets which prompt.
+"""What is the same in every sample's request, so that providers can cache it: the
+prompts, which are data files of this package, the JSON schemas of the replies
+(schemas.json), and which model gets which prompt.
 
-A schema describes an item, not which items there must be: a group is an array of items with ids, and the ids are
-checked when the reply is read, as is how many levels a rubric has. Objects are closed and every property is required,
-as strict modes demand. Providers put the schema before the prompt.
+A schema describes an item, not which items there must be: a group is an array of items
+with ids, and the ids are checked when the reply is read, as is how many levels a rubric
+has. Objects are closed and every property is required, as strict modes demand.
+Providers put the schema before the prompt.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.settings.settings import Price
 
 RUBRIC = "rubric"
-"""The task of the user's own rubrics. Its prompt belongs to the version of their metrics, not to the judge's."""
+"""The task of the user's own rubrics. Its prompt belongs to the version of their
+metrics, not to the judge's."""
 
 ENTITIES = "entities"
-"""The task of context entity recall. Its prompt belongs to the version of that metric, too."""
+"""The task of context entity recall. Its prompt belongs to the version of that metric,
+too."""
 
 STANDALONE = "standalone_question"
 """The task of writing out the last question of a conversation."""
@@ -43,7 +47,8 @@ DRAFT_WORSE = "draft_worse"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One task. `static` is everything before the data; `digest` is its SHA-256 (hex)."""
+    """One task. `static` is everything before the data; `digest` is its SHA-256
+    (hex)."""
 
     name: str
     version: str
@@ -53,10 +58,15 @@ class Prompt:
 
 @functools.cache
 def load_prompt(name: str, *, brief: bool = False) -> Prompt:
-    """The prompt called `name`, between the shared part and its worked examples; a `brief` one has fewer examples."""
+    """The prompt called `name`, between the shared part and its worked examples; a
+    `brief` one has fewer examples."""
     document = _document(name)
     shared = _document(str(document.get("shared", "shared")))
-    parts = [str(shared["text"]).strip(), str(document["text"]).strip(), "Worked examples"]
+    parts = [
+        str(shared["text"]).strip(),
+        str(document["text"]).strip(),
+        "Worked examples",
+    ]
     for example in document["examples"]:  # type: ignore[attr-defined]
         if brief and not example.get("brief"):
             continue
@@ -65,7 +75,12 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
         parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
-    return Prompt(name, version, static, hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest())
+    return Prompt(
+        name,
+        version,
+        static,
+        hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest(),
+    )
 
 
 def request_line(request: str) -> str:
@@ -74,12 +89,17 @@ def request_line(request: str) -> str:
 
 
 def _document(name: str) -> dict[str, object]:
-    return tomllib.loads(files("ragstone.judge.llm").joinpath("prompts", f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads(
+        files("ragstone.judge.llm")
+        .joinpath("prompts", f"{name}.toml")
+        .read_text("utf-8")
+    )
 
 
 @functools.cache
 def growth(name: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """For an estimate: the characters of a request with the prompt `name` by text, and the tokens of its reply."""
+    """For an estimate: the characters of a request with the prompt `name` by text, and
+    the tokens of its reply."""
     estimate: Any = _document(name)["estimate"]
     return estimate["sent"], estimate["received"]
 
@@ -88,13 +108,15 @@ VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
 
-_SCHEMAS = json.loads(files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8"))
+_SCHEMAS = json.loads(
+    files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8")
+)
 _CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
 _APART: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
 
 APART = tuple(_APART)
-"""Tasks whose prompts and schemas are no part of the judge's identity: those of a metric with a version of its own, and
-those that judge nothing."""
+"""Tasks whose prompts and schemas are no part of the judge's identity: those of a
+metric with a version of its own, and those that judge nothing."""
 
 NAMES = (*_CLOSED, *APART)
 
@@ -109,10 +131,12 @@ _MAX_CHARACTERS_PER_TOKEN = 4.5
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which prompt each task gets, and the tasks whose fixed part the provider is known to cache.
+    """Which prompt each task gets, and the tasks whose fixed part the provider is known
+    to cache.
 
-    `breakpoints`: the model's cache is useless unless the request marks where the fixed part ends. `statements`: the
-    most that one call judges; models lose track in long lists, small ones sooner.
+    `breakpoints`: the model's cache is useless unless the request marks where the fixed
+    part ends. `statements`: the most that one call judges; models lose track in long
+    lists, small ones sooner.
     """
 
     prompts: Mapping[str, Prompt]
@@ -122,15 +146,20 @@ class Layout:
 
     def digest(self) -> str:
         """Of all prompts and schemas that the judge's identity covers."""
-        prompts = (prompt.digest for name, prompt in self.prompts.items() if name not in APART)
+        prompts = (
+            prompt.digest for name, prompt in self.prompts.items() if name not in APART
+        )
         return "".join(prompts) + json.dumps(_CLOSED)
 
 
-def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = None) -> Layout:
+def layout_of(
+    provider: str, model: str, prices: Mapping[str, Price] | None = None
+) -> Layout:
     """The layout for `model`.
 
-    The long prompts, with all worked examples, are used if the model's cache is known to take them and makes them
-    cheaper than the brief ones; otherwise the examples would be paid for with every call.
+    The long prompts, with all worked examples, are used if the model's cache is known
+    to take them and makes them cheaper than the brief ones; otherwise the examples
+    would be paid for with every call.
     """
     listed = listed_price(provider, model)
     cache_from = listed.cache_from if listed else None
@@ -146,23 +175,34 @@ def layout_of(provider: str, model: str, prices: Mapping[str, Price] | None = No
             cached.add(name)
         elif (
             _least_tokens(long) >= cache_from
-            and prefix_tokens(long) * price.cached_input < prefix_tokens(brief) * price.input
+            and prefix_tokens(long) * price.cached_input
+            < prefix_tokens(brief) * price.input
         ):
             prompts[name] = long
             cached.add(name)
     provider_info = find_provider(provider)
     marked = bool(
-        provider_info and provider_info.cache_breakpoints and re.match(provider_info.cache_breakpoints, model)
+        provider_info
+        and provider_info.cache_breakpoints
+        and re.match(provider_info.cache_breakpoints, model)
     )
-    many = bool(provider_info and provider_info.long_lists and re.match(provider_info.long_lists, model))
+    many = bool(
+        provider_info
+        and provider_info.long_lists
+        and re.match(provider_info.long_lists, model)
+    )
     return Layout(prompts, frozenset(cached), marked, 50 if many else 8)
 
 
 def prefix_tokens(prompt: Prompt) -> int:
-    """The approximate number of tokens that all samples' requests share: the schema and the prompt."""
-    return (len(prompt.static) + len(json.dumps(schema_of(prompt.name)))) // _CHARACTERS_PER_TOKEN
+    """The approximate number of tokens that all samples' requests share: the schema and
+    the prompt."""
+    return (
+        len(prompt.static) + len(json.dumps(schema_of(prompt.name)))
+    ) // _CHARACTERS_PER_TOKEN
 
 
 def _least_tokens(prompt: Prompt) -> int:
-    """A lower limit of the prompt's tokens; whether the schema counts too differs by provider."""
+    """A lower limit of the prompt's tokens; whether the schema counts too differs by
+    provider."""
     return int(len(prompt.static) / _MAX_CHARACTERS_PER_TOKEN)

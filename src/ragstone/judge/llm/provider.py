@@ -1,4 +1,5 @@
-"""The port between the judge and a provider: one chat call, one embeddings request, and how both can fail."""
+"""The port between the judge and a provider: one chat call, one embeddings request, and
+how both can fail."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request to the model. `static` comes first and is the same for all samples, so that providers can cache it.
+    """One request to the model. `static` comes first and is the same for all samples,
+    so that providers can cache it.
 
-    `schema` is the JSON schema of the reply, closed and with every property required, as strict modes demand. `cached`:
-    the provider's cache is known to take the static part. `breakpoint`: the request must mark where that part ends.
-    `graded`: the log-probabilities of the reply's tokens are of use.
+    `schema` is the JSON schema of the reply, closed and with every property required,
+    as strict modes demand. `cached`: the provider's cache is known to take the static
+    part. `breakpoint`: the request must mark where that part ends. `graded`: the
+    log-probabilities of the reply's tokens are of use.
     """
 
     name: str
@@ -61,8 +64,9 @@ class Usage:
 class ChatReply:
     """The model's reply.
 
-    `model` and `fingerprint` are what the provider reports as its author, `way` is how the schema was enforced.
-    `tokens` are the reply's with their log-probabilities, as the provider gave them (unchecked), if it did.
+    `model` and `fingerprint` are what the provider reports as its author, `way` is how
+    the schema was enforced. `tokens` are the reply's with their log-probabilities, as
+    the provider gave them (unchecked), if it did.
     """
 
     text: str
@@ -83,7 +87,8 @@ class EmbedReply:
 
 
 class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program error
-    """One attempt failed. `reason` is one line without secrets. Never chained to an SDK's error: that holds the key."""
+    """One attempt failed. `reason` is one line without secrets. Never chained to an
+    SDK's error: that holds the key."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +96,8 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 
 
 class Busy(Fault):
-    """429: a rate limit is reached. `retry_after_s` is the wait that the provider asked for, None if it gave none.
+    """429: a rate limit is reached. `retry_after_s` is the wait that the provider asked
+    for, None if it gave none.
 
     `number` is that of the call, counted by the scheduler.
     """
@@ -104,7 +110,8 @@ class Busy(Fault):
 
 
 class Broken(Fault):
-    """5xx, a time-out, a failed or broken connection: worth another try, after `retry_after_s` if that is given."""
+    """5xx, a time-out, a failed or broken connection: worth another try, after
+    `retry_after_s` if that is given."""
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
@@ -116,21 +123,26 @@ class Rejected(Fault):
 
 
 def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
-    """Give `result` to the task that is `waiting`, if it still is; an error is raised there.
+    """Give `result` to the task that is `waiting`, if it still is; an error is raised
+    there.
 
-    Each gets a copy of an error: one that is raised in many tasks would collect all their tracebacks.
+    Each gets a copy of an error: one that is raised in many tasks would collect all
+    their tracebacks.
     """
     if waiting.done():
         return
     if isinstance(result, Exception):
-        copyable = isinstance(result, Fault | JudgementFailed | RagstoneError)  # an SDK's error may not be copied
+        copyable = isinstance(
+            result, Fault | JudgementFailed | RagstoneError
+        )  # an SDK's error may not be copied
         waiting.set_exception(copy.copy(result) if copyable else result)
     else:
         waiting.set_result(result)
 
 
 class Provider(Protocol):
-    """An LLM service. Methods make exactly one attempt; they raise a Fault, or JudgeError when no call can succeed."""
+    """An LLM service. Methods make exactly one attempt; they raise a Fault, or
+    JudgeError when no call can succeed."""
 
     @property
     def notes(self) -> Sequence[str]:

@@ -1,4 +1,5 @@
-"""Finds the words that a verdict quotes in the contexts that it names, whatever their case, markup and typography."""
+"""Finds the words that a verdict quotes in the contexts that it names, whatever their
+case, markup and typography."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ _WORD = re.compile(
     rf"−?(?:(?<!\w)\.)?\d+(?:[.,]\d+)*|-(?=\s*\.?\d)|[$%+<=>~^£¥°±€‰]|[{_ALONE}]"
     rf"|[^\s\d!-/:-@\[-`{{-~¡-¿\u2000-\u206f\u3000-\u303f{_ALONE}]+"
 )
-_JOINED = re.compile(r'[\[(]?(?:…|\.{3})[\])]?|;|["”“»」』]\s*(?:and|,|&)?\s*["“„«「『]')
+_JOINED = re.compile(
+    r'[\[(]?(?:…|\.{3})[\])]?|;|["”“»」』]\s*(?:and|,|&)?\s*["“„«「『]'
+)
 _NAME = re.compile(r"\A\s*[\[(]?c\d+[\])]?\s*:\s*", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]*)\](\([^()\s]*\))")
@@ -28,10 +31,13 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?:[ \t]*\n\s*)?(?=[^\W\d_])")
 
 
 class Shown:
-    """A context in which quotes are looked for: its words and whole numbers, with their signs."""
+    """A context in which quotes are looked for: its words and whole numbers, with their
+    signs."""
 
     def __init__(self, text: str) -> None:
-        self._words = _words(" ".join([text, *(address for _, address in _LINK.findall(text))]))
+        self._words = _words(
+            " ".join([text, *(address for _, address in _LINK.findall(text))])
+        )
 
     def has(self, quote: str) -> bool:
         for words, shown in zip(_words(_NAME.sub("", quote)), self._words, strict=True):
@@ -42,15 +48,24 @@ class Shown:
 
 
 def is_quote(value: object) -> bool:
-    """Whether `value` is long enough to quote something: three letters, or two of what says more."""
+    """Whether `value` is long enough to quote something: three letters, or two of what
+    says more."""
     return isinstance(value, str) and _QUOTE.search(value) is not None
 
 
 def stands_in(quote: str, contexts: Sequence[Shown]) -> bool:
-    """Whether one of `contexts` has `quote`, or one has each of the quotes that are joined in it."""
-    pieces = [piece for piece in _JOINED.split(_unescaped(quote)) if re.search(r"[^\W_]", piece)]
+    """Whether one of `contexts` has `quote`, or one has each of the quotes that are
+    joined in it."""
+    pieces = [
+        piece
+        for piece in _JOINED.split(_unescaped(quote))
+        if re.search(r"[^\W_]", piece)
+    ]
     whole = any(shown.has(quote) for shown in contexts)
-    return whole or (bool(pieces) and all(any(shown.has(piece) for shown in contexts) for piece in pieces))
+    return whole or (
+        bool(pieces)
+        and all(any(shown.has(piece) for shown in contexts) for piece in pieces)
+    )
 
 
 def _unescaped(text: str) -> str:
@@ -58,7 +73,11 @@ def _unescaped(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words of `text` between spaces, also with hyphens within words left out, as at the end of a line."""
+    """The words of `text` between spaces, also with hyphens within words left out, as
+    at the end of a line."""
     text = _DASH.sub("-", unicodedata.normalize("NFKC", _unescaped(text)).casefold())
     text = _GROUP.sub("", _SIGN.sub("−", _EMPHASIS.sub("", _LINK.sub(r"\1", text))))
-    return [" ".join(["", *_WORD.findall(spelling), ""]) for spelling in (text, _HYPHEN.sub("", text))]
+    return [
+        " ".join(["", *_WORD.findall(spelling), ""])
+        for spelling in (text, _HYPHEN.sub("", text))
+    ]

@@ -1,4 +1,5 @@
-"""Parses model replies into checked values: every requested field is either valid or missing."""
+"""Parses model replies into checked values: every requested field is either valid or
+missing."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from ragstone.judge.llm.provider import Stop
 
 READING = "7"
-"""Changes with the parsing rules, so that nothing accepted by earlier rules is read from the cache."""
+"""Changes with the parsing rules, so that nothing accepted by earlier rules is read
+from the cache."""
 
 Path = tuple[str, ...]
 _MAX_REPLY = 2_000_000
@@ -30,8 +32,9 @@ _NOTHING = object()
 class Field:
     """One value that a reply must contain.
 
-    `path` is its position (a group and an id, or just a name); `check` returns the value in canonical form or raises
-    ValueError. `tokens` is the usual upper limit of the value's length.
+    `path` is its position (a group and an id, or just a name); `check` returns the
+    value in canonical form or raises ValueError. `tokens` is the usual upper limit of
+    the value's length.
     """
 
     path: Path
@@ -40,9 +43,11 @@ class Field:
 
 
 def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
-    """The valid ones of `fields` in a model's reply, by path; invalid values are left out.
+    """The valid ones of `fields` in a model's reply, by path; invalid values are left
+    out.
 
-    A reply that was cut off, refused or filtered has no values: half a list is never taken for a list.
+    A reply that was cut off, refused or filtered has no values: half a list is never
+    taken for a list.
     """
     if stop is not Stop.COMPLETE:
         return {}
@@ -51,7 +56,8 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
 
 
 def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
-    """The valid ones of `fields` in a reply by id, or in a cache entry, which follows the same rules."""
+    """The valid ones of `fields` in a reply by id, or in a cache entry, which follows
+    the same rules."""
     values: dict[Path, object] = {}
     for field in fields:
         value = _at(document, field.path)
@@ -77,7 +83,8 @@ def document_of(values: Mapping[Path, object]) -> dict[str, object]:
 
 
 def _without_thoughts(text: str) -> str:
-    """What follows the thoughts in `text`, from a server that does not separate the two; nothing if they don't end."""
+    """What follows the thoughts in `text`, from a server that does not separate the
+    two; nothing if they don't end."""
     if text.lstrip().startswith("{"):  # what a verdict quotes is no mark
         return text
     if ends := [match.end() for match in _THOUGHTS_END.finditer(text)]:
@@ -86,19 +93,27 @@ def _without_thoughts(text: str) -> str:
 
 
 def _by_id(document: object, groups: Collection[str]) -> object:
-    """A reply with its `groups`, arrays of objects with ids, as objects by id. Ids that occur twice are left out."""
+    """A reply with its `groups`, arrays of objects with ids, as objects by id. Ids that
+    occur twice are left out."""
     if not isinstance(document, dict):
         return None
     by_id = dict(document)
     for name in document.keys() & groups:
         items = document[name] if isinstance(document[name], list) else []
-        named = [item for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)]
-        by_id[name] = _no_duplicates([(item["id"].strip().lower(), item) for item in named])
+        named = [
+            item
+            for item in items
+            if isinstance(item, dict) and isinstance(item.get("id"), str)
+        ]
+        by_id[name] = _no_duplicates(
+            [(item["id"].strip().lower(), item) for item in named]
+        )
     return by_id
 
 
 def _whole(text: str) -> object:
-    """The one JSON object of a reply; prose around it is tolerated, a second object is not."""
+    """The one JSON object of a reply; prose around it is tolerated, a second object is
+    not."""
     if len(text) > _MAX_REPLY:
         return None
     block = _FENCED.match(text)
@@ -134,4 +149,6 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_no_duplicates, parse_constant=_refuse_constant
+)

@@ -1,4 +1,5 @@
-"""The forms that the model fills in: their fields, the checks of these, and their meaning."""
+"""The forms that the model fills in: their fields, the checks of these, and their
+meaning."""
 
 from __future__ import annotations
 
@@ -49,11 +50,15 @@ def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, obje
 
 
 def answer_field(answer: str) -> Field:
-    """Kind and statements of an answer; "abstains" requires no statements, "answers" at least one."""
+    """Kind and statements of an answer; "abstains" requires no statements, "answers" at
+    least one."""
 
     def check(value: object) -> object:
         kind = one_of(as_object(value)["kind"], KINDS)
-        statements = _unique([_text(item) for item in _list(as_object(value)["statements"])], key=str.casefold)
+        statements = _unique(
+            [_text(item) for item in _list(as_object(value)["statements"])],
+            key=str.casefold,
+        )
         _bounded(len(statements), answer)
         if (kind == "abstains") is bool(statements):
             raise ValueError("kind and statements disagree")
@@ -63,12 +68,17 @@ def answer_field(answer: str) -> Field:
 
 
 def support_fields(
-    statements: Sequence[Statement], contexts: Mapping[str, str], *, misquotes: bool = False
+    statements: Sequence[Statement],
+    contexts: Mapping[str, str],
+    *,
+    misquotes: bool = False,
 ) -> tuple[Field, ...]:
-    """A verdict for each statement, with its evidence among `contexts` (id to text), and a quote from it.
+    """A verdict for each statement, with its evidence among `contexts` (id to text),
+    and a quote from it.
 
-    A verdict other than "unsupported" needs evidence, and "supported" the words that it rests on. With `misquotes`,
-    words that are in no context of the evidence are left out: the verdict is then unquoted.
+    A verdict other than "unsupported" needs evidence, and "supported" the words that it
+    rests on. With `misquotes`, words that are in no context of the evidence are left
+    out: the verdict is then unquoted.
     """
     names = tuple(contexts)
 
@@ -87,31 +97,49 @@ def support_fields(
             raise ValueError("a verdict without evidence")
         checked["evidence"] = evidence
         quote = item.get("quote", "")
-        stands = is_quote(quote) and stands_in(_text(quote), [shown(name) for name in evidence])
+        stands = is_quote(quote) and stands_in(
+            _text(quote), [shown(name) for name in evidence]
+        )
         if stands:
             checked["quote"] = _text(quote)
         if verdict == Verdict.SUPPORTED:
-            against = [name for name in _ids(item.get("against", []), names) if name not in evidence]
+            against = [
+                name
+                for name in _ids(item.get("against", []), names)
+                if name not in evidence
+            ]
             if against:
                 checked["against"] = against
             if not stands:
-                if item.get(UNQUOTED) is not True and not (misquotes and is_quote(quote)):
+                if item.get(UNQUOTED) is not True and not (
+                    misquotes and is_quote(quote)
+                ):
                     raise ValueError("a quote that is not there")
                 checked[UNQUOTED] = True
         return checked
 
     tokens = 112 + 4 * len(contexts)
     checked = keeping_probability(check)
-    return tuple(Field(("verdicts", statement.id), checked, tokens) for statement in statements)
+    return tuple(
+        Field(("verdicts", statement.id), checked, tokens) for statement in statements
+    )
 
 
-def quote_fields(statements: Sequence[Statement], contexts: Mapping[str, str]) -> tuple[Field, ...]:
-    """For each statement, words of one of `contexts`; empty if the words given are in none of them."""
+def quote_fields(
+    statements: Sequence[Statement], contexts: Mapping[str, str]
+) -> tuple[Field, ...]:
+    """For each statement, words of one of `contexts`; empty if the words given are in
+    none of them."""
     shown = [Shown(neutral(text)) for text in contexts.values()]
 
     def check(value: object) -> dict[str, object]:
         quote = as_object(value)["quote"]
-        stands = isinstance(quote, str) and len(quote) <= _MAX_TEXT and is_quote(quote) and stands_in(quote, shown)
+        stands = (
+            isinstance(quote, str)
+            and len(quote) <= _MAX_TEXT
+            and is_quote(quote)
+            and stands_in(quote, shown)
+        )
         return {"quote": _text(quote) if stands else ""}
 
     return tuple(Field(("quotes", statement.id), check) for statement in statements)
@@ -125,7 +153,8 @@ def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
 def attribution_fields(
     reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
 ) -> tuple[Field, ...]:
-    """Where each statement of the reference is found: a list if the statements are not known yet, else by id."""
+    """Where each statement of the reference is found: a list if the statements are not
+    known yet, else by id."""
 
     def check(value: object) -> dict[str, object]:
         return {"found_in": _ids(as_object(value)["found_in"], contexts)}
@@ -136,7 +165,8 @@ def attribution_fields(
 def match_fields(
     answer: Sequence[Statement], reference: str, statements: Sequence[Statement] | None
 ) -> tuple[Field, ...]:
-    """The reference's verdict on each statement of the answer, and the answer's on each statement of the reference.
+    """The reference's verdict on each statement of the answer, and the answer's on each
+    statement of the reference.
 
     The latter are a list or by id, as in `attribution_fields`.
     """
@@ -149,20 +179,37 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
 
     def check(value: object, *, count: int) -> object:
-        return {"needed": sorted({_number(number, 1, count) for number in _list(as_object(value)["needed"])})}
+        return {
+            "needed": sorted(
+                {
+                    _number(number, 1, count)
+                    for number in _list(as_object(value)["needed"])
+                }
+            )
+        }
 
     return tuple(
-        Field(("contexts", name), functools.partial(check, count=count), tokens=64 + 4 * count)
+        Field(
+            ("contexts", name),
+            functools.partial(check, count=count),
+            tokens=64 + 4 * count,
+        )
         for name, count in counts.items()
     )
 
 
 def level_field(levels: int) -> Field:
-    """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a note holds)."""
+    """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a
+    note holds)."""
 
     def check(value: object) -> object:
         level = _number(as_object(value)["level"], 1, levels)
-        return {"level": level, "reason": clipped(" ".join(_text(as_object(value)["reason"]).split()), _MAX_REASON)}
+        return {
+            "level": level,
+            "reason": clipped(
+                " ".join(_text(as_object(value)["reason"]).split()), _MAX_REASON
+            ),
+        }
 
     return Field(("grade",), check, tokens=96)
 
@@ -172,8 +219,12 @@ def entities_field(text: str) -> Field:
     shown = _flat(neutral(text)).casefold()
 
     def check(value: object) -> object:
-        names = [" ".join(_text(name).split()) for name in _list(as_object(value)["names"])]
-        if len(names) > _MAX_STATEMENTS or any(_flat(name).casefold() not in shown for name in names):
+        names = [
+            " ".join(_text(name).split()) for name in _list(as_object(value)["names"])
+        ]
+        if len(names) > _MAX_STATEMENTS or any(
+            _flat(name).casefold() not in shown for name in names
+        ):
             raise ValueError("an entity that is not there")
         return {"names": list(dict.fromkeys(names))}
 
@@ -181,7 +232,8 @@ def entities_field(text: str) -> Field:
 
 
 def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
-    """`values` with a list of the reference's statements turned into one value per id (r1, r2, …), texts included."""
+    """`values` with a list of the reference's statements turned into one value per id
+    (r1, r2, …), texts included."""
     by_id = {path: value for path, value in values.items() if path != REFERENCE}
     for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
         by_id[*REFERENCE, f"r{at}"] = item
@@ -191,7 +243,9 @@ def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
 def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
     """The reference's statements in keyed values that still include their texts."""
     return tuple(
-        Statement(path[1], str(as_object(value)["text"])) for path, value in values.items() if path[:1] == REFERENCE
+        Statement(path[1], str(as_object(value)["text"]))
+        for path, value in values.items()
+        if path[:1] == REFERENCE
     )
 
 
@@ -204,19 +258,30 @@ def support_of(
     against: Sequence[str] = (),
     unquoted: bool = False,
 ) -> Support:
-    """A Support; evidence is kept for supported statements only, as its field's name promises."""
+    """A Support; evidence is kept for supported statements only, as its field's name
+    promises."""
     checked = Verdict(str(verdict))
     supported_by = tuple(evidence) if checked is Verdict.SUPPORTED else ()
     return Support(
-        statement_id, checked, supported_by, probability, quote, contradicted_by=tuple(against), unquoted=unquoted
+        statement_id,
+        checked,
+        supported_by,
+        probability,
+        quote,
+        contradicted_by=tuple(against),
+        unquoted=unquoted,
     )
 
 
 def _reference_fields(
-    reference: str, statements: Sequence[Statement] | None, check: Callable[[object], dict[str, object]]
+    reference: str,
+    statements: Sequence[Statement] | None,
+    check: Callable[[object], dict[str, object]],
 ) -> tuple[Field, ...]:
     if statements is not None:
-        return tuple(Field((*REFERENCE, statement.id), check) for statement in statements)
+        return tuple(
+            Field((*REFERENCE, statement.id), check) for statement in statements
+        )
 
     def listed(item: object) -> dict[str, object]:
         return {"text": _text(as_object(item)["text"]), **check(item)}
@@ -255,15 +320,23 @@ def with_text(value: object) -> object:
 
 
 def _number(value: object, first: int, last: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= last:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not first <= value <= last
+    ):
         raise ValueError(f"no number from {first} to {last}")
     return value
 
 
-GRADE = Field(("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)})
+GRADE = Field(
+    ("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)}
+)
 """A grade from 0 to 10."""
 
-BETTER = Field(("better",), chosen("which", tuple(str(preference) for preference in Preference)))
+BETTER = Field(
+    ("better",), chosen("which", tuple(str(preference) for preference in Preference))
+)
 """Which of two is better."""
 
 

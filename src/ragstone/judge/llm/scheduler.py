@@ -25,7 +25,8 @@ _FIRST_CONCURRENCY = 4
 _FIRST_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 30.0
 _MAX_SILENT_WAIT_S = 10.0
-"""Between two requests to a provider that is over its limit and does not say for how long."""
+"""Between two requests to a provider that is over its limit and does not say for how
+long."""
 _STREAK = 3
 
 
@@ -41,17 +42,24 @@ class Clock:
 class Scheduler:
     """Runs attempts until one succeeds.
 
-    Concurrency starts at four and grows by one per success, up to `concurrency`. When three calls in a row fail (or as
-    many as are in flight, if those are fewer), it halves, once for all calls that were sent before that, and grows by
-    one per round of calls from then on.
+    Concurrency starts at four and grows by one per success, up to `concurrency`. When
+    three calls in a row fail (or as many as are in flight, if those are fewer), it
+    halves, once for all calls that were sent before that, and grows by one per round of
+    calls from then on.
 
-    A broken attempt is repeated up to MAX_ATTEMPTS times, after 0.5 s, doubling up to 30 s. A call over a rate limit
-    waits as long as the provider asks, else from 0.5 s up to 10 s; if a limit is reached for all calls, all wait. If no
-    call is taken for `patience_s`, or the provider asks to wait longer, the run stops.
+    A broken attempt is repeated up to MAX_ATTEMPTS times, after 0.5 s, doubling up to
+    30 s. A call over a rate limit waits as long as the provider asks, else from 0.5 s
+    up to 10 s; if a limit is reached for all calls, all wait. If no call is taken for
+    `patience_s`, or the provider asks to wait longer, the run stops.
     """
 
     def __init__(
-        self, *, concurrency: int, timeout_s: float, patience_s: float = 600.0, clock: Clock | None = None
+        self,
+        *,
+        concurrency: int,
+        timeout_s: float,
+        patience_s: float = 600.0,
+        clock: Clock | None = None,
     ) -> None:
         self._clock = clock or Clock()
         self._max = concurrency
@@ -76,11 +84,17 @@ class Scheduler:
         """How many calls may be in flight now."""
         return int(self._limit)
 
-    async def run(self, attempt: Callable[[], Awaitable[_T]], *, late: Callable[[_T], None] | None = None) -> _T:
+    async def run(
+        self,
+        attempt: Callable[[], Awaitable[_T]],
+        *,
+        late: Callable[[_T], None] | None = None,
+    ) -> _T:
         """The first success of `attempt`.
 
-        If the caller is cancelled while an attempt is under way, its success is passed to `late`, if it comes within
-        DRAIN_S; nothing more is sent. Raises JudgementFailed when this call can't succeed, JudgeError when no call can.
+        If the caller is cancelled while an attempt is under way, its success is passed
+        to `late`, if it comes within DRAIN_S; nothing more is sent. Raises
+        JudgementFailed when this call can't succeed, JudgeError when no call can.
         """
         refused = 0
         while True:
@@ -97,8 +111,11 @@ class Scheduler:
                 self._release()
             await self._clock.sleep(wait_s)
 
-    async def _attempts(self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None) -> _T:
-        """The first success of `attempt`. A broken attempt is repeated in the same place, so that others wait for it.
+    async def _attempts(
+        self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None
+    ) -> _T:
+        """The first success of `attempt`. A broken attempt is repeated in the same
+        place, so that others wait for it.
 
         Raises Busy at once.
         """
@@ -122,7 +139,9 @@ class Scheduler:
                 wait_s = self._broken(fault, number, broken)
             await self._clock.sleep(wait_s)
 
-    async def _timed(self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None) -> _T:
+    async def _timed(
+        self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None
+    ) -> _T:
         task = asyncio.ensure_future(attempt())
         try:
             await asyncio.wait((task,), timeout=self._timeout_s)
@@ -141,7 +160,9 @@ class Scheduler:
                 raise
         raise Broken(f"no reply within {self._timeout_s:g} s")
 
-    def _abandon(self, task: asyncio.Future[_T], late: Callable[[_T], None] | None) -> None:
+    def _abandon(
+        self, task: asyncio.Future[_T], late: Callable[[_T], None] | None
+    ) -> None:
         def ended(_: asyncio.Future[_T]) -> None:
             self._abandoned.discard(task)
             if not task.cancelled() and task.exception() is None and late is not None:
@@ -182,7 +203,9 @@ class Scheduler:
         self._admit()
 
     def _admit(self) -> None:
-        while self._waiting and (self._in_flight < self.limit or self._stopped is not None):
+        while self._waiting and (
+            self._in_flight < self.limit or self._stopped is not None
+        ):
             place = self._waiting.popleft()
             if not place.done():
                 self._in_flight += 1
@@ -197,7 +220,8 @@ class Scheduler:
             self._limit = min(float(self._max), self._limit + growth)
 
     def _failed(self, number: int) -> bool:
-        """Count the failure of the call that was the `number`-th; whether so many in a row fail that all should wait.
+        """Count the failure of the call that was the `number`-th; whether so many in a
+        row fail that all should wait.
 
         Calls sent before concurrency was halved say nothing new.
         """
@@ -210,10 +234,13 @@ class Scheduler:
         return True
 
     def _over_limit(self, fault: Busy, refused: int) -> float:
-        """Book a call that was refused because of a limit; returns the seconds that it waits."""
+        """Book a call that was refused because of a limit; returns the seconds that it
+        waits."""
         now = self._clock.now()
         wait_s = fault.retry_after_s
-        self._refused_since = now if self._refused_since is None else self._refused_since
+        self._refused_since = (
+            now if self._refused_since is None else self._refused_since
+        )
         behaviour = ""
         if wait_s is not None and wait_s > self._patience_s:
             behaviour = f"asks to wait {wait_s:.0f} s"
@@ -227,7 +254,9 @@ class Scheduler:
             )
             self._stop(error)
         if self._failed(fault.number):
-            pause_s = min(_MAX_SILENT_WAIT_S, 2.0**self._pauses) if wait_s is None else wait_s
+            pause_s = (
+                min(_MAX_SILENT_WAIT_S, 2.0**self._pauses) if wait_s is None else wait_s
+            )
             self._pauses += 1
             self._paused_until = max(self._paused_until, now + pause_s)
         if wait_s is None:
@@ -235,10 +264,13 @@ class Scheduler:
         return wait_s * self._clock.uniform(1.0, 1.05)
 
     def _broken(self, fault: Broken, number: int, broken: int) -> float:
-        """Book a broken attempt; returns the seconds until the next. Raises JudgementFailed after the last."""
+        """Book a broken attempt; returns the seconds until the next. Raises
+        JudgementFailed after the last."""
         self._failed(number)
         if broken < MAX_ATTEMPTS:
-            backoff_s = min(_MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (broken - 1)) * self._clock.uniform(0.5, 1.0)
+            backoff_s = min(
+                _MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (broken - 1)
+            ) * self._clock.uniform(0.5, 1.0)
             return max(backoff_s, min(_MAX_BACKOFF_S, fault.retry_after_s or 0.0))
         self._lost_calls += 1
         if self._lost_calls >= MAX_LOST_CALLS:
@@ -259,5 +291,6 @@ class Scheduler:
 
     def _refuse_if_stopped(self) -> None:
         if self._stopped is not None:
-            # A new error each time: one raised in many tasks would collect all their tracebacks.
+            # A new error each time: one raised in many tasks would collect all their
+            # tracebacks.
             raise copy.copy(self._stopped)

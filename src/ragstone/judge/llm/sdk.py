@@ -1,4 +1,5 @@
-"""What both providers' SDKs share: one client for the whole run, and the outcome of one call."""
+"""What both providers' SDKs share: one client for the whole run, and the outcome of one
+call."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
 Outcome = tuple[_T | None, Exception | None]
-"""A reply, or the error to raise. It is raised outside the SDK's except block, so that no SDK error, which holds the
-request and with it the key, becomes part of its chain."""
+"""A reply, or the error to raise. It is raised outside the SDK's except block, so that
+no SDK error, which holds the request and with it the key, becomes part of its chain."""
 _REFUSED = frozenset((400, 401, 403, 404))
 
 
 def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
-    """How every client is made: aiohttp, no retries (the scheduler retries), proxies from the environment."""
+    """How every client is made: aiohttp, no retries (the scheduler retries), proxies
+    from the environment."""
 
     async def note_token(request: httpx2.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -35,12 +37,17 @@ def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
     connections = account.connections + 8
     return {
         "base_url": account.address.base_url,
-        "default_headers": {name: value.get_secret_value() for name, value in account.headers.items()} or None,
+        "default_headers": {
+            name: value.get_secret_value() for name, value in account.headers.items()
+        }
+        or None,
         "max_retries": 0,
         "timeout": timeout,
         "http_client": sdk.DefaultAioHttpClient(
             timeout=timeout,
-            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+            limits=httpx2.Limits(
+                max_connections=connections, max_keepalive_connections=connections
+            ),
             verify=transport.tls_context(account.ca_bundle),
             follow_redirects=False,
             headers=ACCEPTED,
@@ -50,13 +57,16 @@ def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
 
 
 def key_of(account: Account) -> str:
-    """The key for a client; the SDKs insist on one, even for a local server that needs none."""
+    """The key for a client; the SDKs insist on one, even for a local server that needs
+    none."""
     return account.key.get_secret_value() if account.key else "none"
 
 
 async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T]:
     """The result of an SDK call, or the error to raise in place of the SDK's."""
-    refusals = getattr(sdk, "OAuthError", None) or sdk.WorkloadIdentityError  # to exchange the job's identity
+    refusals = (
+        getattr(sdk, "OAuthError", None) or sdk.WorkloadIdentityError
+    )  # to exchange the job's identity
     try:
         return await call, None
     except (JudgeError, Fault) as error:  # raised while the SDK got a token
@@ -64,29 +74,45 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
     except refusals as error:
         refused = error.status_code in _REFUSED
         reason = f"HTTP {error.status_code}: {error}"
-        return None, transport.refused_key(account, reason) if refused else Broken(account.scrubbed(reason))
+        return None, transport.refused_key(account, reason) if refused else Broken(
+            account.scrubbed(reason)
+        )
     except sdk.APIStatusError as error:
-        return None, transport.refusal(account, error.status_code, error.response.headers, error.body)
-    except (sdk.APIConnectionError, aiohttp.ClientError) as error:  # the latter if the reply is not HTTP
+        return None, transport.refusal(
+            account, error.status_code, error.response.headers, error.body
+        )
+    except (
+        sdk.APIConnectionError,
+        aiohttp.ClientError,
+    ) as error:  # the latter if the reply is not HTTP
         return None, transport.connection_error(account, error)
     except Exception as error:
         if isinstance(error, getattr(sdk, "OpenAIError", None) or sdk.AnthropicError):
             return None, Broken(account.scrubbed(error))
         if account.provider.cloud is None:
             raise
-        return None, Broken(f"can't sign in to {account.service}: {account.scrubbed(error)}")
+        return None, Broken(
+            f"can't sign in to {account.service}: {account.scrubbed(error)}"
+        )
 
 
 class SdkProvider:
-    """A provider behind the client of its SDK, asked with the features that its model takes."""
+    """A provider behind the client of its SDK, asked with the features that its model
+    takes."""
 
     def __init__(
-        self, account: Account, client: Any, features: Sequence[Feature], parameters: Mapping[str, object]
+        self,
+        account: Account,
+        client: Any,
+        features: Sequence[Feature],
+        parameters: Mapping[str, object],
     ) -> None:
         self.account = account
         self.client = client
         effort = account.provider.effort(account.model, parameters)
-        self.features = Features(features, parameters, effort.ways if effort is not None else ())
+        self.features = Features(
+            features, parameters, effort.ways if effort is not None else ()
+        )
 
     @property
     def notes(self) -> Sequence[str]:
@@ -98,7 +124,8 @@ class SdkProvider:
         send: Callable[[Mapping[str, object]], Awaitable[Outcome[httpx2.Response]]],
         read: Callable[[Mapping[str, Any]], _T],
     ) -> tuple[_T, httpx2.Response]:
-        """The first reply to `body()` that is no refusal of a feature, and its response. Raises a fault of the call."""
+        """The first reply to `body()` that is no refusal of a feature, and its
+        response. Raises a fault of the call."""
         while True:
             sent = self.features.in_use
             response, error = await send(body())

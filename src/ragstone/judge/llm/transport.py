@@ -1,4 +1,5 @@
-"""The HTTP details that both providers share: addresses, time-outs, headers, errors, and keeping the key secret."""
+"""The HTTP details that both providers share: addresses, time-outs, headers, errors,
+and keeping the key secret."""
 
 from __future__ import annotations
 
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
 
 
 MAX_CA_BYTES = 4 * 1024 * 1024
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+_CERTIFICATE = re.compile(
+    r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----"
+)
 MAX_REPLY_BYTES = 4 * 1024**2
-"""A chat reply: a model's longest output, with each character escaped, plus room for a server's additions."""
+"""A chat reply: a model's longest output, with each character escaped, plus room for a
+server's additions."""
 _MAX_EMBEDDINGS_BYTES = 64 * 1024**2
 """Up to 256 vectors."""
 
@@ -40,32 +44,57 @@ _TRY_AGAIN = re.compile(
 )
 _RETRY_DELAY = re.compile(r'"retryDelay": "([^"]{1,40})"')
 _QUOTA_PER_DAY = re.compile(r'"quotaId": "[^"]*PerDay')
-# What errors say, in lower case; a word is enough. Not "billing": the message of an ordinary rate limit links to a page
-# of that name.
+# What errors say, in lower case; a word is enough. Not "billing": the message of an
+# ordinary rate limit links to a page of that name.
 _OUT_OF_QUOTA = (
-    *("insufficient_quota", "billing_hard_limit", "billing hard limit", "credit balance", "requires more credits"),
+    *(
+        "insufficient_quota",
+        "billing_hard_limit",
+        "billing hard limit",
+        "credit balance",
+        "requires more credits",
+    ),
     *("specified api usage limit", "insufficient credits", "insufficient balance"),
 )
-_BAD_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key", "incorrect api key")
+_BAD_KEY = (
+    "api key not valid",
+    "api_key_invalid",
+    "invalid api key",
+    "invalid_api_key",
+    "incorrect api key",
+)
 _NO_JSON = ("json_validate_failed", "failed to generate json")
 """The model's output was not JSON: another try may succeed."""
 _TOO_LONG = (
-    *("context_length_exceeded", "maximum context length", "prompt is too long", "context window", "too many tok"),
+    *(
+        "context_length_exceeded",
+        "maximum context length",
+        "prompt is too long",
+        "context window",
+        "too many tok",
+    ),
     *("exceeds model's maximum context", "must be at least 1, got -"),
 )
-_FILTERED = ("content_filter", "content management policy", "responsibleai", "input was flagged")
+_FILTERED = (
+    "content_filter",
+    "content management policy",
+    "responsibleai",
+    "input was flagged",
+)
 
 
 @cache
 def _client_context() -> ssl.SSLContext:
-    """What a client makes for itself, made once for all: reading the certificates takes tens of milliseconds."""
+    """What a client makes for itself, made once for all: reading the certificates takes
+    tens of milliseconds."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """The system's certificates plus those of `ca_bundle`; without a bundle, those that a client chooses."""
+    """The system's certificates plus those of `ca_bundle`; without a bundle, those that
+    a client chooses."""
     if ca_bundle is None:
         return _client_context()
     context = ssl.create_default_context()
@@ -73,7 +102,9 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
         text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
         context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
     except (OSError, ValueError) as error:  # ssl's own errors included
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        reason = (
+            error.strerror if isinstance(error, OSError) and error.strerror else error
+        )
         raise ConfigError(
             f"the CA bundle can't be used: {reason}.",
             where=str(ca_bundle),
@@ -91,7 +122,8 @@ async def bound(reply: httpx2.Response) -> None:
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page, half a body)."""
+    """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page,
+    half a body)."""
     try:
         document = from_json(content, allow_inf_nan=False)
     except (ValueError, RecursionError):
@@ -104,26 +136,41 @@ def parsed(content: bytes) -> dict[str, Any]:
 def encoded(body: Mapping[str, object]) -> bytes:
     """`body` as JSON; invalid Unicode (a lone surrogate) becomes a question mark."""
     try:
-        # Several times as fast as json.dumps on long texts, and called for every request.
+        # Several times as fast as json.dumps on long texts, and called for every
+        # request.
         return to_json(body)
     except ValueError:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
 
 
 def count(value: object) -> int:
     """A token count from a usage field; anything invalid counts as 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+        else 0
+    )
 
 
-def status_error(account: Account, status: int, headers: Mapping[str, str], body: object) -> Fault | JudgeError:
+def status_error(
+    account: Account, status: int, headers: Mapping[str, str], body: object
+) -> Fault | JudgeError:
     """The exception to raise for an error reply."""
     message, code = _words(body)
-    reason = account.scrubbed(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    reason = account.scrubbed(
+        f"HTTP {status}: {message}" if message else f"HTTP {status}"
+    )
     words = f"{code} {message}".lower()
     if status in (400, 422) and _says(words, _NO_JSON):
         return Broken(reason)
     per_day = status == 429 and _QUOTA_PER_DAY.search(_as_json(body)) is not None
-    if status == 402 or per_day or (status in (400, 403, 429) and _says(words, _OUT_OF_QUOTA)):
+    if (
+        status == 402
+        or per_day
+        or (status in (400, 403, 429) and _says(words, _OUT_OF_QUOTA))
+    ):
         return JudgeError(
             f"the {account.service} account is out of quota: {reason}",
             where="judge",
@@ -142,7 +189,9 @@ def status_error(account: Account, status: int, headers: Mapping[str, str], body
     if status in (408, 409, 425) or status >= 500:
         return Broken(reason, _asked_s(headers, body, message))
     if status == 413 or _says(words, _TOO_LONG):
-        return Rejected(f"the request is longer than the judge's window ({reason}); see judge.context_window")
+        return Rejected(
+            f"the request is longer than the judge's window ({reason}); see judge.context_window"
+        )
     return Rejected(f"the judge rejected the request ({reason})")
 
 
@@ -160,8 +209,16 @@ def _redirected(account: Account, headers: Mapping[str, str]) -> JudgeError:
 
 
 def _unknown_model(account: Account, reason: str) -> JudgeError:
-    address = "judge.base_url" if account.setting == "judge.name" else "judge.embeddings_base_url"
-    suggestion = suggested_model(account.model, [account.provider.name]) if account.setting == "judge.name" else None
+    address = (
+        "judge.base_url"
+        if account.setting == "judge.name"
+        else "judge.embeddings_base_url"
+    )
+    suggestion = (
+        suggested_model(account.model, [account.provider.name])
+        if account.setting == "judge.name"
+        else None
+    )
     hint = f"Check the model's name and {address}, and that the key has access to the model."
     return JudgeError(
         f"{account.service} does not know the model '{account.model}' at this address: {reason}",
@@ -171,7 +228,8 @@ def _unknown_model(account: Account, reason: str) -> JudgeError:
 
 
 def refused_key(account: Account, reason: str) -> JudgeError:
-    """The error for a key, or this job's identity, that the provider does not accept."""
+    """The error for a key, or this job's identity, that the provider does not
+    accept."""
     if account.as_job:
         return JudgeError(
             f"{account.service} refused this job's identity: {account.scrubbed(reason)}",
@@ -187,8 +245,11 @@ def refused_key(account: Account, reason: str) -> JudgeError:
     )
 
 
-def body_error(account: Account, document: Mapping[str, Any]) -> Fault | JudgeError | None:
-    """The exception to raise for an error in a reply of status 200; None if there is none.
+def body_error(
+    account: Account, document: Mapping[str, Any]
+) -> Fault | JudgeError | None:
+    """The exception to raise for an error in a reply of status 200; None if there is
+    none.
 
     Gateways send the 200 before they know how the model behind them will answer.
     """
@@ -196,13 +257,21 @@ def body_error(account: Account, document: Mapping[str, Any]) -> Fault | JudgeEr
     if not error:
         return None
     code = error.get("code") if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else 502
+    status = (
+        int(code)
+        if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code))
+        else 502
+    )
     return refusal(account, status, {}, document)
 
 
-def connection_error(account: Account, error: BaseException) -> Broken | Rejected | JudgeError:
-    """The exception for a request without a reply. A time-out only if something did time out, whatever the SDK says."""
-    # Imported here: a run that finds everything in the cache calls nobody, and starts sooner without the client.
+def connection_error(
+    account: Account, error: BaseException
+) -> Broken | Rejected | JudgeError:
+    """The exception for a request without a reply. A time-out only if something did
+    time out, whatever the SDK says."""
+    # Imported here: a run that finds everything in the cache calls nobody, and starts
+    # sooner without the client.
     import aiohttp
     import httpx2
 
@@ -218,23 +287,34 @@ def connection_error(account: Account, error: BaseException) -> Broken | Rejecte
         if isinstance(cause, ReplyTooLarge):
             return Rejected(f"the judge's reply holds {cause.reason}")
         if isinstance(cause, httpx2.DecodingError):
-            return Broken(f"the judge's reply can't be unpacked: {account.scrubbed(cause)}")
+            return Broken(
+                f"the judge's reply can't be unpacked: {account.scrubbed(cause)}"
+            )
         if isinstance(cause, aiohttp.ClientProxyConnectionError):
             proxy = f"{cause.host}:{cause.port}"
-            return Broken(f"no connection to the proxy {proxy} that HTTPS_PROXY or HTTP_PROXY names: {cause.os_error}")
+            return Broken(
+                f"no connection to the proxy {proxy} that HTTPS_PROXY or HTTP_PROXY names: {cause.os_error}"
+            )
         if isinstance(cause, aiohttp.ClientHttpProxyError):
-            return Broken(f"the proxy refused the connection: {cause.status} {account.scrubbed(cause.message)}")
+            return Broken(
+                f"the proxy refused the connection: {cause.status} {account.scrubbed(cause.message)}"
+            )
         if isinstance(cause, aiohttp.ClientResponseError):
-            return Broken(f"the judge's reply is not HTTP: {account.scrubbed(cause.message)}")
+            return Broken(
+                f"the judge's reply is not HTTP: {account.scrubbed(cause.message)}"
+            )
         if isinstance(cause, aiohttp.ClientPayloadError):
             return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Broken(f"no connection or no reply within {account.timeout_s:g} s")
-    return Broken(f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}")
+    return Broken(
+        f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}"
+    )
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    """Seconds that the provider asks to wait, from ``retry-after-ms`` or
+    ``retry-after`` (seconds or a date)."""
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -243,7 +323,9 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) * factor
         except ValueError:
             try:
-                seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+                seconds = (
+                    email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+                )
             except (ValueError, OverflowError):
                 continue
         if seconds == seconds:  # not NaN
@@ -252,11 +334,15 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | None:
-    """The wait, in seconds, that headers or body ask for: Google's `RetryInfo`, or "try again in 1m2.5s" in words."""
+    """The wait, in seconds, that headers or body ask for: Google's `RetryInfo`, or "try
+    again in 1m2.5s" in words."""
     header_s = retry_after_s(headers)
     if header_s is not None:
         return header_s
-    for match in (*_RETRY_DELAY.finditer(_as_json(body)), *_TRY_AGAIN.finditer(message[:4000])):
+    for match in (
+        *_RETRY_DELAY.finditer(_as_json(body)),
+        *_TRY_AGAIN.finditer(message[:4000]),
+    ):
         seconds = _span_s(match[1])
         if seconds is not None:
             return seconds
@@ -264,16 +350,25 @@ def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | 
 
 
 def _as_json(body: object) -> str:
-    """The beginning of an error's body, as text in which fields can be found at any depth."""
+    """The beginning of an error's body, as text in which fields can be found at any
+    depth."""
     return json.dumps(body, default=str)[:20_000]
 
 
-def refusal(account: Account, status: int, headers: Mapping[str, str], body: object) -> Fault | JudgeError:
-    """As `status_error`, for a request with features: its refusal may be about one of them, whatever the status."""
+def refusal(
+    account: Account, status: int, headers: Mapping[str, str], body: object
+) -> Fault | JudgeError:
+    """As `status_error`, for a request with features: its refusal may be about one of
+    them, whatever the status."""
     error = status_error(account, status, headers, body)
     message, code = _words(body)
     complaint = f"{code} {message}".lower()
-    if isinstance(error, Busy) or status in (401, 402) or "got -" in complaint or _says(complaint, _NO_JSON):
+    if (
+        isinstance(error, Busy)
+        or status in (401, 402)
+        or "got -" in complaint
+        or _says(complaint, _NO_JSON)
+    ):
         return error
     return FeatureRefused(error, complaint)
 
@@ -285,12 +380,24 @@ def _words(body: object) -> tuple[str, str]:
     if isinstance(body, dict):
         inner = body.get("error", body)
         if isinstance(inner, dict):
-            message = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
-            code = " ".join(_word(inner.get(name)) for name in ("code", "type", "param", "status"))
+            message = (
+                inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+            )
+            code = " ".join(
+                _word(inner.get(name)) for name in ("code", "type", "param", "status")
+            )
             details = inner.get("details")
             for detail in details if isinstance(details, list) else ():
-                code += f" {_word(detail.get('reason'))}" if isinstance(detail, dict) else ""
-            return (message if isinstance(message, str) else json.dumps(message, default=str)), code
+                code += (
+                    f" {_word(detail.get('reason'))}"
+                    if isinstance(detail, dict)
+                    else ""
+                )
+            return (
+                message
+                if isinstance(message, str)
+                else json.dumps(message, default=str)
+            ), code
         return str(inner), ""
     return (body if isinstance(body, str) else ""), ""
 

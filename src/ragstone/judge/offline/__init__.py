@@ -1,4 +1,5 @@
-"""The built-in offline judge: lexical methods only, no key, no download, always the same verdict."""
+"""The built-in offline judge: lexical methods only, no key, no download, always the
+same verdict."""
 
 from ragstone.judge.offline.judge import OfflineJudge
 

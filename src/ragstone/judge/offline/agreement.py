@@ -1,4 +1,5 @@
-"""How much of one text another text says, statement by statement: an answer and its reference."""
+"""How much of one text another text says, statement by statement: an answer and its
+reference."""
 
 from __future__ import annotations
 
@@ -10,16 +11,19 @@ from ragstone.judge.offline.evidence import SHARES, Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
 
 QUESTION_DISCOUNT = 0.3
-"""The weight of a question's word in an answer or a reference: repeating the question says little."""
+"""The weight of a question's word in an answer or a reference: repeating the question
+says little."""
 
 MAJORITY = 0.5
-"""The share from which the other text says a statement: at least half of its content beyond the question."""
+"""The share from which the other text says a statement: at least half of its content
+beyond the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How much of a statement the other text says: `share` in [0, 1] of its `weight`, and whether it says the statement
-    by and large. What surely contradicts a statement says nothing of it.
+    """How much of a statement the other text says: `share` in [0, 1] of its `weight`,
+    and whether it says the statement by and large. What surely contradicts a statement
+    says nothing of it.
     """
 
     weight: float
@@ -27,28 +31,46 @@ class Agreement:
     agrees: bool
 
 
-def compare(statement: Sentence, passage: Passage, question: Collection[str]) -> Agreement:
+def compare(
+    statement: Sentence, passage: Passage, question: Collection[str]
+) -> Agreement:
     """How much of `statement` is in `passage`; `question` are the question's keys."""
     evidence = match(statement, [passage])
     matched = evidence.matched[0]
-    share = _share(statement, matched, question) * (1 - max(evidence.features[len(SHARES) :]))
-    return Agreement(_weight(statement.key_set, question), share, share >= MAJORITY and statement.numbers <= matched)
+    share = _share(statement, matched, question) * (
+        1 - max(evidence.features[len(SHARES) :])
+    )
+    return Agreement(
+        _weight(statement.key_set, question),
+        share,
+        share >= MAJORITY and statement.numbers <= matched,
+    )
 
 
 def overall(agreements: Sequence[Agreement]) -> float | None:
-    """The weighted mean share over all statements, in [0, 1]; None when their weights sum to 0."""
+    """The weighted mean share over all statements, in [0, 1]; None when their weights
+    sum to 0."""
     total = sum(agreement.weight for agreement in agreements)
-    return min(1.0, sum(agreement.share * agreement.weight for agreement in agreements) / total) if total else None
+    return (
+        min(
+            1.0,
+            sum(agreement.share * agreement.weight for agreement in agreements) / total,
+        )
+        if total
+        else None
+    )
 
 
 USE_FEATURES = ("share", "window")
-"""The largest share of a statement found anywhere in the context, and in neighbouring sentences, in [0, 1]."""
+"""The largest share of a statement found anywhere in the context, and in neighbouring
+sentences, in [0, 1]."""
 
 
 def use_features(
     statements: Sequence[Sentence], matches: Sequence[Match], question: Collection[str]
 ) -> list[tuple[float, float]]:
-    """The features of each context for `statements` (at least one), each matched with every context.
+    """The features of each context for `statements` (at least one), each matched with
+    every context.
 
     `question` are the question's keys, which count less.
     """
@@ -66,7 +88,14 @@ def _weight(keys: Collection[str], question: Collection[str]) -> float:
     return math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in keys)
 
 
-def _share(statement: Sentence, matched: Collection[str], question: Collection[str]) -> float:
-    """The share of a statement that is in `matched`, by weight; 0 if it has no weight."""
+def _share(
+    statement: Sentence, matched: Collection[str], question: Collection[str]
+) -> float:
+    """The share of a statement that is in `matched`, by weight; 0 if it has no
+    weight."""
     total = _weight(statement.key_set, question)
-    return _weight(statement.key_set.intersection(matched), question) / total if total else 0.0
+    return (
+        _weight(statement.key_set.intersection(matched), question) / total
+        if total
+        else 0.0
+    )

@@ -1,4 +1,5 @@
-"""Bare answers: yes or no, true or false, the letter of an option, which say something only with their question."""
+"""Bare answers: yes or no, true or false, the letter of an option, which say something
+only with their question."""
 
 from __future__ import annotations
 
@@ -12,9 +13,13 @@ from ragstone.judge.offline.passage import Sentence
 _YES = re.compile(
     r"(?:yes|yeah|yep|true|correct|right|ja|richtig|wahr|stimmt|oui|vrai|exact|si|sí|verdadero|cierto|correcto)"
 )
-_NO = re.compile(r"(?:no|nope|false|incorrect|wrong|nein|falsch|non|faux|falso|incorrecto)")
+_NO = re.compile(
+    r"(?:no|nope|false|incorrect|wrong|nein|falsch|non|faux|falso|incorrecto)"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_LETTER = re.compile(r"\W*(?:(?:option|answer|antwort|réponse|respuesta|opción)\s+)?([A-Ha-h])\W*")
+_LETTER = re.compile(
+    r"\W*(?:(?:option|answer|antwort|réponse|respuesta|opción)\s+)?([A-Ha-h])\W*"
+)
 _OPTION = re.compile(r"(?:^|[\s(])\(?([A-H])[).:]\s+")
 _ANNOUNCED = re.compile(
     r"^(?:true or false|yes or no|richtig oder falsch|wahr oder falsch|ja oder nein|vrai ou faux|oui ou non"
@@ -37,14 +42,19 @@ class Bare:
 def opening(text: str) -> bool | None:
     """Whether `text` opens with a yes (True) or a no (False); None if with neither."""
     first = _WORD.search(text[:_MAX_LENGTH])
-    word = first.group().lower() if first and not text[: first.start()].strip(" \"'*_(-") else ""
+    word = (
+        first.group().lower()
+        if first and not text[: first.start()].strip(" \"'*_(-")
+        else ""
+    )
     if _YES.fullmatch(word):
         return True
     return False if _NO.fullmatch(word) else None
 
 
 def read_bare(answer: str, language: Language) -> Bare | None:
-    """What normalised `answer` says if it is bare: "Yes.", "No, they aren't.", "True", "B)"; else None."""
+    """What normalised `answer` says if it is bare: "Yes.", "No, they aren't.", "True",
+    "B)"; else None."""
     text = answer.strip()
     if not text or len(text) > _MAX_LENGTH:
         return None
@@ -55,7 +65,9 @@ def read_bare(answer: str, language: Language) -> Bare | None:
     if affirms is None:
         return None
     words = _WORD.findall(text.lower())[1:]
-    says_more = Sentence(" ".join(words), language).keys or any(letter.isdigit() for letter in text)
+    says_more = Sentence(" ".join(words), language).keys or any(
+        letter.isdigit() for letter in text
+    )
     return None if says_more else Bare(affirms=affirms)
 
 
@@ -65,20 +77,29 @@ def options(question: str) -> dict[str, str]:
     if len(marks) < _MIN_OPTIONS:
         return {}
     ends = [mark.start() for mark in marks[1:]] + [len(question)]
-    return {mark[1]: question[mark.end() : end].strip(" ,;\n") for mark, end in zip(marks, ends, strict=True)}
+    return {
+        mark[1]: question[mark.end() : end].strip(" ,;\n")
+        for mark, end in zip(marks, ends, strict=True)
+    }
 
 
 def option_letter(text: str, offered: Mapping[str, str]) -> str | None:
-    """The letter of the option that `text` names by its letter, "B" or "B) Rome", or in full, "Rome"; else None."""
+    """The letter of the option that `text` names by its letter, "B" or "B) Rome", or in
+    full, "Rome"; else None."""
     letter = _LETTER.fullmatch(text.strip()) or _OPTION.match(text.strip())
     if letter:
         return letter[1].upper()
-    named = [key for key, option in offered.items() if option.strip(_STOPS).lower() == text.strip(_STOPS).lower()]
+    named = [
+        key
+        for key, option in offered.items()
+        if option.strip(_STOPS).lower() == text.strip(_STOPS).lower()
+    ]
     return named[0] if named else None
 
 
 def full_statement(question: str, answer: str, bare: Bare) -> str | None:
-    """The statement that a bare `answer` makes with its `question`; None if the option isn't known."""
+    """The statement that a bare `answer` makes with its `question`; None if the option
+    isn't known."""
     question_text = _ANNOUNCED.sub("", question.strip())
     if bare.letter is None:
         mark = "" if question_text.endswith("?") else "?"
@@ -89,7 +110,8 @@ def full_statement(question: str, answer: str, bare: Bare) -> str | None:
 
 
 def read_statement(text: str, language: Language) -> Sentence:
-    """Normalised `text` as a statement; a question with a bare answer says what is asked, or the opposite of it."""
+    """Normalised `text` as a statement; a question with a bare answer says what is
+    asked, or the opposite of it."""
     question, mark, answer = text.rpartition("?")
     bare = read_bare(answer, language) if mark else None
     if bare is None or bare.affirms is None:

@@ -1,5 +1,6 @@
-"""What a sentence claims, without what answers say besides: citations, introductions, hedges, greetings, offers, advice
-to ask elsewhere, and remarks on the contexts. The patterns of each language, and those of all, are in asides.json.
+"""What a sentence claims, without what answers say besides: citations, introductions,
+hedges, greetings, offers, advice to ask elsewhere, and remarks on the contexts. The
+patterns of each language, and those of all, are in asides.json.
 """
 
 from __future__ import annotations
@@ -30,17 +31,28 @@ _NOTE_MARK = re.compile(
     r"| ?\(\[[^\]\s\d]{1,30}(?: [^\]\s\d]{1,30}){0,3}\]\([^()\s]{1,300}\)\)"
     r"| ?\[\[?\d{1,3}\]?\]\([^()\s]{1,300}\)"
 )
-"""A footnote's number, a source in a tag, and a link that stands for one: "([handbook](https://…))", "[1](https://…)"."""
+"""A footnote's number, a source in a tag, and a link that stands for one:
+"([handbook](https://…))", "[1](https://…)"."""
 
 
 def claim(sentence: str, code: str) -> str:
-    """`sentence` without sources, openings and hedges; empty when it claims nothing at all.
+    """`sentence` without sources, openings and hedges; empty when it claims nothing at
+    all.
 
-    "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!" gives nothing.
+    "According to the manual, sales rose." gives "Sales rose."; "I hope this helps!"
+    gives nothing.
     """
     statement = whole = _without_closing(without_citations(sentence).strip(), code)
-    if silence := full_match("silences", code, statement) if len(statement) <= _LONGEST_SILENCE else None:
-        statement = statement if refuses(statement, code) else next(filter(None, silence.groups()))
+    if (
+        silence := full_match("silences", code, statement)
+        if len(statement) <= _LONGEST_SILENCE
+        else None
+    ):
+        statement = (
+            statement
+            if refuses(statement, code)
+            else next(filter(None, silence.groups()))
+        )
     for _ in range(_MAX_TAKEN_OFF):
         if is_aside(statement, code):
             return ""
@@ -48,7 +60,9 @@ def claim(sentence: str, code: str) -> str:
         if remainder == statement:
             break
         statement = remainder
-    end = anywhere("ends", code, statement).search(statement, max(0, len(statement) - _LOOK_AT))
+    end = anywhere("ends", code, statement).search(
+        statement, max(0, len(statement) - _LOOK_AT)
+    )
     bare = statement[: end.start()] + statement[end.end() :] if end else statement
     if _NUMBERED.search(bare):
         bare = anywhere("mentions", code, bare).sub("", bare)
@@ -56,8 +70,9 @@ def claim(sentence: str, code: str) -> str:
 
 
 def bare_answer(text: str) -> str:
-    """`text` without what a model thought aloud in tags, without the tags around the answer, and without links that
-    stand for a source; `text` itself if nothing else is in it.
+    """`text` without what a model thought aloud in tags, without the tags around the
+    answer, and without links that stand for a source; `text` itself if nothing else is
+    in it.
     """
     if "<" not in text and "](" not in text:
         return text
@@ -81,19 +96,26 @@ def _outside(text: str, begin: str, end: str) -> Iterator[str]:
 
 
 def is_aside(sentence: str, code: str) -> bool:
-    """Whether `sentence` as a whole claims nothing: a greeting, an offer, an announcement, a remark on the contexts."""
+    """Whether `sentence` as a whole claims nothing: a greeting, an offer, an
+    announcement, a remark on the contexts."""
     if len(sentence) > _LONGEST_ASIDE:
         return False
-    return next(matches("asides", code, sentence.lstrip(_OPENING_MARKS)), None) is not None
+    return (
+        next(matches("asides", code, sentence.lstrip(_OPENING_MARKS)), None) is not None
+    )
 
 
 def lists_sources(text: str) -> bool:
     """Whether `text` is the heading of a list of sources, in any language."""
-    return len(text) < _LOOK_AT and full_match("source_lists", SHARED, text.strip()) is not None
+    return (
+        len(text) < _LOOK_AT
+        and full_match("source_lists", SHARED, text.strip()) is not None
+    )
 
 
 def without_citations(text: str) -> str:
-    """`text` without references to contexts in brackets, in any language: "[2]", "(Passage 2, point 3)", "[doc_3]"."""
+    """`text` without references to contexts in brackets, in any language: "[2]",
+    "(Passage 2, point 3)", "[doc_3]"."""
 
     def without_citation(bracket: re.Match[str]) -> str:
         inner = (bracket[2] or "").strip()
@@ -120,7 +142,8 @@ def _without_opening(sentence: str, code: str) -> str:
 
 
 def _without_closing(sentence: str, code: str) -> str:
-    """`sentence` without closing phrases after what looks like an abbreviation: "works of art. I hope this helps!"."""
+    """`sentence` without closing phrases after what looks like an abbreviation: "works
+    of art. I hope this helps!"."""
     if _STOPS.isdisjoint(sentence[:-1]):
         return sentence
     for boundary in reversed(list(_BREAK.finditer(sentence))):

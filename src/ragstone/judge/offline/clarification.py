@@ -1,4 +1,5 @@
-"""Detects a question back: an answer that asks its user for what it needs to know, instead of answering."""
+"""Detects a question back: an answer that asks its user for what it needs to know,
+instead of answering."""
 
 from __future__ import annotations
 
@@ -18,16 +19,19 @@ _OPTIONS = frozenset({Kind.ITEM, Kind.ROW, Kind.TABLE_HEAD, Kind.NOTE})
 
 @cache
 def _pattern(kind: str) -> re.Pattern[str]:
-    """The patterns of one kind in clarification.json, in all languages: an answer may be too short to guess its own."""
+    """The patterns of one kind in clarification.json, in all languages: an answer may
+    be too short to guess its own."""
     return re.compile("|".join(load_data("clarification.json")[kind]), re.IGNORECASE)
 
 
 def asks_back(answer: str) -> bool:
-    """Whether an answer ends in a question to its user, or in a request to name something.
+    """Whether an answer ends in a question to its user, or in a request to name
+    something.
 
-    Options in a list after the question, thanks, and what the reply is good for ("Then I can look it up.") may follow.
-    Offers of more help ("Anything else?") are no question back; nor is the offer to do something ("Shall I cancel
-    it?"), unless the answer has nothing besides.
+    Options in a list after the question, thanks, and what the reply is good for ("Then
+    I can look it up.") may follow. Offers of more help ("Anything else?") are no
+    question back; nor is the offer to do something ("Shall I cancel it?"), unless the
+    answer has nothing besides.
     """
     text = normalise(answer[:_LOOK_AT])
     blocks = split_blocks(text, guess_language(text).code)
@@ -37,12 +41,16 @@ def asks_back(answer: str) -> bool:
     for _, block in blocks:
         for sentence in block:
             ending = sentence[-_MAX_SENTENCE:]
-            is_aside = _pattern("asides").search(ending) is not None and not _asks(ending)
+            is_aside = _pattern("asides").search(ending) is not None and not _asks(
+                ending
+            )
             if not is_aside and not _pattern("help").search(ending):
                 sentences.append(ending)
     if not sentences or not _asks(sentences[-1]):
         return False
-    return _pattern("offers").search(sentences[-1]) is None or all(map(_asks, sentences))
+    return _pattern("offers").search(sentences[-1]) is None or all(
+        map(_asks, sentences)
+    )
 
 
 def _asks(sentence: str) -> bool:

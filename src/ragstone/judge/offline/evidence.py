@@ -1,4 +1,5 @@
-"""What speaks for and against a statement in texts: shares of it that they contain, and conflicts with them."""
+"""What speaks for and against a statement in texts: shares of it that they contain, and
+conflicts with them."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.tokens import NUMBER
 
 SHARES = ("words", "content", "one_place", "pairs", "numbers", "names")
-"""Shares in [0, 1], higher is better: of all words, of the content words, of those in three neighbouring sentences, of
-the neighbouring pairs, of the numbers and of the names that the texts contain.
+"""Shares in [0, 1], higher is better: of all words, of the content words, of those in
+three neighbouring sentences, of the neighbouring pairs, of the numbers and of the names
+that the texts contain.
 """
 FEATURES = (*SHARES, *KINDS)
-"""Names of the features, in the order of `Match.features`: the shares, and for each kind of conflict how sure it is."""
+"""Names of the features, in the order of `Match.features`: the shares, and for each
+kind of conflict how sure it is."""
 
 _WINDOW = 3
 _NEAR = 0.5
@@ -27,8 +30,9 @@ _PREFIX = 5
 class Match:
     """How a statement and texts go together.
 
-    `features` are as FEATURES names them. For each text, `matched` are the statement's keys that it contains, and
-    `windows` the largest share of the keys in neighbouring sentences.
+    `features` are as FEATURES names them. For each text, `matched` are the statement's
+    keys that it contains, and `windows` the largest share of the keys in neighbouring
+    sentences.
     """
 
     features: tuple[float, ...]
@@ -50,7 +54,9 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     windows, near = _windows(places)
     size = max(1, len(keys))
     function = statement.function
-    function_words = sum(any(word in context.function for context in contexts) for word in function)
+    function_words = sum(
+        any(word in context.function for context in contexts) for word in function
+    )
     closest = sorted(
         (-count, len(contexts[rank].sentences[position].keys), rank, position)
         for count, rank, position in near
@@ -59,7 +65,10 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     del closest[_MAX_NEAR:]
     conflicts = conflicting(
         statement,
-        [(contexts[rank].sentences[position], -less / size) for less, _, rank, position in closest],
+        [
+            (contexts[rank].sentences[position], -less / size)
+            for less, _, rank, position in closest
+        ],
         all_held,
     )
     shares = (
@@ -70,13 +79,17 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
         _share(statement.numbers, all_held),
         _share(statement.name_keys, all_held),
     )
-    return Match((*shares, *conflicts), matched, tuple(window / size for window in windows))
+    return Match(
+        (*shares, *conflicts), matched, tuple(window / size for window in windows)
+    )
 
 
 def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
-    """The positions of the sentences of `context` that contain each of the statement's keys; keys in none are left out.
+    """The positions of the sentences of `context` that contain each of the statement's
+    keys; keys in none are left out.
 
-    A number and its unit are also there if the context has the same amount in another unit.
+    A number and its unit are also there if the context has the same amount in another
+    unit.
     """
     places: dict[str, Sequence[int]] = {}
     for key in statement.key_set:
@@ -88,15 +101,22 @@ def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
     if lacking and not context.amounts.isdisjoint(statement.amounts):
         for value, key in statement.amounts.items():
             if value in context.amounts and key in statement.key_set:
-                positions = [at for at, sentence in enumerate(context.sentences) if value in sentence.amounts]
+                positions = [
+                    at
+                    for at, sentence in enumerate(context.sentences)
+                    if value in sentence.amounts
+                ]
                 place = statement.keys.index(key)
                 for equal in statement.keys[place : place + 2]:
                     places.setdefault(equal, positions)
     return places
 
 
-def _windows(places: Sequence[Mapping[str, Sequence[int]]]) -> tuple[list[int], Iterator[tuple[int, int, int]]]:
-    """How many keys neighbouring sentences of each context have at most; and (keys, context, position) by sentence."""
+def _windows(
+    places: Sequence[Mapping[str, Sequence[int]]],
+) -> tuple[list[int], Iterator[tuple[int, int, int]]]:
+    """How many keys neighbouring sentences of each context have at most; and (keys,
+    context, position) by sentence."""
     windows: list[int] = []
     by_sentence: list[dict[int, int]] = []
     for context_places in places:
@@ -112,15 +132,23 @@ def _windows(places: Sequence[Mapping[str, Sequence[int]]]) -> tuple[list[int], 
             most = max(most, mask.bit_count())
         windows.append(most)
     sentences = (
-        (mask.bit_count(), rank, position) for rank, masks in enumerate(by_sentence) for position, mask in masks.items()
+        (mask.bit_count(), rank, position)
+        for rank, masks in enumerate(by_sentence)
+        for position, mask in masks.items()
     )
     return windows, sentences
 
 
 def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
-    """The share of the statement's neighbouring keys that are neighbours in a sentence of the contexts."""
+    """The share of the statement's neighbouring keys that are neighbours in a sentence
+    of the contexts."""
     pairs = frozenset(pairwise(statement.keys))
-    return _share(pairs, frozenset(pair for pair in pairs if any(pair in context.pairs for context in contexts)))
+    return _share(
+        pairs,
+        frozenset(
+            pair for pair in pairs if any(pair in context.pairs for context in contexts)
+        ),
+    )
 
 
 def _share(wanted: Collection[object], present: Collection[object]) -> float:
@@ -134,8 +162,8 @@ def holds_key(key: str, places: Mapping[str, Sequence[int]]) -> bool:
 
 
 def forms(key: str) -> tuple[str, ...]:
-    """`key`, and what is looked for if it is not found, its word family: without its last letter or two, at least five
-    long, and as or instead of a German participle.
+    """`key`, and what is looked for if it is not found, its word family: without its
+    last letter or two, at least five long, and as or instead of a German participle.
     """
     if key.startswith(NUMBER):
         return (key,)

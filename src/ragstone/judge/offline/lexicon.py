@@ -24,21 +24,31 @@ _SCRIPTS = (
     (re.compile(r"[\u0e00-\u0e7f]"), "th"),
 )
 _WORD_LISTS = [
-    *("function", "negations", "averting", "only", "vague", "hedging", "pronouns", "agents"),
+    *(
+        "function",
+        "negations",
+        "averting",
+        "only",
+        "vague",
+        "hedging",
+        "pronouns",
+        "agents",
+    ),
 ]
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Language:
-    """The word lists of one language, all in lower case. `stemmer` is the name of a Snowball algorithm.
+    """The word lists of one language, all in lower case. `stemmer` is the name of a
+    Snowball algorithm.
 
-    `averting` words deny without a negation ("avoid"); before an `only` word a negation negates nothing ("not only",
-    "don't forget");
-    `hedging` are words that claim nothing ("perhaps",
-    "please"); `agents` introduce who did it; `units` maps a unit's forms to its name,
-    `numbers` number words to digits, `magnitudes` words to powers of ten, and `directions` a word to an axis and its
-    end of it. `half`, `minus` and `clock` are patterns of how numbers are said.
+    `averting` words deny without a negation ("avoid"); before an `only` word a negation
+    negates nothing ("not only", "don't forget"); `hedging` are words that claim nothing
+    ("perhaps", "please"); `agents` introduce who did it; `units` maps a unit's forms to
+    its name, `numbers` number words to digits, `magnitudes` words to powers of ten, and
+    `directions` a word to an axis and its end of it. `half`, `minus` and `clock` are
+    patterns of how numbers are said.
     """
 
     code: str
@@ -88,20 +98,32 @@ def load_data(name: str) -> dict[str, Any]:
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """The languages of lexicon.json by ISO 639-1 code: those with word lists, and those with a stemmer or function
-    words alone, so that they aren't taken for others.
+    """The languages of lexicon.json by ISO 639-1 code: those with word lists, and those
+    with a stemmer or function words alone, so that they aren't taken for others.
     """
-    return {code: _language(code, lists) for code, lists in load_data("lexicon.json").items()}
+    return {
+        code: _language(code, lists)
+        for code, lists in load_data("lexicon.json").items()
+    }
 
 
 def _language(code: str, lists: Mapping[str, Any]) -> Language:
-    words: dict[str, Any] = {name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS}
+    words: dict[str, Any] = {
+        name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS
+    }
     return Language(
         code=code,
         stemmer=lists.get("stemmer"),
         **words,
-        months={month: number for number, month in enumerate(lists.get("months", "").split(), start=1)},
-        units={form: group.split()[0] for group in lists.get("units", "").split(";") for form in group.split()},
+        months={
+            month: number
+            for number, month in enumerate(lists.get("months", "").split(), start=1)
+        },
+        units={
+            form: group.split()[0]
+            for group in lists.get("units", "").split(";")
+            for form in group.split()
+        },
         directions={
             word: (axis, end == 0)
             for axis, pair in enumerate(lists.get("directions", "").split(";"))
@@ -132,7 +154,8 @@ def _speakers() -> Mapping[str, list[str]]:
 
 
 def guess_language(text: str) -> Language:
-    """The language of normalised `text`: by script if that is enough, otherwise by its function words.
+    """The language of normalised `text`: by script if that is enough, otherwise by its
+    function words.
 
     English when neither decides.
     """
@@ -143,7 +166,9 @@ def guess_language(text: str) -> Language:
             if len(script.findall(head)) * 4 > letters:
                 return language(code)
     votes = {"en": 0.0}
-    for codes in filter(None, map(_speakers().get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])):
+    for codes in filter(
+        None, map(_speakers().get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])
+    ):
         for code in codes:
             votes[code] = votes.get(code, 0.0) + 1.0 / len(codes)
     best = max(votes, key=lambda code: (votes[code], code == "en"))

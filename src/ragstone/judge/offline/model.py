@@ -24,7 +24,8 @@ def log_odds(chance: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those of conflicts never positive."""
+    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those
+    of conflicts never positive."""
 
     bias: float
     weights: tuple[float, ...]
@@ -32,7 +33,13 @@ class Logistic:
 
     def probability(self, features: Sequence[float]) -> float:
         """The probability in (0, 1) for one row of features."""
-        return logistic(self.bias + sum(weight * value for weight, value in zip(self.weights, features, strict=True)))
+        return logistic(
+            self.bias
+            + sum(
+                weight * value
+                for weight, value in zip(self.weights, features, strict=True)
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +50,13 @@ class Weights:
     models: Mapping[str, Mapping[str, Any]]
 
     def model(self, name: str, features: Sequence[str]) -> Logistic:
-        """The model called `name` over `features`. Raises ValueError when the file and the code disagree."""
+        """The model called `name` over `features`. Raises ValueError when the file and
+        the code disagree."""
         model = self.models[name]
         if set(model["weights"]) != set(features):
-            raise ValueError(f"weights.json and the code disagree on the weights of '{name}'")
+            raise ValueError(
+                f"weights.json and the code disagree on the weights of '{name}'"
+            )
         weights = tuple(float(model["weights"][feature]) for feature in features)
         return Logistic(float(model["bias"]), weights, float(model["threshold"]))
 

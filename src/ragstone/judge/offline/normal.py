@@ -7,20 +7,36 @@ import unicodedata
 
 _INVISIBLE = dict.fromkeys(
     [
-        *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
+        *(
+            0x00AD,
+            0x034F,
+            0x061C,
+            0x115F,
+            0x1160,
+            0x17B4,
+            0x17B5,
+            0x3164,
+            0xFEFF,
+            0xFFA0,
+        ),
         *range(0x180B, 0x1810),
         *range(0x200B, 0x2010),
         *range(0x202A, 0x202F),
         *range(0x2060, 0x2070),
         *range(0xFE00, 0xFE10),
-        # Vowel points of Arabic and Hebrew are optional in writing; text without them means the same.
+        # Vowel points of Arabic and Hebrew are optional in writing; text without them
+        # means the same.
         *range(0x0591, 0x05BE),
         *range(0x0610, 0x061B),
         *range(0x064B, 0x0660),
         *(0x0640, 0x0670),
     ]
 )
-_DIGITS = {start + digit: str(digit) for start in (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50) for digit in range(10)}
+_DIGITS = {
+    start + digit: str(digit)
+    for start in (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50)
+    for digit in range(10)
+}
 _PUNCTUATION = str.maketrans(
     {
         "‘": "'", "’": "'", "‚": "'", "‛": "'", "ʼ": "'", "′": "'",
@@ -30,13 +46,17 @@ _PUNCTUATION = str.maketrans(
     }
 )  # fmt: skip
 _TABLE: dict[int, str | None] = {**_INVISIBLE, **_PUNCTUATION, **_DIGITS}
-_REPLACED = re.compile("[" + "".join(re.escape(chr(code)) for code in sorted(_TABLE)) + "]")
+_REPLACED = re.compile(
+    "[" + "".join(re.escape(chr(code)) for code in sorted(_TABLE)) + "]"
+)
 _ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТХІЅЈΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιαν",
     "aeopcyxijshdqwABEKMHOPCTXISJABEZHIKMNOPTYXoiav",
 )
-FOOTNOTE = re.compile(r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])")
+FOOTNOTE = re.compile(
+    r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])"
+)
 """Marks of footnotes, after a stop or a longer word: not those of m² and 10³."""
 _YEARS = re.compile(r"(?<![\w./-])((?:1\d|20)(\d\d))-(\d\d)\b(?!-)")
 _WORD = re.compile(r"\w+")
@@ -61,16 +81,20 @@ def _one_script(match: re.Match[str]) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` in compatibility form (NFKC), without invisible characters and marks of footnotes, with plain quotes and
-    dashes, and the years of "2018-19" in full.
+    """`text` in compatibility form (NFKC), without invisible characters and marks of
+    footnotes, with plain quotes and dashes, and the years of "2018-19" in full.
 
-    Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates become U+FFFD.
+    Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates
+    become U+FFFD.
     """
     if text.isascii():
         return _with_years(_ASCII_CONTROLS.sub(" ", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
     text = FOOTNOTE.sub("", text)
-    text = _REPLACED.sub(lambda match: _TABLE[ord(match.group())] or "", unicodedata.normalize("NFKC", text))
+    text = _REPLACED.sub(
+        lambda match: _TABLE[ord(match.group())] or "",
+        unicodedata.normalize("NFKC", text),
+    )
     if _GREEK_OR_CYRILLIC.search(text):
         text = _WORD.sub(_one_script, text)
     return _with_years(_ASCII_CONTROLS.sub(" ", text))

@@ -1,4 +1,5 @@
-"""Numbers in one way of writing: number words, fractions, signs, powers and times of day become digits."""
+"""Numbers in one way of writing: number words, fractions, signs, powers and times of
+day become digits."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _NOON = 12
 _CLOCK_CUES = {"en": ("m.", "am", "pm"), "de": ("uhr",), "fr": ("h",), "es": ("de la",)}
 _HALF_CUES = ("half", "halb", "demi", "medi")
 _Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], str]]
-"""Texts of which one must be there for the pattern to match; the pattern; and what it is replaced by."""
+"""Texts of which one must be there for the pattern to match; the pattern; and what it
+is replaced by."""
 
 SCALES: Mapping[str, tuple[str, float]] = {
     "decade": ("month", 120),
@@ -40,8 +42,8 @@ SCALES: Mapping[str, tuple[str, float]] = {
 
 
 def plain_numbers(text: str, of: Language) -> str:
-    """`text` with its numbers as digits: "twenty-four" as 24, "1.2 million" as 1200000, "half a year" as 0.5 year,
-    "3 pm" as 15:00, "minus 5" as -5, "1e3" as 1000.
+    """`text` with its numbers as digits: "twenty-four" as 24, "1.2 million" as 1200000,
+    "half a year" as 0.5 year, "3 pm" as 15:00, "minus 5" as -5, "1e3" as 1000.
     """
     lowered = text.lower()
     for cues, pattern, replace in _rules(of.code):
@@ -51,7 +53,8 @@ def plain_numbers(text: str, of: Language) -> str:
 
 
 def plain_number(digits: str) -> str:
-    """``1,200.50`` and ``1.200,50`` as ``1200.5``, ``09:00`` as ``9:00``; other text is unchanged (``3.11.7``)."""
+    """``1,200.50`` and ``1.200,50`` as ``1200.5``, ``09:00`` as ``9:00``; other text is
+    unchanged (``3.11.7``)."""
     sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
     if _THOUSANDS.match(digits):
         digits = digits.replace(",", "")
@@ -66,7 +69,8 @@ def plain_number(digits: str) -> str:
 
 
 def amount(number: str, unit: str) -> tuple[str, float] | None:
-    """A plain number of `unit` as (base unit, value); None if the unit is no multiple of another one."""
+    """A plain number of `unit` as (base unit, value); None if the unit is no multiple
+    of another one."""
     if unit not in SCALES or not number.replace(".", "", 1).isdecimal():
         return None
     base, factor = SCALES[unit]
@@ -78,8 +82,12 @@ def _rules(code: str) -> tuple[_Rule, ...]:
     of = language(code)
     if not of.has_lists:
         return ()
-    compounds = sorted((word for word in of.numbers if "-" in word), key=len, reverse=True)
-    any_compound = "|".join(re.escape(word).replace(r"\-", "[- ]") for word in compounds)
+    compounds = sorted(
+        (word for word in of.numbers if "-" in word), key=len, reverse=True
+    )
+    any_compound = "|".join(
+        re.escape(word).replace(r"\-", "[- ]") for word in compounds
+    )
     powers = "|".join(of.magnitudes)
 
     def compound(match: re.Match[str]) -> str:
@@ -103,9 +111,17 @@ def _rules(code: str) -> tuple[_Rule, ...]:
     rules: list[tuple[Collection[str], str, Callable[[re.Match[str]], str]]] = [
         (("e",), r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", exponent),
         (_CLOCK_CUES[code], of.clock, clock),
-        ({word.partition("-")[0] for word in compounds}, rf"\b(?:{any_compound})\b", compound),
+        (
+            {word.partition("-")[0] for word in compounds},
+            rf"\b(?:{any_compound})\b",
+            compound,
+        ),
         (of.magnitudes, rf"(?<![\w.,])({_DIGITS}|[^\W\d_]+)[ -]?({powers})\b", scaled),
         (_HALF_CUES, of.half, lambda _: "0.5 "),
         (of.minus.split("|"), rf"(?<![\w.,])(?:{of.minus}) (?=\d)", lambda _: "-"),
     ]
-    return tuple((tuple(cues), re.compile(pattern, re.IGNORECASE), replace) for cues, pattern, replace in rules if cues)
+    return tuple(
+        (tuple(cues), re.compile(pattern, re.IGNORECASE), replace)
+        for cues, pattern, replace in rules
+        if cues
+    )

@@ -1,4 +1,5 @@
-"""Texts parsed once, and only as far as they are asked about: sentences, keys, and the positions of each key."""
+"""Texts parsed once, and only as far as they are asked about: sentences, keys, and the
+positions of each key."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from itertools import pairwise
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.numerals import amount, plain_number, plain_numbers
-from ragstone.judge.offline.tokens import FUNCTION, NUMBER, sequence, sequence_words, surface_words
+from ragstone.judge.offline.tokens import (
+    FUNCTION,
+    NUMBER,
+    sequence,
+    sequence_words,
+    surface_words,
+)
 from ragstone.judge.sentences import split_sentences
 
 Name = tuple[int, int, tuple[str, ...]]
@@ -21,17 +28,23 @@ _NEGATION_REACH = 6
 _NEGATED_KEYS = 2
 _AVERTED_REACH = 8
 _MARK_REACH = 3
-_MEASURE = re.compile(r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?")
+_MEASURE = re.compile(
+    r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?"
+)
 _NONE = frozenset[str]()
-"""Shared, so that sentences without negations and numbers give garbage collection nothing to visit."""
+"""Shared, so that sentences without negations and numbers give garbage collection
+nothing to visit."""
 
 
 class Sentence:
-    """One sentence, as normalised text. `denied`: the text is a question that is answered with no, so that the opposite
-    of what it asks is claimed. Equal only to itself.
+    """One sentence, as normalised text. `denied`: the text is a question that is
+    answered with no, so that the opposite of what it asks is claimed. Equal only to
+    itself.
     """
 
-    def __init__(self, text: str, language: Language, *, denied: bool | None = None) -> None:
+    def __init__(
+        self, text: str, language: Language, *, denied: bool | None = None
+    ) -> None:
         self.text = text
         self.language = language
         self.denied = denied
@@ -78,9 +91,10 @@ class Sentence:
 
     @cached_property
     def negated(self) -> frozenset[str]:
-        """The first content keys after each negation in its clause; where only numbers and months follow ("not in
-        August"), the last ones before it, or else these. Keys that also occur elsewhere in the sentence are left out:
-        "passing the ball without control of the ball". Empty for languages without word lists.
+        """The first content keys after each negation in its clause; where only numbers
+        and months follow ("not in August"), the last ones before it, or else these.
+        Keys that also occur elsewhere in the sentence are left out: "passing the ball
+        without control of the ball". Empty for languages without word lists.
         """
         if not self.negations:
             return _NONE
@@ -95,7 +109,12 @@ class Sentence:
                     numbers = list(filter(None, after))
                     words = _words(after) or (numbers and _words(before)) or numbers
                     negated += words[:_NEGATED_KEYS]
-        return frozenset(key for key in negated if negated.count(key) >= self.sequence.count(key)) or _NONE
+        return (
+            frozenset(
+                key for key in negated if negated.count(key) >= self.sequence.count(key)
+            )
+            or _NONE
+        )
 
     @property
     def negations(self) -> int:
@@ -107,7 +126,8 @@ class Sentence:
 
     @cached_property
     def averted(self) -> frozenset[str]:
-        """The keys after a word that denies without a negation: "avoid", "rather than"."""
+        """The keys after a word that denies without a negation: "avoid", "rather
+        than"."""
         if self.language.averting.isdisjoint(self.tokens):
             return _NONE
         return frozenset(
@@ -120,13 +140,18 @@ class Sentence:
 
     @cached_property
     def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
-        """The keys after "before", "more"..., with what is said there, as an axis and the end of it."""
+        """The keys after "before", "more"..., with what is said there, as an axis and
+        the end of it."""
         marks = self.language.directions
         if marks.keys().isdisjoint(self.tokens):
             return {}
         directions: dict[str, frozenset[tuple[int, bool]]] = {}
         for position, token in enumerate(self.tokens):
-            after = self.sequence[position + 1 : position + 1 + _MARK_REACH] if token in marks else ()
+            after = (
+                self.sequence[position + 1 : position + 1 + _MARK_REACH]
+                if token in marks
+                else ()
+            )
             key = next(filter(None, after), FUNCTION)
             if key:
                 directions[key] = directions.get(key, frozenset()) | {marks[token]}
@@ -140,10 +165,16 @@ class Sentence:
         if not self.numbers:
             return measures
         units_by_key = [
-            (NUMBER + plain_number(digits), units.get(currency) or units.get(after.lower()))
+            (
+                NUMBER + plain_number(digits),
+                units.get(currency) or units.get(after.lower()),
+            )
             for currency, digits, after in _MEASURE.findall(self.plain)
         ]
-        units_by_key += [(key, units.get(word)) for key, word in zip(self.sequence, self.tokens[1:], strict=False)]
+        units_by_key += [
+            (key, units.get(word))
+            for key, word in zip(self.sequence, self.tokens[1:], strict=False)
+        ]
         for key, unit in units_by_key:
             if unit and key.startswith(NUMBER):
                 measures[key] = measures.get(key, _NONE) | {unit}
@@ -151,8 +182,13 @@ class Sentence:
 
     @cached_property
     def amounts(self) -> Mapping[tuple[str, float], str]:
-        """What its measures come to in base units, with the keys of their numbers: two years are 24 months."""
-        amounts = [(amount(key[1:], unit), key) for key, units in self.measures.items() for unit in units]
+        """What its measures come to in base units, with the keys of their numbers: two
+        years are 24 months."""
+        amounts = [
+            (amount(key[1:], unit), key)
+            for key, units in self.measures.items()
+            for unit in units
+        ]
         return {value: key for value, key in amounts if value is not None}
 
     @cached_property
@@ -164,12 +200,16 @@ class Sentence:
         capitals = [
             position
             for position, token in enumerate(self.surface)
-            if token[0].isupper() and self.sequence[position] and not self.sequence[position].startswith(NUMBER)
+            if token[0].isupper()
+            and self.sequence[position]
+            and not self.sequence[position].startswith(NUMBER)
         ]
         start = end = -1
         for position in (*capitals, len(self.surface) + 1):
             if position != end:
-                if start >= 0 and not (start == 1 and f"{self.surface[end - 1]}, " in self.text):
+                if start >= 0 and not (
+                    start == 1 and f"{self.surface[end - 1]}, " in self.text
+                ):
                     runs.append((start, end, tuple(self.sequence[start:end])))
                 start = position
             end = position + 1
@@ -177,15 +217,21 @@ class Sentence:
 
     @cached_property
     def name_keys(self) -> frozenset[str]:
-        """The keys of capitalised words except the first word (German nouns aren't names, but are rare words too)."""
+        """The keys of capitalised words except the first word (German nouns aren't
+        names, but are rare words too)."""
         if self.text[1:].islower() or len(self.surface) != len(self.sequence):
             return _NONE
         pairs = zip(self.surface[1:], self.sequence[1:], strict=True)
-        return frozenset(key for token, key in pairs if key and token[0].isupper() and not key.startswith(NUMBER))
+        return frozenset(
+            key
+            for token, key in pairs
+            if key and token[0].isupper() and not key.startswith(NUMBER)
+        )
 
 
 class Passage:
-    """One text, as its sentences, which are parsed only as far as they are asked about."""
+    """One text, as its sentences, which are parsed only as far as they are asked
+    about."""
 
     def __init__(self, sentences: Sequence[Sentence], language: Language) -> None:
         self.sentences = sentences
@@ -194,11 +240,14 @@ class Passage:
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
         """The pairs of neighbouring keys in its sentences."""
-        return frozenset(pair for sentence in self.sentences for pair in pairwise(sentence.keys))
+        return frozenset(
+            pair for sentence in self.sentences for pair in pairwise(sentence.keys)
+        )
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
-        """For each content key, the positions (from 0) of the sentences that contain it, in order."""
+        """For each content key, the positions (from 0) of the sentences that contain
+        it, in order."""
         places: dict[str, list[int]] = {}
         for position, sentence in enumerate(self.sentences):
             for key in dict.fromkeys(sentence.keys):
@@ -214,13 +263,17 @@ class Passage:
     @cached_property
     def amounts(self) -> frozenset[tuple[str, float]]:
         """What the measures in it come to in base units."""
-        return frozenset(value for sentence in self.sentences for value in sentence.amounts)
+        return frozenset(
+            value for sentence in self.sentences for value in sentence.amounts
+        )
 
 
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
     sentences = split_sentences(normalise(text), language.code)
-    return Passage(tuple(Sentence(sentence, language) for sentence in sentences), language)
+    return Passage(
+        tuple(Sentence(sentence, language) for sentence in sentences), language
+    )
 
 
 def _words(keys: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Is a text relevant to a question: does it share the question's words, and have a phrase of the kind asked for?
+"""Is a text relevant to a question: does it share the question's words, and have a
+phrase of the kind asked for?
 
-And does an answer address its question, say something new, and all that the reference says? This replaces reverse
-questions, which need a generating model.
+And does an answer address its question, say something new, and all that the reference
+says? This replaces reverse questions, which need a generating model.
 """
 
 from __future__ import annotations
@@ -47,12 +48,16 @@ _REASON = re.compile(
 
 @cache
 def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((kind, re.compile(cue, re.IGNORECASE)) for kind, cue in load_data("questions.json").items())
+    return tuple(
+        (kind, re.compile(cue, re.IGNORECASE))
+        for kind, cue in load_data("questions.json").items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, parsed once, with the kind of phrase that would answer it; None if that is yes or no."""
+    """A question, parsed once, with the kind of phrase that would answer it; None if
+    that is yes or no."""
 
     sentence: Sentence
     kind: str | None
@@ -64,16 +69,21 @@ class Question:
 
 
 def read_question(sentence: Sentence) -> Question:
-    """The question in `sentence`, with the kind of phrase that would answer it: that of its last sentence."""
+    """The question in `sentence`, with the kind of phrase that would answer it: that of
+    its last sentence."""
     last = split_sentences(sentence.text, sentence.language.code)[-1:]
     text = last[0] if last else sentence.text
-    return Question(sentence, next((kind for kind, cue in _kinds() if cue.search(text)), None))
+    return Question(
+        sentence, next((kind for kind, cue in _kinds() if cue.search(text)), None)
+    )
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
     """The features of a text, given as its sentences, compared with `question`."""
     keys = set(chain.from_iterable(sentence.keys for sentence in sentences))
-    return question.shared(keys), float(any(has_kind(question, sentence) for sentence in sentences))
+    return question.shared(keys), float(
+        any(has_kind(question, sentence) for sentence in sentences)
+    )
 
 
 def has_kind(question: Question, sentence: Sentence) -> bool:
@@ -90,18 +100,23 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
         question_words = {token.lower() for token in question.sentence.surface}
         first, *later_words = sentence.surface or ("",)
         is_name = first[:1].isupper() and len(later_words) < _NAME_WORDS
-        return is_name or any(token[:1].isupper() and token.lower() not in question_words for token in later_words)
+        return is_name or any(
+            token[:1].isupper() and token.lower() not in question_words
+            for token in later_words
+        )
     return bool(new)
 
 
 ANSWER_FEATURES = ("topic", "says_new", "kind_of_answer", "grounded", "on_topic")
-"""Names of the features of an answer to its question, higher is better: how much of the question and of the reference
-it shares, how much it says besides, whether a phrase of the kind asked for, how much of that the texts say, and how
-much of the question it shares, in full from 0.4 on: echoing it gains nothing more. In [0, 1].
+"""Names of the features of an answer to its question, higher is better: how much of the
+question and of the reference it shares, how much it says besides, whether a phrase of
+the kind asked for, how much of that the texts say, and how much of the question it
+shares, in full from 0.4 on: echoing it gains nothing more. In [0, 1].
 """
 
 MAX_UNCERTAIN = 0.3
-"""Limit for a phrase such as "30 days" that no context and no reference holds: words can't tell what it is about."""
+"""Limit for a phrase such as "30 days" that no context and no reference holds: words
+can't tell what it is about."""
 
 _NAME_WORDS = 4
 _MUCH_NEW = 8.0
@@ -111,22 +126,26 @@ _TOPIC = 0.2
 _NEAR = 0.4
 _LIKE_REFERENCE = 0.3
 _FROM_CONTEXTS = 0.5
-"""How much of the question a statement about it shares at least, how near it is by embeddings, how much it is like a
-reference, and from which share on its words being in the contexts says so."""
+"""How much of the question a statement about it shares at least, how near it is by
+embeddings, how much it is like a reference, and from which share on its words being in
+the contexts says so."""
 
 _WHOLE = 0.6
-"""The share of a reference's statement, beyond the question, from which an answer makes this statement."""
+"""The share of a reference's statement, beyond the question, from which an answer makes
+this statement."""
 
 _NOTHING_COVERED = 0.5
-"""What an answer keeps of its relevancy that says nothing of what a reference says: it may say so in other words."""
+"""What an answer keeps of its relevancy that says nothing of what a reference says: it
+may say so in other words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, given as its statements (at least one), its question, and what else it can be compared with.
+    """An answer, given as its statements (at least one), its question, and what else it
+    can be compared with.
 
-    That is the contexts and the references. `nearness` is the topic similarity by embeddings, in [0, 1]; None without
-    embeddings.
+    That is the contexts and the references. `nearness` is the topic similarity by
+    embeddings, in [0, 1]; None without embeddings.
     """
 
     question: Question
@@ -137,30 +156,42 @@ class Answer:
     nearness: float | None = None
 
     def relevancy(self, model: Logistic) -> float:
-        """How surely the answer addresses the question, in [0, 1], right or wrong: the probability by `model`, times
-        the share of the answer that is about the question, times that of the reference that it covers.
+        """How surely the answer addresses the question, in [0, 1], right or wrong: the
+        probability by `model`, times the share of the answer that is about the
+        question, times that of the reference that it covers.
 
-        A phrase instead of a sentence is relevant if a text holds it, and else at most MAX_UNCERTAIN; not so "It was
-        built in 1871", which has the question's verb.
+        A phrase instead of a sentence is relevant if a text holds it, and else at most
+        MAX_UNCERTAIN; not so "It was built in 1871", which has the question's verb.
         """
         first = self.sentences[0]
         phrase = is_phrase(self.sentences, self.language)
         if phrase and self._is_answered_by(first):
             return 1.0
-        phrase = phrase and not (FINITE_VERB.search(first.text) and self.question.shared(first.key_set))
+        phrase = phrase and not (
+            FINITE_VERB.search(first.text) and self.question.shared(first.key_set)
+        )
         if phrase and not self.contexts and not self.references:
             return MAX_UNCERTAIN
         weights = [len(sentence.key_set) or 1 for sentence in self.sentences]
-        about = [weight * self._about(sentence) for weight, sentence in zip(weights, self.sentences, strict=True)]
+        about = [
+            weight * self._about(sentence)
+            for weight, sentence in zip(weights, self.sentences, strict=True)
+        ]
         covered = max(map(self._covered, self.references), default=1.0)
         whole = _NOTHING_COVERED + (1 - _NOTHING_COVERED) * covered
-        relevancy = model.probability(self.features()) * whole * math.fsum(about) / sum(weights)
+        relevancy = (
+            model.probability(self.features()) * whole * math.fsum(about) / sum(weights)
+        )
         return min(relevancy, MAX_UNCERTAIN) if phrase else relevancy
 
     def features(self) -> tuple[float, ...]:
         """The features of the answer, as `ANSWER_FEATURES` names them."""
-        keys = frozenset[str]().union(*(sentence.key_set for sentence in self.sentences))
-        alike = max((self._alike(keys, reference) for reference in self.references), default=0.0)
+        keys = frozenset[str]().union(
+            *(sentence.key_set for sentence in self.sentences)
+        )
+        alike = max(
+            (self._alike(keys, reference) for reference in self.references), default=0.0
+        )
         new = self._news(keys)
         shared = self.question.shared(keys)
         on_topic = min(1.0, shared / _NEAR)
@@ -169,14 +200,17 @@ class Answer:
         return (
             min(1.0, max(shared, self.nearness or 0.0) + alike),
             1.0 - math.exp(-len(new) / _MUCH_NEW),
-            float(any(has_kind(self.question, sentence) for sentence in self.sentences)),
+            float(
+                any(has_kind(self.question, sentence) for sentence in self.sentences)
+            ),
             self._grounded(new),
             on_topic,
         )
 
     def _about(self, sentence: Sentence) -> float:
-        """How sure it is that a statement is about the question, in [0, 1]: it shares the question's words, or says
-        what a reference or the contexts say besides these. A refusal is not.
+        """How sure it is that a statement is about the question, in [0, 1]: it shares
+        the question's words, or says what a reference or the contexts say besides
+        these. A refusal is not.
 
         Numbers don't count: "60 days" is as much about the question as "30 days".
         """
@@ -187,21 +221,28 @@ class Answer:
         if not new and self.question.kind is not None:
             return 0.0
         evidence = [self.question.shared(keys) / _TOPIC, (self.nearness or 0.0) / _NEAR]
-        evidence.extend(self._alike(keys, reference) / _LIKE_REFERENCE for reference in self.references)
+        evidence.extend(
+            self._alike(keys, reference) / _LIKE_REFERENCE
+            for reference in self.references
+        )
         if self.contexts:
-            evidence.append((self._grounded(new) - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS))
+            evidence.append(
+                (self._grounded(new) - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS)
+            )
         return min(1.0, max(0.0, *evidence))
 
     def _news(self, keys: frozenset[str]) -> frozenset[str]:
-        """Those of `keys` that are not in the question, and say something: not "provided", "important"."""
+        """Those of `keys` that are not in the question, and say something: not
+        "provided", "important"."""
         return keys - self.question.sentence.key_set - _vague(self.language.code)
 
     def _is_answered_by(self, phrase: Sentence) -> bool:
-        """Whether a phrase is a yes or no where that is asked for, or is of the kind asked for and a text has its
-        numbers, its names and most of its words.
+        """Whether a phrase is a yes or no where that is asked for, or is of the kind
+        asked for and a text has its numbers, its names and most of its words.
         """
         if self.question.kind is None and (
-            opening(phrase.text) is not None or phrase.tokens[0] in self.language.pronouns
+            opening(phrase.text) is not None
+            or phrase.tokens[0] in self.language.pronouns
         ):
             return True
         texts = (*self.contexts, *self.references)
@@ -211,10 +252,15 @@ class Answer:
         matched = frozenset[str]().union(*match(phrase, texts).matched) | question_keys
         words = phrase.key_set - question_keys
         exact = phrase.numbers | phrase.name_keys
-        return exact <= matched and 2 * len(words & matched) > len(words) and has_kind(self.question, phrase)
+        return (
+            exact <= matched
+            and 2 * len(words & matched) > len(words)
+            and has_kind(self.question, phrase)
+        )
 
     def _grounded(self, keys: Iterable[str]) -> float:
-        """The share of `keys` that the contexts or references hold; 1 if there is nothing to compare.
+        """The share of `keys` that the contexts or references hold; 1 if there is
+        nothing to compare.
 
         Numbers count as found.
         """
@@ -222,7 +268,9 @@ class Answer:
         words = _without_numbers(keys)
         if not texts or not words:
             return 1.0
-        return sum(any(holds_key(key, text.places) for text in texts) for key in words) / len(words)
+        return sum(
+            any(holds_key(key, text.places) for text in texts) for key in words
+        ) / len(words)
 
     def _alike(self, keys: Iterable[str], reference: Passage) -> float:
         """F1, of `keys` and of a reference beyond the question, numbers left out."""
@@ -235,7 +283,8 @@ class Answer:
         return 2 * len(own & expected) / total if total else 0.0
 
     def _covered(self, reference: Passage) -> float:
-        """The mean over the reference's statements of how much of it the answer says beyond the question, in [0, 1]."""
+        """The mean over the reference's statements of how much of it the answer says
+        beyond the question, in [0, 1]."""
         answer = Passage(self.sentences, self.language)
         shares: list[float] = []
         for sentence in reference.sentences:
@@ -247,13 +296,22 @@ class Answer:
 
 
 def is_phrase(sentences: Sequence[Sentence], language: Language) -> bool:
-    """Whether an answer is a phrase rather than a sentence: "30 days", "Yes, with a receipt", "It is Ada"."""
+    """Whether an answer is a phrase rather than a sentence: "30 days", "Yes, with a
+    receipt", "It is Ada"."""
     first = sentences[0]
-    if len(sentences) > 1 or not 0 < len(first.surface) <= _PHRASE_WORDS or ": " in first.text:
+    if (
+        len(sentences) > 1
+        or not 0 < len(first.surface) <= _PHRASE_WORDS
+        or ": " in first.text
+    ):
         return False
     if FINITE_VERB.search(first.text) and first.tokens[0] not in language.pronouns:
         return False
-    plain = [key for token, key in zip(first.surface, first.sequence, strict=False) if key and token.islower()]
+    plain = [
+        key
+        for token, key in zip(first.surface, first.sequence, strict=False)
+        if key and token.islower()
+    ]
     return len(plain) <= _PLAIN_WORDS
 
 

@@ -1,7 +1,8 @@
-"""How far each metric can be trusted with the offline judge: grades from labelled data sets.
+"""How far each metric can be trusted with the offline judge: grades from labelled data
+sets.
 
-The figures are in reliability.json, written by ``bench/judge_reliability.py`` from data sets that the judge was not
-trained on.
+The figures are in reliability.json, written by ``bench/judge_reliability.py`` from data
+sets that the judge was not trained on.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Evidence:
 
     @property
     def letter(self) -> Letter:
-        """The grade by the lower end of the interval, so that a small data set gets no good grade by luck."""
+        """The grade by the lower end of the interval, so that a small data set gets no
+        good grade by luck."""
         a, b, c = _MIN_GRADES[self.measure]
         if self.low >= a:
             return "A"
@@ -50,7 +52,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How far a metric can be trusted: the grade of the data set on which the judge does worst, the first one."""
+    """How far a metric can be trusted: the grade of the data set on which the judge
+    does worst, the first one."""
 
     evidence: tuple[Evidence, ...]
 
@@ -64,25 +67,36 @@ class Grade:
 
 
 def grade(metric_name: str) -> Grade | None:
-    """The offline judge's grade for `metric_name`; None for a metric that needs no judge."""
+    """The offline judge's grade for `metric_name`; None for a metric that needs no
+    judge."""
     return _grades().get(metric_name)
 
 
 MIN_ACCURACY = 0.75
-"""Below this share of correctly judged changes, the judge's scores in a language are not reliable."""
+"""Below this share of correctly judged changes, the judge's scores in a language are
+not reliable."""
 
 
 def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:
-    """The languages of `texts` in which the offline judge is weak, by code, with its accuracy; None: not measured."""
+    """The languages of `texts` in which the offline judge is weak, by code, with its
+    accuracy; None: not measured."""
     accuracies: Mapping[str, float] = load_data("reliability.json")["languages"]
     codes = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
-    return {code: accuracies.get(code) for code in codes if accuracies.get(code, 0.0) < MIN_ACCURACY}
+    return {
+        code: accuracies.get(code)
+        for code in codes
+        if accuracies.get(code, 0.0) < MIN_ACCURACY
+    }
 
 
 @cache
 def _grades() -> dict[str, Grade]:
     grades = {}
     for metric, rows in load_data("reliability.json")["metrics"].items():
-        evidence = sorted((Evidence(**row) for row in rows), key=lambda row: (row.letter, -row.low), reverse=True)
+        evidence = sorted(
+            (Evidence(**row) for row in rows),
+            key=lambda row: (row.letter, -row.low),
+            reverse=True,
+        )
         grades[metric] = Grade(tuple(evidence))
     return grades

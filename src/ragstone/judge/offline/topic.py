@@ -1,4 +1,5 @@
-"""Is an answer on its question's topic, by the meaning of sentences: embeddings, if the user configures a model."""
+"""Is an answer on its question's topic, by the meaning of sentences: embeddings, if the
+user configures a model."""
 
 from __future__ import annotations
 
@@ -29,31 +30,44 @@ _MAX_ZERO = 0.99
 
 
 class Topic:
-    """How near an answer is to its question, on the same scale for all embedding models.
+    """How near an answer is to its question, on the same scale for all embedding
+    models.
 
-    The cosine of unrelated texts is near 0 in some models and above 0.7 in others. The scale therefore starts at the
-    model's own zero, the mean cosine of UNRELATED questions: (cosine - zero) ÷ (1 - zero), in [0, 1]. The zero is
-    computed once.
+    The cosine of unrelated texts is near 0 in some models and above 0.7 in others. The
+    scale therefore starts at the model's own zero, the mean cosine of UNRELATED
+    questions: (cosine - zero) ÷ (1 - zero), in [0, 1]. The zero is computed once.
     """
 
-    def __init__(self, similarity: Similarity, closers: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
+    def __init__(
+        self,
+        similarity: Similarity,
+        closers: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
         self._similarity = similarity
         self.label = similarity.label
         self._closers = closers
         self._zero: float | None = None
         self._finding = asyncio.Lock()
 
-    async def nearnesses(self, text: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """How near each of `texts` is to `text`, in [0, 1]: 0 as unrelated questions are, 1 for the same.
+    async def nearnesses(
+        self, text: str, texts: Sequence[str], *, call: Call
+    ) -> tuple[float, ...]:
+        """How near each of `texts` is to `text`, in [0, 1]: 0 as unrelated questions
+        are, 1 for the same.
 
         Raises JudgementFailed.
         """
         zero = await self._model_zero(call)
         cosines = await self._similarity.similarities(text, texts, call=call)
-        return tuple(min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines)
+        return tuple(
+            min(1.0, max(0.0, (cosine - zero) / (1.0 - zero))) for cosine in cosines
+        )
 
-    async def cosines(self, text: str, texts: Sequence[str], *, call: Call) -> tuple[float, ...]:
-        """The plain cosine of `text` with each of `texts`, in [-1, 1]. Raises JudgementFailed."""
+    async def cosines(
+        self, text: str, texts: Sequence[str], *, call: Call
+    ) -> tuple[float, ...]:
+        """The plain cosine of `text` with each of `texts`, in [-1, 1]. Raises
+        JudgementFailed."""
         return await self._similarity.similarities(text, texts, call=call)
 
     async def _model_zero(self, call: Call) -> float:
@@ -61,13 +75,17 @@ class Topic:
             if self._zero is None:
                 rows = await asyncio.gather(
                     *(
-                        self._similarity.similarities(text, UNRELATED[at + 1 :], call=call)
+                        self._similarity.similarities(
+                            text, UNRELATED[at + 1 :], call=call
+                        )
                         for at, text in enumerate(UNRELATED[:-1])
                     )
                 )
                 self._zero = fmean(itertools.chain.from_iterable(rows))
             if self._zero > _MAX_ZERO:
-                raise JudgementFailed("the embedding model does not tell unrelated texts apart")
+                raise JudgementFailed(
+                    "the embedding model does not tell unrelated texts apart"
+                )
             return self._zero
 
     async def close(self) -> None:

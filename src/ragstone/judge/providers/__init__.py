@@ -1,6 +1,8 @@
-"""The providers of judges: one TOML file each, named like the provider, with all that Ragstone knows about it.
+"""The providers of judges: one TOML file each, named like the provider, with all that
+Ragstone knows about it.
 
-A provider that speaks OpenAI's or Anthropic's protocol needs no code; another judge names the function that builds it.
+A provider that speaks OpenAI's or Anthropic's protocol needs no code; another judge
+names the function that builds it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class _Data(BaseModel):
 
 
 class ModelPrice(_Data):
-    """US dollars per million tokens. `window`: tokens that a request may use at this price.
+    """US dollars per million tokens. `window`: tokens that a request may use at this
+    price.
 
     `cache_from`: the shortest prefix, in tokens, that the provider caches.
     """
@@ -37,10 +40,12 @@ class ModelPrice(_Data):
 
 
 class Effort(_Data):
-    """How little the models that `models` (a regular expression) matches can be asked to reason.
+    """How little the models that `models` (a regular expression) matches can be asked
+    to reason.
 
-    `ways` are parameters for it, the least reasoning first; one that a model refuses is replaced by the next. `tokens`
-    are those that a reply is assumed to be reasoned about with the first.
+    `ways` are parameters for it, the least reasoning first; one that a model refuses is
+    replaced by the next. `tokens` are those that a reply is assumed to be reasoned
+    about with the first.
     """
 
     models: str
@@ -49,7 +54,8 @@ class Effort(_Data):
 
 
 class JobIdentity(_Data):
-    """How a CI job signs in without a key: the token's audience, and the variables with the provider's ids."""
+    """How a CI job signs in without a key: the token's audience, and the variables with
+    the provider's ids."""
 
     audience: str
     needed: tuple[str, ...]
@@ -57,7 +63,8 @@ class JobIdentity(_Data):
 
 
 class Cloud(_Data):
-    """A cloud: the variables that its SDK's client needs, the region's first, and those with credentials.
+    """A cloud: the variables that its SDK's client needs, the region's first, and those
+    with credentials.
 
     `base_urls` are the addresses of regions that don't follow `base_url`.
     """
@@ -69,16 +76,20 @@ class Cloud(_Data):
 
 
 class Provider(_Data):
-    """A provider: how its judges are named and built, what signs in to it, what its models cost and when they end.
+    """A provider: how its judges are named and built, what signs in to it, what its
+    models cost and when they end.
 
-    `names` is what follows the colon in `judge.name`. `build` is a function of the model's name, the settings and
-    `factory.Surroundings`. `free`: no call costs anything. `offline`: it judges without a language model; the default
-    rules don't block on metrics that it judges unreliably. `api` is the protocol of an LLM service; of a compatible
-    server less is taken for granted. `cache_breakpoints`: the models that must be told where the fixed part of a
-    request ends, and `long_lists` those that judge fifty statements in one call. `efforts`: how models are asked to
-    reason as little as they can. `embeddings` are used unless the settings name others; `embeddings_by` is the provider
-    whose embeddings stand beside a model without any. `credentials_variable` names what signs in if there is no key,
-    and `sign_in_hosts` where.
+    `names` is what follows the colon in `judge.name`. `build` is a function of the
+    model's name, the settings and `factory.Surroundings`. `free`: no call costs
+    anything. `offline`: it judges without a language model; the default rules don't
+    block on metrics that it judges unreliably. `api` is the protocol of an LLM service;
+    of a compatible server less is taken for granted. `cache_breakpoints`: the models
+    that must be told where the fixed part of a request ends, and `long_lists` those
+    that judge fifty statements in one call. `efforts`: how models are asked to reason
+    as little as they can. `embeddings` are used unless the settings name others;
+    `embeddings_by` is the provider whose embeddings stand beside a model without any.
+    `credentials_variable` names what signs in if there is no key, and `sign_in_hosts`
+    where.
     """
 
     name: str
@@ -111,17 +122,23 @@ class Provider(_Data):
     ends: dict[str, date] = {}
 
     def price(self, model: str) -> ModelPrice | None:
-        """The listed price of `model`, or of the model that it is a dated snapshot of."""
+        """The listed price of `model`, or of the model that it is a dated snapshot
+        of."""
         return self.prices.get(model) or self.prices.get(_MODEL_DATE.sub("", model))
 
     def effort(self, model: str, parameters: Mapping[str, object]) -> Effort | None:
         """How to ask `model` to reason as little as it can.
 
-        None if `parameters`, the user's, say how much; if it doesn't reason unless asked to; or if it is not known.
+        None if `parameters`, the user's, say how much; if it doesn't reason unless
+        asked to; or if it is not known.
         """
         for effort in self.efforts:
             if re.fullmatch(effort.models, model.casefold()):
-                return None if any(way.keys() & parameters.keys() for way in effort.ways) else effort
+                return (
+                    None
+                    if any(way.keys() & parameters.keys() for way in effort.ways)
+                    else effort
+                )
         return None
 
     def end(self, model: str) -> date | None:
@@ -135,15 +152,25 @@ class Provider(_Data):
     def has_credentials(self, environ: Mapping[str, str]) -> bool:
         """Whether the environment names a key or other credentials."""
         credentials = self.credentials_variable
-        return bool(self.key(environ) or (credentials is not None and variable(credentials, environ)))
+        return bool(
+            self.key(environ)
+            or (credentials is not None and variable(credentials, environ))
+        )
 
 
-PROVIDERS = tuple(sorted(file.name[:-5] for file in files(__package__).iterdir() if file.name.endswith(".toml")))
+PROVIDERS = tuple(
+    sorted(
+        file.name[:-5]
+        for file in files(__package__).iterdir()
+        if file.name.endswith(".toml")
+    )
+)
 
 
 @functools.cache
 def find_provider(name: str) -> Provider | None:
-    """The provider called `name`; None for any other name, such as that of a judge of the user's own."""
+    """The provider called `name`; None for any other name, such as that of a judge of
+    the user's own."""
     if name not in PROVIDERS:
         return None
     text = files(__package__).joinpath(f"{name}.toml").read_text("utf-8")
@@ -152,24 +179,37 @@ def find_provider(name: str) -> Provider | None:
 
 def all_providers() -> Iterator[Provider]:
     """Every provider, by name."""
-    return (provider for name in PROVIDERS if (provider := find_provider(name)) is not None)
+    return (
+        provider for name in PROVIDERS if (provider := find_provider(name)) is not None
+    )
 
 
 def secret_variables() -> tuple[str, ...]:
     """The variables that hold a provider's secret."""
-    names = (name for provider in all_providers() for name in (provider.key_variable, *provider.secret_variables))
+    names = (
+        name
+        for provider in all_providers()
+        for name in (provider.key_variable, *provider.secret_variables)
+    )
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def credential_variables() -> tuple[str, ...]:
-    """The variables that sign in to a provider: secrets, and the names of files with credentials."""
+    """The variables that sign in to a provider: secrets, and the names of files with
+    credentials."""
     files = (provider.credentials_variable for provider in all_providers())
-    return tuple(dict.fromkeys((*secret_variables(), *(name for name in files if name is not None))))
+    return tuple(
+        dict.fromkeys(
+            (*secret_variables(), *(name for name in files if name is not None))
+        )
+    )
 
 
 def price_date() -> str:
     """The latest date (ISO 8601) of which prices and ends are shipped."""
-    return max(provider.read_on for provider in all_providers() if provider.read_on is not None)
+    return max(
+        provider.read_on for provider in all_providers() if provider.read_on is not None
+    )
 
 
 def variable(name: str, environ: Mapping[str, str]) -> str:

@@ -1,4 +1,5 @@
-"""Floors for a new policy: what the present system clears by more than its own noise."""
+"""Floors for a new policy: what the present system clears by more than its own
+noise."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class MeasuredFloor(NamedTuple):
 
 
 def measured_floors(run: Path) -> tuple[list[MeasuredFloor], str]:
-    """The floors from the run in the folder `run`, with their tables; none if it is not finished, or has few scores."""
+    """The floors from the run in the folder `run`, with their tables; none if it is not
+    finished, or has few scores."""
     try:
         directory = RunDirectory.open(run)
         scores, _ = without_drafts(directory.scores())
@@ -42,27 +44,49 @@ def measured_floors(run: Path) -> tuple[list[MeasuredFloor], str]:
 
 def floors_toml(floors: list[MeasuredFloor], manifest: Manifest, folder: str) -> str:
     """The tables of the policy, with a comment on how they were chosen."""
-    values = RULES | {"floors": floors, "manifest": manifest, "folder": folder, "max_drop": DEFAULT_MAX_DROP}
+    values = RULES | {
+        "floors": floors,
+        "manifest": manifest,
+        "folder": folder,
+        "max_drop": DEFAULT_MAX_DROP,
+    }
     return render_text_template("starter/floors.toml.j2", __package__, **values)
 
 
 def floors_of(scores: RunScores) -> list[MeasuredFloor]:
-    """A floor above 0 for each metric with enough scores; by the offline judge, if its drops block. Pure."""
+    """A floor above 0 for each metric with enough scores; by the offline judge, if its
+    drops block. Pure."""
     is_offline = scores.manifest is not None and scores.manifest.judge.offline
     floors = []
     for name in RULES["metrics"]:
         metric = scores.scores_of(name)
         values = np.array(list(metric.values.values()))
-        if len(values) < RULES["min_questions"] or (is_offline and name not in OFFLINE_BLOCKS):
+        if len(values) < RULES["min_questions"] or (
+            is_offline and name not in OFFLINE_BLOCKS
+        ):
             continue
-        # The noise of this mean and of a later run's: of the answers to a question, or of those that may change.
+        # The noise of this mean and of a later run's: of the answers to a question, or
+        # of those that may change.
         variance = 2.0 * TYPICAL_CHANGED * values.var(ddof=1)
-        answers = [[score for score in row if score is not None] for row in metric.answers.values()]
+        answers = [
+            [score for score in row if score is not None]
+            for row in metric.answers.values()
+        ]
         within = [np.var(row, ddof=1) for row in answers if len(row) > 1]
         if within:
-            variance = np.mean(within) * (1.0 + 1.0 / max(map(len, metric.answers.values())))
-        margin = max(RULES["errors"] * math.sqrt(variance / len(values)), 1.0 / len(values))
-        floor = math.floor(100.0 * (values.mean() - margin - RULES["other_words"] * is_offline) + 1e-9) / 100.0
+            variance = np.mean(within) * (
+                1.0 + 1.0 / max(map(len, metric.answers.values()))
+            )
+        margin = max(
+            RULES["errors"] * math.sqrt(variance / len(values)), 1.0 / len(values)
+        )
+        floor = (
+            math.floor(
+                100.0 * (values.mean() - margin - RULES["other_words"] * is_offline)
+                + 1e-9
+            )
+            / 100.0
+        )
         if floor > 0.0:
             floors.append(MeasuredFloor(name, float(values.mean()), len(values), floor))
     return floors

@@ -1,4 +1,5 @@
-"""The shipped templates, and the one place that loads and renders a template, ours or a user's."""
+"""The shipped templates, and the one place that loads and renders a template, ours or a
+user's."""
 
 from __future__ import annotations
 
@@ -38,7 +39,16 @@ FOLDER = "templates"
 PACKAGE = __name__
 OURS = f"ragstone/{REPORT}"
 
-_SHOWN = ("change", "counted", "dollars", "percent", "score", "seconds", "some", "whole")
+_SHOWN = (
+    "change",
+    "counted",
+    "dollars",
+    "percent",
+    "score",
+    "seconds",
+    "some",
+    "whole",
+)
 FILTERS: Mapping[str, Callable[..., str]] = {
     **{name: getattr(formatting, name) for name in _SHOWN},
     "shown_name": shown_name,
@@ -57,21 +67,25 @@ class TemplateExhaustedError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """A project's own templates as they were read: their texts by name. Nothing is looked up on disk after that."""
+    """A project's own templates as they were read: their texts by name. Nothing is
+    looked up on disk after that."""
 
     folder: Path
     sources: Mapping[str, str]
 
 
 def own_templates(project: Path, within: Path | None = None) -> Templates | None:
-    """The templates of `project`, or None where it has no report template of its own. As `read_templates`."""
+    """The templates of `project`, or None where it has no report template of its own.
+    As `read_templates`."""
     return read_templates(project / FOLDER, within)
 
 
 def read_templates(folder: Path, within: Path | None = None) -> Templates | None:
-    """The templates (``*.j2``) in `folder`, or None where there is no report template among them.
+    """The templates (``*.j2``) in `folder`, or None where there is no report template
+    among them.
 
-    Raises ConfigError for one that can't be read, leads out of the folder, is not UTF-8, or is too large.
+    Raises ConfigError for one that can't be read, leads out of the folder, is not
+    UTF-8, or is too large.
     """
     if not os.path.lexists(folder / REPORT):
         return None
@@ -80,9 +94,16 @@ def read_templates(folder: Path, within: Path | None = None) -> Templates | None
         raise _unusable("it is outside the workspace", str(folder / REPORT))
     files_here = list(islice(folder.rglob("*"), _MAX_FILES + 1))
     if len(files_here) > _MAX_FILES:
-        raise ConfigError(f"more than {_MAX_FILES} files in a folder of templates.", where=str(folder))
-    paths = sorted(path for path in files_here if path.name.endswith(ENDING) and not path.is_dir())
-    return Templates(folder, {path.relative_to(folder).as_posix(): _source(path, root) for path in paths})
+        raise ConfigError(
+            f"more than {_MAX_FILES} files in a folder of templates.", where=str(folder)
+        )
+    paths = sorted(
+        path for path in files_here if path.name.endswith(ENDING) and not path.is_dir()
+    )
+    return Templates(
+        folder,
+        {path.relative_to(folder).as_posix(): _source(path, root) for path in paths},
+    )
 
 
 def _source(path: Path, folder: Path) -> str:
@@ -100,9 +121,11 @@ def read_template(name: str, package: str = PACKAGE) -> str:
 
 
 def render_text_template(name: str, package: str, **values: object) -> str:
-    """The shipped template of plain text called `name`, of `package`, without the last line break.
+    """The shipped template of plain text called `name`, of `package`, without the last
+    line break.
 
-    Filters are FILTERS, and `line`. Nothing else is escaped: what prints the text makes it harmless.
+    Filters are FILTERS, and `line`. Nothing else is escaped: what prints the text makes
+    it harmless.
     """
     return text_environment(package).get_template(name).render(values).rstrip("\n")
 
@@ -118,7 +141,9 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
 def macros(name: str, package: str) -> dict[str, Callable[..., str]]:
     """The macros of a shipped template of plain text, by name."""
     module = text_environment(package).get_template(name).module
-    return {name: value for name, value in vars(module).items() if isinstance(value, Macro)}
+    return {
+        name: value for name, value in vars(module).items() if isinstance(value, Macro)
+    }
 
 
 @cache
@@ -136,7 +161,8 @@ def text_environment(package: str) -> Environment:
 
 
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours, compiled once; any other name is one of the user's templates."""
+    """``ragstone/NAME`` is ours, compiled once; any other name is one of the user's
+    templates."""
 
     def __init__(self, own: Templates | None) -> None:
         self._own = own
@@ -149,12 +175,22 @@ class _Loader(BaseLoader):
     ) -> Template:
         if name != OURS:
             return super().load(environment, name, globals)
-        return environment.template_class.from_code(environment, _compiled_report(environment), globals or {})
+        return environment.template_class.from_code(
+            environment, _compiled_report(environment), globals or {}
+        )
 
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:  # noqa: ARG002
+    def get_source(
+        self,
+        environment: Environment,  # noqa: ARG002
+        template: str,
+    ) -> tuple[str, str, Callable[[], bool]]:
         if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
-        return self._own.sources[template], str(self._own.folder / template), lambda: True
+        return (
+            self._own.sources[template],
+            str(self._own.folder / template),
+            lambda: True,
+        )
 
 
 _compiled: dict[str, CodeType] = {}
@@ -186,17 +222,29 @@ def render_template(
     try:
         return str(environment.get_template(name).render(context))
     except ExhaustedError as error:
-        raise _unusable(str(error), _place(error, name), TemplateExhaustedError) from None
+        raise _unusable(
+            str(error), _place(error, name), TemplateExhaustedError
+        ) from None
     except TemplateNotFound as error:
-        raise _unusable(f"no template called '{error.name}'", _place(error, name)) from None
+        raise _unusable(
+            f"no template called '{error.name}'", _place(error, name)
+        ) from None
     except RecursionError:
         raise _unusable("the template calls itself endlessly", name) from None
-    except (TemplateError, SyntaxError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+    except (
+        TemplateError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+    ) as error:
         raise _unusable(str(error), _place(error, name)) from None
 
 
 def _place(error: Exception, name: str) -> str:
-    """File and line of the template that raised `error`, or the `name` of the first one."""
+    """File and line of the template that raised `error`, or the `name` of the first
+    one."""
     place = name
     for frame, line in walk_tb(error.__traceback__):
         if frame.f_code.co_filename.endswith(ENDING):
@@ -204,7 +252,9 @@ def _place(error: Exception, name: str) -> str:
     return place
 
 
-def _unusable(message: str, where: str, kind: type[ConfigError] = ConfigError) -> ConfigError:
+def _unusable(
+    message: str, where: str, kind: type[ConfigError] = ConfigError
+) -> ConfigError:
     return kind(
         f"the report template can't be used: {one_line(message)}.",
         where=where,

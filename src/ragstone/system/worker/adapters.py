@@ -1,4 +1,5 @@
-"""What can be asked, and how: functions, classes, factories, and the objects of the usual frameworks.
+"""What can be asked, and how: functions, classes, factories, and the objects of the
+usual frameworks.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -30,13 +31,16 @@ SESSION = "session"
 
 
 class EntrypointError(Exception):
-    """The entrypoint can't be found or called; the message is for the user, without a traceback."""
+    """The entrypoint can't be found or called; the message is for the user, without a
+    traceback."""
 
 
 class Part(NamedTuple):
-    """Which half of the system is evaluated: ``retrieval``, ``generation``, or None for the whole.
+    """Which half of the system is evaluated: ``retrieval``, ``generation``, or None for
+    the whole.
 
-    `takes_contexts` is what the user says of it, None for nothing: then the signature decides.
+    `takes_contexts` is what the user says of it, None for nothing: then the signature
+    decides.
     """
 
     name: str | None = None
@@ -49,7 +53,8 @@ class Part(NamedTuple):
 
 
 class Parameters:
-    """The parameters of `target`; of one whose signature can't be read, a single one, for the question."""
+    """The parameters of `target`; of one whose signature can't be read, a single one,
+    for the question."""
 
     def __init__(self, target: Any) -> None:
         self.name = str(getattr(target, "__name__", type(target).__name__))
@@ -58,7 +63,11 @@ class Parameters:
             self.all = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
             self.are_known = False
-            self.all = [inspect.Parameter("question", inspect.Parameter.POSITIONAL_ONLY, default=None)]
+            self.all = [
+                inspect.Parameter(
+                    "question", inspect.Parameter.POSITIONAL_ONLY, default=None
+                )
+            ]
 
     @property
     def positional(self) -> int:
@@ -70,22 +79,30 @@ class Parameters:
     def required(self) -> list[str]:
         """The names of those without a default."""
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return [p.name for p in self.all if p.default is p.empty and p.kind not in variadic]
+        return [
+            p.name for p in self.all if p.default is p.empty and p.kind not in variadic
+        ]
 
     @property
     def beside_question(self) -> list[str]:
-        """The names of those that can be passed by name, beside the question, which is the first."""
-        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        """The names of those that can be passed by name, beside the question, which is
+        the first."""
+        by_name = (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        )
         first_by_name = [p.name for p in self.all[:1] if p.kind is p.KEYWORD_ONLY]
         return first_by_name + [p.name for p in self.all[1:] if p.kind in by_name]
 
 
 class Asker:
-    """Calls one object, whatever its shape, and gives the returned value. Created by `adapt`.
+    """Calls one object, whatever its shape, and gives the returned value. Created by
+    `adapt`.
 
-    The question is the argument, or the field `key` of the argument, whose fields are `inputs`. What goes with it is
-    passed by name, or in these fields. `declared`: the user says that it takes contexts. `remembers`: it keeps what was
-    said in threads, as a graph of LangGraph with a checkpointer does.
+    The question is the argument, or the field `key` of the argument, whose fields are
+    `inputs`. What goes with it is passed by name, or in these fields. `declared`: the
+    user says that it takes contexts. `remembers`: it keeps what was said in threads, as
+    a graph of LangGraph with a checkpointer does.
     """
 
     def __init__(
@@ -112,7 +129,8 @@ class Asker:
 
     @property
     def accepts(self) -> list[str]:
-        """What it takes besides the question: ``history``, ``session`` and ``contexts``, or less."""
+        """What it takes besides the question: ``history``, ``session`` and
+        ``contexts``, or less."""
         names = []
         if self._history is not None:
             names.append("history")
@@ -134,15 +152,20 @@ class Asker:
         contexts: Sequence[str] | None = None,
         session: str | None = None,
     ) -> Any:
-        """Call it; the result may be awaitable. Falls back to the async method if the sync one is not implemented.
+        """Call it; the result may be awaitable. Falls back to the async method if the
+        sync one is not implemented.
 
-        `history` are the earlier turns, as ``{"role", "content"}``; they are left out if it takes none. `contexts` are
-        the texts that it is given in place of its own retrieval; None: it retrieves by itself. `session` is the id of
-        the conversation; a question that stands alone has none, and gets a new one if it is required.
+        `history` are the earlier turns, as ``{"role", "content"}``; they are left out
+        if it takes none. `contexts` are the texts that it is given in place of its own
+        retrieval; None: it retrieves by itself. `session` is the id of the
+        conversation; a question that stands alone has none, and gets a new one if it is
+        required.
         """
         keywords: dict[str, Any] = {}
         if self._remembers:
-            keywords["config"] = {"configurable": {"thread_id": session or new_session()}}
+            keywords["config"] = {
+                "configurable": {"thread_id": session or new_session()}
+            }
         turns = [] if self._remembers and session else [dict(turn) for turn in history]
         messages = [*turns, {"role": "user", "content": question}]
         beside: dict[str, Any] = {}
@@ -154,13 +177,18 @@ class Asker:
             beside[CONTEXTS] = list(contexts)
         if self._key is None:
             return self._call(question, {**beside, **keywords})
-        return self._call({**beside, self._key: messages if self._key == "messages" else question}, keywords)
+        return self._call(
+            {**beside, self._key: messages if self._key == "messages" else question},
+            keywords,
+        )
 
     def _call(self, argument: Any, keywords: dict[str, Any]) -> Any:
         try:
             return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
-            only_async = isinstance(error, NotImplementedError) or "synchronously" in str(error)
+            only_async = isinstance(
+                error, NotImplementedError
+            ) or "synchronously" in str(error)
             if self._ask_async is None or not only_async:
                 raise
         self._ask, self._ask_async = self._ask_async, None
@@ -181,19 +209,25 @@ def first_named(names: Iterable[str], available: Collection[str]) -> str | None:
 
 
 def is_coroutine_function(target: Any) -> bool:
-    """Whether calling `target` gives a coroutine; an object may have an async ``__call__``."""
+    """Whether calling `target` gives a coroutine; an object may have an async
+    ``__call__``."""
     method = getattr(target, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(method)
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------
+# --- shapes
+# ------------------------------------------------------------------------------------------------------
 
 
-def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None) -> Asker:
-    """An Asker for a function, class, zero-argument factory, or object with answer/query/invoke/__call__.
+def adapt(
+    target: object, build: Callable[[Any], Any], part: Part | None = None
+) -> Asker:
+    """An Asker for a function, class, zero-argument factory, or object with
+    answer/query/invoke/__call__.
 
-    `build` receives the value returned by a class or factory and resolves it if awaitable. `part` is the half that is
-    evaluated; None for the whole system. Raises EntrypointError.
+    `build` receives the value returned by a class or factory and resolves it if
+    awaitable. `part` is the half that is evaluated; None for the whole system. Raises
+    EntrypointError.
     """
     part = part or Part()
     if inspect.isclass(target):
@@ -205,13 +239,22 @@ def adapt(target: object, build: Callable[[Any], Any], part: Part | None = None)
     if parameters.positional or parameters.required:
         return _adapt_callable(target, part)
     product = build(target())  # type: ignore[operator]
-    return adapt(product, build, part) if inspect.isroutine(product) else _adapt_object(product, part)
+    return (
+        adapt(product, build, part)
+        if inspect.isroutine(product)
+        else _adapt_object(product, part)
+    )
 
 
 def is_built(target: object) -> bool:
-    """Whether `target` is a class or a factory: then each conversation gets an object of its own."""
+    """Whether `target` is a class or a factory: then each conversation gets an object
+    of its own."""
     parameters = Parameters(target)
-    is_factory = inspect.isroutine(target) and not parameters.positional and not parameters.required
+    is_factory = (
+        inspect.isroutine(target)
+        and not parameters.positional
+        and not parameters.required
+    )
     return is_factory or inspect.isclass(target)
 
 
@@ -228,7 +271,9 @@ def _adapt_object(target: object, part: Part) -> Asker:
             method = get(target, prefix + name)
             if callable(method) and not inspect.isclass(method):
                 twin = get(target, "a" + name) if prefix == "" else None
-                return _adapt_method(target, name, method, twin if callable(twin) else None, part)
+                return _adapt_method(
+                    target, name, method, twin if callable(twin) else None, part
+                )
     run, inputs = get(target, "run"), get(target, "inputs")
     if callable(run) and callable(inputs):
         return Asker(_haystack_pipeline(target, inputs()))
@@ -240,27 +285,44 @@ def _adapt_object(target: object, part: Part) -> Asker:
     )
 
 
-def _adapt_method(target: object, name: str, method: Any, twin: Any, part: Part) -> Asker:
+def _adapt_method(
+    target: object, name: str, method: Any, twin: Any, part: Part
+) -> Asker:
     if name != "invoke":
         return Asker(method, twin, declared=_declared(method, part))
     inputs = _runnable_inputs(target)
     key = _runnable_key(target, inputs)
     declared = bool(part.takes_contexts) if key is not None else _declared(method, part)
     remembers = bool(get(target, "checkpointer"))
-    return Asker(method, twin, key=key, inputs=inputs or (), declared=declared, remembers=remembers)
+    return Asker(
+        method,
+        twin,
+        key=key,
+        inputs=inputs or (),
+        declared=declared,
+        remembers=remembers,
+    )
 
 
 def _check_one_question(target: Any, part: Part) -> None:
-    """Raise EntrypointError unless `target` can be called with a question, and what goes with it."""
+    """Raise EntrypointError unless `target` can be called with a question, and what
+    goes with it."""
     parameters = Parameters(target)
     beside = parameters.beside_question
-    if CONTEXTS in beside and CONTEXTS in parameters.required and part.name != "generation":
+    if (
+        CONTEXTS in beside
+        and CONTEXTS in parameters.required
+        and part.name != "generation"
+    ):
         raise EntrypointError(
             f"{parameters.name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions without "
             'contexts. If it only generates, set part = "generation" under [system]: then it is given the reference '
             "contexts."
         )
-    passed = [first_named(names, beside) for names in (SYSTEM_NAMES["history"], SYSTEM_NAMES["session"], [CONTEXTS])]
+    passed = [
+        first_named(names, beside)
+        for names in (SYSTEM_NAMES["history"], SYSTEM_NAMES["session"], [CONTEXTS])
+    ]
     required = [name for name in parameters.required if name not in passed]
     if len(required) > 1 or parameters.positional == 0:
         raise EntrypointError(
@@ -270,13 +332,22 @@ def _check_one_question(target: Any, part: Part) -> None:
 
 
 def _declared(target: Any, part: Part) -> bool:
-    """Whether the user says that `target` takes contexts. Raises EntrypointError if its signature says otherwise."""
+    """Whether the user says that `target` takes contexts. Raises EntrypointError if its
+    signature says otherwise."""
     if not part.takes_contexts:
         return False
     parameters = Parameters(target)
-    takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all)
-    if parameters.are_known and not takes_any_name and CONTEXTS not in parameters.beside_question:
-        raise EntrypointError(f"takes_contexts = true, but {parameters.name} has no parameter '{CONTEXTS}'.")
+    takes_any_name = any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all
+    )
+    if (
+        parameters.are_known
+        and not takes_any_name
+        and CONTEXTS not in parameters.beside_question
+    ):
+        raise EntrypointError(
+            f"takes_contexts = true, but {parameters.name} has no parameter '{CONTEXTS}'."
+        )
     return True
 
 
@@ -287,16 +358,27 @@ def _runnable_inputs(target: object) -> list[str] | None:
         return None
     try:
         schema = method()
-    except Exception:  # of a state that pydantic can't describe: a graph's own class has its fields
+    except (
+        Exception
+    ):  # of a state that pydantic can't describe: a graph's own class has its fields
         graph = get(target, "builder")
-        state = get(graph, "input_schema") or get(graph, "state_schema") or get(graph, "schema")
+        state = (
+            get(graph, "input_schema")
+            or get(graph, "state_schema")
+            or get(graph, "schema")
+        )
         return list(getattr(state, "__annotations__", ())) or None
-    fields = schema.get("properties") if isinstance(schema, dict) and schema.get("type") == "object" else None
+    fields = (
+        schema.get("properties")
+        if isinstance(schema, dict) and schema.get("type") == "object"
+        else None
+    )
     return list(fields) if isinstance(fields, dict) else None
 
 
 def _runnable_key(target: object, inputs: Sequence[str] | None) -> str | None:
-    """The field in which a LangChain Runnable expects the question, None if it takes the bare string."""
+    """The field in which a LangChain Runnable expects the question, None if it takes
+    the bare string."""
     keys = get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0]
@@ -307,8 +389,11 @@ def _runnable_key(target: object, inputs: Sequence[str] | None) -> str | None:
 
 
 def _dspy_input(target: object) -> str | None:
-    """The name by which a DSPy module takes the question, if it takes none by position."""
-    forward = getattr(type(target), "forward", None)  # an instance's own warns when it is looked up
+    """The name by which a DSPy module takes the question, if it takes none by
+    position."""
+    forward = getattr(
+        type(target), "forward", None
+    )  # an instance's own warns when it is looked up
     if not callable(forward) or Parameters(forward).positional > 1:
         return None
     for holder in (target, get(target, "predict")):
@@ -318,30 +403,47 @@ def _dspy_input(target: object) -> str | None:
     return None
 
 
-def _haystack_pipeline(target: Any, inputs: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Any]:
-    """Asks a Haystack pipeline: the question goes to each open input for one, and documents come back with the reply.
+def _haystack_pipeline(
+    target: Any, inputs: Mapping[str, Mapping[str, Any]]
+) -> Callable[[str], Any]:
+    """Asks a Haystack pipeline: the question goes to each open input for one, and
+    documents come back with the reply.
 
     Raises EntrypointError if it has no such input, or nothing in it replies.
     """
     open_inputs = {}
     for component, sockets in inputs.items():
-        names = [name for name, socket in sockets.items() if _takes_question(name, socket)]
+        names = [
+            name for name, socket in sockets.items() if _takes_question(name, socket)
+        ]
         if names:
             open_inputs[component] = names
     graph = get(target, "graph")
-    outputs = {name: set(get(node, "output_sockets") or ()) for name, node in get(graph, "nodes").items()}
-    replies = any("replies" in names or "answers" in names for names in outputs.values())
+    outputs = {
+        name: set(get(node, "output_sockets") or ())
+        for name, node in get(graph, "nodes").items()
+    }
+    replies = any(
+        "replies" in names or "answers" in names for names in outputs.values()
+    )
     if not open_inputs or not replies:
         missing = "replies to a question" if open_inputs else "takes a question"
-        raise EntrypointError(f"nothing in this pipeline of {', '.join(outputs) or 'no components'} {missing}.")
+        raise EntrypointError(
+            f"nothing in this pipeline of {', '.join(outputs) or 'no components'} {missing}."
+        )
     last_retriever = None
     for sender, receiver in get(graph, "edges")():
         if "documents" in outputs[sender] and "documents" not in outputs[receiver]:
             last_retriever = sender
-    options = {} if last_retriever is None else {"include_outputs_from": {last_retriever}}
+    options = (
+        {} if last_retriever is None else {"include_outputs_from": {last_retriever}}
+    )
 
     def ask(question: str) -> Any:
-        data = {component: dict.fromkeys(names, question) for component, names in open_inputs.items()}
+        data = {
+            component: dict.fromkeys(names, question)
+            for component, names in open_inputs.items()
+        }
         return target.run(data, **options)
 
     return ask
@@ -349,15 +451,19 @@ def _haystack_pipeline(target: Any, inputs: Mapping[str, Mapping[str, Any]]) -> 
 
 def _takes_question(name: str, socket: Mapping[str, Any]) -> bool:
     takes_text = socket.get("type") in (str, Any)
-    return takes_text and (name in SYSTEM_NAMES["question"] or bool(socket.get("is_mandatory")))
+    return takes_text and (
+        name in SYSTEM_NAMES["question"] or bool(socket.get("is_mandatory"))
+    )
 
 
-# --- importing ---------------------------------------------------------------------------------------------------
+# --- importing
+# ---------------------------------------------------------------------------------------------------
 
 
 def load(spec: str) -> tuple[Any, bool]:
-    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute`` names, and whether it was created:
-    it is a method of a class. Raises EntrypointError.
+    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute``
+    names, and whether it was created: it is a method of a class. Raises
+    EntrypointError.
     """
     is_created = False
     target, _, path = spec.rpartition(":")
@@ -369,9 +475,15 @@ def load(spec: str) -> tuple[Any, bool]:
         ) from None
     for name in path.split("."):
         if not hasattr(value, name):
-            public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
-            raise EntrypointError(f"'{target}' has no attribute '{name}'.{did_you_mean(name, public)}")
-        if inspect.isclass(value) and inspect.isfunction(inspect.getattr_static(value, name)):
+            public = [
+                attribute for attribute in dir(value) if not attribute.startswith("_")
+            ]
+            raise EntrypointError(
+                f"'{target}' has no attribute '{name}'.{did_you_mean(name, public)}"
+            )
+        if inspect.isclass(value) and inspect.isfunction(
+            inspect.getattr_static(value, name)
+        ):
             refuse_parameters(value)
             value = value()  # a method needs an object
             is_created = True
@@ -380,13 +492,15 @@ def load(spec: str) -> tuple[Any, bool]:
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
-    """A question that names the one of `names` that is close to `name`; "" if none is."""
+    """A question that names the one of `names` that is close to `name`; "" if none
+    is."""
     close = difflib.get_close_matches(name, names, n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def refuse_parameters(target: Any) -> None:
-    """Raise EntrypointError if the class `target` can't be created without arguments."""
+    """Raise EntrypointError if the class `target` can't be created without
+    arguments."""
     required = Parameters(target).required
     if required:
         raise EntrypointError(
@@ -405,7 +519,9 @@ def _load_module(name: str) -> Any:
             raise EntrypointError(
                 f"'{name}' imports '{error.name}', which is beside it: name the file, {file}."
             ) from None
-        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
+        if error.name is None or not (
+            name == error.name or name.startswith(error.name + ".")
+        ):
             raise
         raise EntrypointError(
             f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
@@ -432,9 +548,14 @@ def _load_file(path: str) -> Any:
 
 
 def refuse_modules_from(folder: str) -> None:
-    """Raise EntrypointError if a module was imported from `folder`, unless it is installed in this environment."""
+    """Raise EntrypointError if a module was imported from `folder`, unless it is
+    installed in this environment."""
     forbidden = _real_folder(folder)
-    allowed = (_real_folder(os.getcwd()), _real_folder(sys.prefix), _real_folder(sys.base_prefix))  # noqa: PTH109
+    allowed = (
+        _real_folder(os.getcwd()),  # noqa: PTH109
+        _real_folder(sys.prefix),
+        _real_folder(sys.base_prefix),
+    )
     for name, module in sorted(sys.modules.items()):
         file = os.path.realpath(getattr(module, "__file__", None) or os.sep)
         if file.startswith(forbidden) and not file.startswith(allowed):

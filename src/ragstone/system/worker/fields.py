@@ -1,4 +1,5 @@
-"""Where the parts of a returned value are: named fields, dotted paths, and what is said of a value without them.
+"""Where the parts of a returned value are: named fields, dotted paths, and what is said
+of a value without them.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -29,15 +30,18 @@ EXPECTED_CONTEXTS = (
 
 
 class BadReturn(Exception):  # noqa: N818
-    """The system under test returned something that can't be read as an answer. `detail` is a traceback, if any."""
+    """The system under test returned something that can't be read as an answer.
+    `detail` is a traceback, if any."""
 
     detail: str | None = None
 
 
 class Fields(NamedTuple):
-    """Dotted paths to the answer, its contexts and steps in the returned value; None to use the names of SYSTEM_NAMES.
+    """Dotted paths to the answer, its contexts and steps in the returned value; None to
+    use the names of SYSTEM_NAMES.
 
-    `contexts_only`: the system only retrieves, so what it returns are contexts, and no answer is read.
+    `contexts_only`: the system only retrieves, so what it returns are contexts, and no
+    answer is read.
     """
 
     answer: str | None = None
@@ -56,7 +60,9 @@ MAX_TOKENS = 2**53 - 1
 ABSENT = object()
 """What there is at a path that leads nowhere."""
 _PLAIN_NAME = re.compile(r"[\w -]{1,100}")
-_REPLY = re.compile(r"(?i)(answer|reply|response|message|content|text|completion|generation|output|delta|token)[^.]*$")
+_REPLY = re.compile(
+    r"(?i)(answer|reply|response|message|content|text|completion|generation|output|delta|token)[^.]*$"
+)
 _NO_REPLY = re.compile(r"(^|[._])(id|type|event|role|object|model|status)$|Id$")
 """Names of texts that are never an answer."""
 _MAX_DEPTH = 4
@@ -65,7 +71,8 @@ _MAX_TEXTS = 200
 
 
 def first(holder: object, names: Iterable[str]) -> Any:
-    """The first of the fields `names` that `holder` has; None if it has none of them."""
+    """The first of the fields `names` that `holder` has; None if it has none of
+    them."""
     for name in names:
         value = get(holder, name)
         if value is not None and not inspect.ismethod(value):
@@ -74,10 +81,13 @@ def first(holder: object, names: Iterable[str]) -> Any:
 
 
 def get(holder: object, name: str) -> Any:
-    """The field of a mapping or the attribute of an object; None if absent or if the property raises."""
+    """The field of a mapping or the attribute of an object; None if absent or if the
+    property raises."""
     if isinstance(holder, Mapping):
         return holder.get(name)
-    plain = holder is None or isinstance(holder, (str, int, float, bytes, list, tuple, set, frozenset))
+    plain = holder is None or isinstance(
+        holder, (str, int, float, bytes, list, tuple, set, frozenset)
+    )
     if plain and not hasattr(type(holder), "_fields"):  # as named tuples have
         return None
     try:
@@ -87,7 +97,8 @@ def get(holder: object, name: str) -> Any:
 
 
 def message_text(value: object) -> str | None:
-    """The text of a string or of a chat message (its `content`: a string, or a list of blocks)."""
+    """The text of a string or of a chat message (its `content`: a string, or a list of
+    blocks)."""
     if isinstance(value, str):
         return value
     content = get(value, "content")
@@ -95,7 +106,9 @@ def message_text(value: object) -> str | None:
         return content
     if not isinstance(content, list):
         return None
-    blocks = [block if isinstance(block, str) else get(block, "text") for block in content]
+    blocks = [
+        block if isinstance(block, str) else get(block, "text") for block in content
+    ]
     texts = [block for block in blocks if isinstance(block, str)]
     return "".join(texts) if texts else None
 
@@ -105,7 +118,11 @@ def token_usage(usage: object) -> dict[str, int] | None:
     counts = {}
     for name in ("input_tokens", "output_tokens"):
         count = first(usage, SYSTEM_NAMES[name])
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_TOKENS:
+        if (
+            not isinstance(count, int)
+            or isinstance(count, bool)
+            or not 0 <= count <= MAX_TOKENS
+        ):
             return None
         counts[name] = int(str(count))
     return counts
@@ -125,13 +142,17 @@ def number(value: object) -> float | None:
 def at_path(value: object, path: str, absent: object = None) -> Any:
     """The value at a dotted path, `absent` if there is none.
 
-    A part is a key or an attribute, an index into a list, or ``*`` for each element of a list: ``hits.*.source.text``,
-    or ``hits[].source.text``.
+    A part is a key or an attribute, an index into a list, or ``*`` for each element of
+    a list: ``hits.*.source.text``, or ``hits[].source.text``.
     """
-    if isinstance(value, Mapping) and path in value:  # a key that contains dots, or the last one
+    if (
+        isinstance(value, Mapping) and path in value
+    ):  # a key that contains dots, or the last one
         return value[path]
     if "[" in path:
-        path = re.sub(r"\[(\d*)\]", lambda match: f".{match[1] or '*'}", path).lstrip(".")
+        path = re.sub(r"\[(\d*)\]", lambda match: f".{match[1] or '*'}", path).lstrip(
+            "."
+        )
     name, _, tail = path.partition(".")
     if isinstance(value, (list, tuple)) and name == "*":
         return [at_path(item, tail) if tail else item for item in value]
@@ -153,7 +174,8 @@ def _child(value: object, name: str) -> object:
 
 
 def named_texts(value: object) -> str:
-    """A sentence that names the setting for an answer in `value` without a known name; "" if there is no text in it."""
+    """A sentence that names the setting for an answer in `value` without a known name;
+    "" if there is no text in it."""
     paths = text_paths(value)[:4]
     if not paths:
         return ""
@@ -162,13 +184,17 @@ def named_texts(value: object) -> str:
 
 
 def text_paths(value: object) -> list[str]:
-    """Paths to the texts in `value` that `answer_field` can have, the likeliest answer first."""
+    """Paths to the texts in `value` that `answer_field` can have, the likeliest answer
+    first."""
     lengths = {}
     for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
         unlikely = _NO_REPLY.search(path) or holds_secret(f"{path}={text[:200]}")
         if not unlikely and isinstance(at_path(value, path), str):
             lengths[path] = len(text)
-    return sorted(lengths, key=lambda path: (_REPLY.search(path) is None, path.count("."), -lengths[path]))
+    return sorted(
+        lengths,
+        key=lambda path: (_REPLY.search(path) is None, path.count("."), -lengths[path]),
+    )
 
 
 def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
@@ -189,7 +215,11 @@ def _fields_of(value: object) -> dict[Any, Any]:
     if isinstance(value, Mapping):
         names: Iterable[Any] = value
     else:
-        names = get(value, "__dict__") or getattr(type(value), "__dataclass_fields__", None) or ()
+        names = (
+            get(value, "__dict__")
+            or getattr(type(value), "__dataclass_fields__", None)
+            or ()
+        )
     return {
         name: get(value, name)
         for name in islice(names, _MAX_NAMES)

@@ -1,4 +1,5 @@
-"""Joins the modules of the worker into the one source that is started in the user's interpreter."""
+"""Joins the modules of the worker into the one source that is started in the user's
+interpreter."""
 
 from __future__ import annotations
 
@@ -12,28 +13,36 @@ MODULES = (
     *("wording", "fields", "contexts", "spans", "steps", "returns", "streams"),
     *("adapters", "metric_functions", "protocol"),
 )
-"""Modules of the worker; each imports only from those before it, and from the standard library."""
+"""Modules of the worker; each imports only from those before it, and from the standard
+library."""
 
 
 @cache
 def worker_source() -> str:
-    """The source of the worker, which imports the standard library only; its `main` serves questions.
+    """The source of the worker, which imports the standard library only; its `main`
+    serves questions.
 
-    The modules one after the other, without what they import from Ragstone: they share one namespace, and the table of
-    names, a file elsewhere, is written out before them.
+    The modules one after the other, without what they import from Ragstone: they share
+    one namespace, and the table of names, a file elsewhere, is written out before them.
     """
     names = dict(SYSTEM_NAMES)
     sources = [f"from __future__ import annotations\n\nSYSTEM_NAMES = {names!r}\n"]
     folder = files(__package__)
-    sources += [_without_own_imports(folder.joinpath(f"{name}.py").read_text("utf-8")) for name in MODULES]
+    sources += [
+        _without_own_imports(folder.joinpath(f"{name}.py").read_text("utf-8"))
+        for name in MODULES
+    ]
     return "\n\n".join(sources)
 
 
 def _without_own_imports(source: str) -> str:
-    """`source` without imports from Ragstone, and from ``__future__``, which may stand only at the top of a file."""
+    """`source` without imports from Ragstone, and from ``__future__``, which may stand
+    only at the top of a file."""
     lines = source.splitlines()
     for statement in ast.parse(source).body:
-        if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith(("ragstone.", "__future__")):
+        if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith(
+            ("ragstone.", "__future__")
+        ):
             end = statement.end_lineno or statement.lineno
             lines[statement.lineno - 1 : end] = [""] * (end - statement.lineno + 1)
     return "\n".join(lines)

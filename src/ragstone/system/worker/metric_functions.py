@@ -9,34 +9,49 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from ragstone.system.worker.adapters import EntrypointError, Parameters, did_you_mean, is_coroutine_function
+from ragstone.system.worker.adapters import (
+    EntrypointError,
+    Parameters,
+    did_you_mean,
+    is_coroutine_function,
+)
 from ragstone.system.worker.fields import BadReturn, number
 from ragstone.system.worker.wording import shown
 
 ARGUMENTS = ("question", "answer", "contexts", "context_ids", "reference", "tags", "id")
 """What a metric's function can ask for, by the names of its parameters."""
 
-_OFFER = f"A metric's function gets, by the names of its parameters: {', '.join(ARGUMENTS)}."
+_OFFER = (
+    f"A metric's function gets, by the names of its parameters: {', '.join(ARGUMENTS)}."
+)
 
 
 class Functions:
-    """The functions of custom metrics, by metric. Raises EntrypointError for one that can't be called."""
+    """The functions of custom metrics, by metric. Raises EntrypointError for one that
+    can't be called."""
 
     def __init__(self, targets: Mapping[str, Any]) -> None:
         self._targets = targets
-        self._names = {metric: _parameter_names(metric, target) for metric, target in targets.items()}
+        self._names = {
+            metric: _parameter_names(metric, target)
+            for metric, target in targets.items()
+        }
 
     def is_async(self, metric: str) -> bool:
         """Whether the function of `metric` is a coroutine function."""
         return is_coroutine_function(self._targets[metric])
 
     def call(self, metric: str, arguments: Mapping[str, Any]) -> Any:
-        """What the function of `metric` returns; it may be awaitable. `arguments` are by the names of ARGUMENTS."""
-        return self._targets[metric](**{name: arguments[name] for name in self._names[metric]})
+        """What the function of `metric` returns; it may be awaitable. `arguments` are
+        by the names of ARGUMENTS."""
+        return self._targets[metric](
+            **{name: arguments[name] for name in self._names[metric]}
+        )
 
 
 def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
-    """The names that `target` is called with. Raises EntrypointError for a target that can't be called with them."""
+    """The names that `target` is called with. Raises EntrypointError for a target that
+    can't be called with them."""
     if not callable(target) or inspect.isclass(target):
         raise EntrypointError(f"{shown(target)} is not a function (metric '{metric}').")
     parameters = Parameters(target)
@@ -50,21 +65,32 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
             return ARGUMENTS
         if parameter.kind is parameter.VAR_POSITIONAL:
             continue
-        if parameter.name in ARGUMENTS and parameter.kind is not parameter.POSITIONAL_ONLY:
+        if (
+            parameter.name in ARGUMENTS
+            and parameter.kind is not parameter.POSITIONAL_ONLY
+        ):
             names.append(parameter.name)
         elif parameter.default is parameter.empty:
             hint = did_you_mean(parameter.name, ARGUMENTS)
-            raise EntrypointError(f"{parameters.name} asks for '{parameter.name}' (metric '{metric}').{hint} {_OFFER}")
+            raise EntrypointError(
+                f"{parameters.name} asks for '{parameter.name}' (metric '{metric}').{hint} {_OFFER}"
+            )
     if not names:
-        raise EntrypointError(f"{parameters.name} asks for nothing (metric '{metric}'). {_OFFER}")
+        raise EntrypointError(
+            f"{parameters.name} asks for nothing (metric '{metric}'). {_OFFER}"
+        )
     return tuple(names)
 
 
 def grade(value: object) -> float | None:
-    """A returned value as a number in [0, 1]; None (does not apply) stays None. Raises BadReturn."""
+    """A returned value as a number in [0, 1]; None (does not apply) stays None. Raises
+    BadReturn."""
     if value is None:
         return None
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):  # numpy's bool is no bool
+    if isinstance(value, bool) or type(value).__name__ in (
+        "bool_",
+        "bool",
+    ):  # numpy's bool is no bool
         return 1.0 if value else 0.0
     score = number(value)
     if score is None or not 0.0 <= score <= 1.0:

@@ -1,8 +1,10 @@
 """The worker process: frames from and to Ragstone, questions one at a time.
 
-Ragstone sends the joined source of these modules to the child's stdin (see `join.py` and `python_worker.py`), so the
-interpreter needs neither Ragstone nor read access to its files. The worker then moves stdin and stdout to other
-descriptors, points descriptor 1 at the log, and exchanges frames: ten decimal digits of length, then ASCII JSON.
+Ragstone sends the joined source of these modules to the child's stdin (see `join.py`
+and `python_worker.py`), so the interpreter needs neither Ragstone nor read access to
+its files. The worker then moves stdin and stdout to other descriptors, points
+descriptor 1 at the log, and exchanges frames: ten decimal digits of length, then ASCII
+JSON.
 
 Part of the worker: standard library only, Python 3.8 or newer.
 """
@@ -55,10 +57,13 @@ class Link:
         os.dup2(2, 1)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+                stream.reconfigure(
+                    encoding="utf-8", errors="backslashreplace", line_buffering=True
+                )
 
     def greet(self, token: str) -> None:
-        """Mark the start of the worker's output; anything before it comes from start-up hooks of the interpreter."""
+        """Mark the start of the worker's output; anything before it comes from start-up
+        hooks of the interpreter."""
         self._write(f"\n{token}\n".encode("ascii"))
 
     def receive(self) -> Any:
@@ -70,7 +75,9 @@ class Link:
     def send(self, message: dict[str, Any]) -> None:
         """Send `message`."""
         if os.getpid() != self._pid:
-            os._exit(0)  # a forked child of user code returned from the call; only its parent may answer
+            os._exit(
+                0
+            )  # a forked child of user code returned from the call; only its parent may answer
         self._write(frame(json.dumps(message, allow_nan=False).encode("ascii")))
 
     def _read(self, size: int) -> bytes:
@@ -94,7 +101,8 @@ class Link:
 
 
 class Loop:
-    """One event loop for all async code, which lives as long as the worker and is made when it is needed."""
+    """One event loop for all async code, which lives as long as the worker and is made
+    when it is needed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -111,17 +119,23 @@ class Loop:
         return self._loop.run_until_complete(_awaited(value))
 
     def show_stacks_on_signal(self) -> None:
-        """On SIGUSR1 (sent on a timeout), write the stacks of all threads and tasks to the log."""
-        if sys.platform != "win32":  # no such signal on Windows: a timeout is reported without a stack
+        """On SIGUSR1 (sent on a timeout), write the stacks of all threads and tasks to
+        the log."""
+        if (
+            sys.platform != "win32"
+        ):  # no such signal on Windows: a timeout is reported without a stack
             import faulthandler
             import signal
 
             if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
                 signal.signal(signal.SIGUSR1, lambda *_: self._show_tasks())
-                faulthandler.register(signal.SIGUSR1, file=2, all_threads=True, chain=True)
+                faulthandler.register(
+                    signal.SIGUSR1, file=2, all_threads=True, chain=True
+                )
 
     def _show_tasks(self) -> None:
-        """Show where each task waits. Follows the awaits, since asyncio shows only a task's outermost frame."""
+        """Show where each task waits. Follows the awaits, since asyncio shows only a
+        task's outermost frame."""
         if self._loop is None:
             return
         import asyncio
@@ -143,10 +157,12 @@ async def _awaited(value: Any) -> Any:
 
 
 class Service:
-    """Answers the questions of one entrypoint, or calls the functions of custom metrics."""
+    """Answers the questions of one entrypoint, or calls the functions of custom
+    metrics."""
 
     def __init__(self, link: Link, loop: Loop, hello: dict[str, Any]) -> None:
-        """Import what `hello` names. Raises EntrypointError, and whatever the user's code raises."""
+        """Import what `hello` names. Raises EntrypointError, and whatever the user's
+        code raises."""
         self._link = link
         self._loop = loop
         self._fields = Fields(**hello["fields"])
@@ -158,7 +174,9 @@ class Service:
         self._session: str | None = None
         self._session_asker: Asker | None = None
         if hello["functions"]:
-            self._functions = Functions({metric: load(spec)[0] for metric, spec in hello["functions"].items()})
+            self._functions = Functions(
+                {metric: load(spec)[0] for metric, spec in hello["functions"].items()}
+            )
         else:
             target, is_created = load(self._entrypoint)
             self._builds = is_created or is_built(target)
@@ -187,49 +205,72 @@ class Service:
         try:
             reply["payload"] = self._payload(request)
         except BadReturn as error:
-            reply["error"] = {"kind": "bad_return", "message": str(error), "detail": error.detail}
+            reply["error"] = {
+                "kind": "bad_return",
+                "message": str(error),
+                "detail": error.detail,
+            }
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
             message = summary(error) + _closed_output(error)
-            reply["error"] = {"kind": "raised", "message": message, "detail": formatted(error)}
+            reply["error"] = {
+                "kind": "raised",
+                "message": message,
+                "detail": formatted(error),
+            }
         reply["rss_bytes"] = _own_rss_bytes()
         return reply
 
     def _payload(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to `request`. Once user code has returned, says so: serialising the answer takes a while."""
+        """The answer to `request`. Once user code has returned, says so: serialising
+        the answer takes a while."""
         text_came = {"number": request["number"], "event": "text"}
         returned = {"number": request["number"], "event": "returned"}
         if self._functions is not None:
             call = json.loads(request["question"])
-            score = self._loop.resolve(self._functions.call(call["metric"], call["arguments"]))
+            score = self._loop.resolve(
+                self._functions.call(call["metric"], call["arguments"])
+            )
             self._link.send(returned)
             return {"answer": json.dumps(grade(score)), "contexts": [], "usage": None}
         asker = self._asker_of(request)
         value = asker.begin(
-            request["question"], request.get("history") or (), request.get("contexts"), request.get("session")
+            request["question"],
+            request.get("history") or (),
+            request.get("contexts"),
+            request.get("session"),
         )
-        value = finish(self._loop.resolve(value), lambda: self._link.send(text_came), self._fields)
+        value = finish(
+            self._loop.resolve(value), lambda: self._link.send(text_came), self._fields
+        )
         value = self._loop.resolve(value)
         self._link.send(returned)
         return normalise(value, self._fields)
 
     def _asker_of(self, request: dict[str, Any]) -> Asker:
-        """What answers `request`: in each session an object of its own, if the entrypoint builds one."""
+        """What answers `request`: in each session an object of its own, if the
+        entrypoint builds one."""
         assert self._asker is not None  # noqa: S101
         session = request.get("session")
         if session is None or not self._builds:
             return self._asker
         if session != self._session or self._session_asker is None:
             self._session_asker = None
-            self._session_asker = adapt(load(self._entrypoint)[0], self._loop.resolve, self._part)
+            self._session_asker = adapt(
+                load(self._entrypoint)[0], self._loop.resolve, self._part
+            )
             self._session = session
             self._link.send({"number": request["number"], "event": "built"})
         return self._session_asker
 
 
 def _closed_output(error: BaseException) -> str:
-    """A note for an error that may come from an output closed by the system, at this question or an earlier one."""
+    """A note for an error that may come from an output closed by the system, at this
+    question or an earlier one."""
     if isinstance(error, (ValueError, OSError)):
-        for descriptor, name, stream in ((1, "standard output", sys.stdout), (2, "standard error", sys.stderr)):
+        for descriptor, name, stream in (
+            (1, "standard output", sys.stdout),
+            (2, "standard error", sys.stderr),
+        ):
             try:
                 os.fstat(descriptor)
                 closed = stream is None or stream.closed
@@ -241,7 +282,8 @@ def _closed_output(error: BaseException) -> str:
 
 
 def rss_bytes(process: int | str) -> int | None:
-    """Resident memory of a `process` (its id, or "self"), on Linux; None elsewhere, and if it has ended."""
+    """Resident memory of a `process` (its id, or "self"), on Linux; None elsewhere, and
+    if it has ended."""
     if sys.platform != "linux":
         return None
     import resource
@@ -259,7 +301,9 @@ def _own_rss_bytes() -> int | None:
     if size is None and sys.platform != "win32":
         import resource
 
-        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+            1 if sys.platform == "darwin" else 1024
+        )
     return size
 
 
@@ -281,7 +325,9 @@ def main() -> NoReturn:
     loop = Loop()
     loop.show_stacks_on_signal()
     directory = os.getcwd()  # noqa: PTH109
-    sys.path[:] = [directory] + [entry for entry in sys.path if entry not in ("", directory)]
+    sys.path[:] = [directory] + [
+        entry for entry in sys.path if entry not in ("", directory)
+    ]
     try:
         service = Service(link, loop, hello)
     except EntrypointError as error:

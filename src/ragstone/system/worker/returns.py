@@ -1,4 +1,5 @@
-"""What an entrypoint may return, whatever its kind: an answer and contexts in plain JSON types, or a refusal in words.
+"""What an entrypoint may return, whatever its kind: an answer and contexts in plain
+JSON types, or a refusal in words.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -10,7 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.contexts import characters_in, context_text, read_contexts, refuse_long, with_ids
+from ragstone.system.worker.contexts import (
+    characters_in,
+    context_text,
+    read_contexts,
+    refuse_long,
+    with_ids,
+)
 from ragstone.system.worker.fields import (
     ABSENT,
     EXPECTED,
@@ -38,16 +45,19 @@ ONLY_RETRIEVES = ' If it only retrieves, set part = "retrieval" under [system].'
 
 
 class Parts(dict):  # type: ignore[type-arg]
-    """The parts of an answer by the names in _PARTS; those that it hasn't are left out."""
+    """The parts of an answer by the names in _PARTS; those that it hasn't are left
+    out."""
 
 
 def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
-    """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id", "score"}], "usage": ... | None}``.
+    """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
+    "score"}], "usage": ... | None}``.
 
-    ``"steps"`` are what the system did, if the answer says so. If it names its trace or its index, ``"trace"`` has what
-    it says; ``"contexts_returned"`` is False if it came without contexts. Accepts every shape listed in
-    docs/entrypoints.md. Lone surrogates become U+FFFD. Raises BadReturn with what was returned and what is expected,
-    and nothing else, whatever the code in a returned object raises.
+    ``"steps"`` are what the system did, if the answer says so. If it names its trace or
+    its index, ``"trace"`` has what it says; ``"contexts_returned"`` is False if it came
+    without contexts. Accepts every shape listed in docs/entrypoints.md. Lone surrogates
+    become U+FFFD. Raises BadReturn with what was returned and what is expected, and
+    nothing else, whatever the code in a returned object raises.
     """
     try:
         return _payload(value, fields or Fields())
@@ -62,8 +72,14 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 def _payload(value: object, fields: Fields) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if fields.contexts_only:
-        parts = Parts({} if isinstance(value, str) else parts_of(value, Fields(steps=fields.steps)))
-        parts["contexts"] = _retrieved(value, fields, has_steps=_has_steps(parts, fields))
+        parts = Parts(
+            {}
+            if isinstance(value, str)
+            else parts_of(value, Fields(steps=fields.steps))
+        )
+        parts["contexts"] = _retrieved(
+            value, fields, has_steps=_has_steps(parts, fields)
+        )
         payload["answer"] = ""
     else:
         parts = parts_of(value, fields)
@@ -76,37 +92,59 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
         payload["steps"] = steps
     step_characters = len(json.dumps(steps, ensure_ascii=False))
     # What was retrieved in steps is among the contexts of the response too.
-    refuse_long(len(payload["answer"]) + sum(map(characters_in, payload["contexts"])) + 2 * step_characters)
+    refuse_long(
+        len(payload["answer"])
+        + sum(map(characters_in, payload["contexts"]))
+        + 2 * step_characters
+    )
     payload["usage"] = token_usage(parts.get("usage"))
     trace = _trace(parts)
     if trace:
         payload["trace"] = trace
     found_in_steps = any(step["type"] != "model" for step in steps)
-    if parts.get("contexts") is None and not fields.contexts_only and not found_in_steps:
+    if (
+        parts.get("contexts") is None
+        and not fields.contexts_only
+        and not found_in_steps
+    ):
         payload["contexts_returned"] = False
     return payload
 
 
 def _has_steps(parts: Parts, fields: Fields) -> bool:
-    """Whether there is more than a number or texts under a name of steps; at a path, anything is meant as these."""
+    """Whether there is more than a number or texts under a name of steps; at a path,
+    anything is meant as these."""
     steps = parts.get("steps")
     if fields.steps is not None:
         return steps is not None
     if isinstance(steps, str):
         return steps.lstrip().startswith(("{", "["))
-    texts_alone = isinstance(steps, list) and len(steps) > 0 and all(isinstance(item, str) for item in steps)
+    texts_alone = (
+        isinstance(steps, list)
+        and len(steps) > 0
+        and all(isinstance(item, str) for item in steps)
+    )
     return steps is not None and not texts_alone and not isinstance(steps, (int, float))
 
 
 def parts_of(value: object, fields: Fields) -> Parts:
-    """The parts of an answer in `value`, by the paths of `fields` and the names of SYSTEM_NAMES."""
+    """The parts of an answer in `value`, by the paths of `fields` and the names of
+    SYSTEM_NAMES."""
     if isinstance(value, Parts):
         return value
     if is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
-    elif fields.answer is None and isinstance(value, Mapping) and first(value, SYSTEM_NAMES["answer"]) is None:
+    elif (
+        fields.answer is None
+        and isinstance(value, Mapping)
+        and first(value, SYSTEM_NAMES["answer"]) is None
+    ):
         value = _graph_state(value) or _pipeline_result(value) or value
-    paths = {"answer": fields.answer, "contexts": fields.contexts, "steps": fields.steps}
+    paths = {
+        "answer": fields.answer,
+        "contexts": fields.contexts,
+        "steps": fields.steps,
+    }
     parts = Parts()
     for name in _PARTS:
         path = paths.get(name)
@@ -140,15 +178,22 @@ def is_pair(value: object) -> bool:
 
 
 def _graph_state(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer in the state of a graph with `messages`: the last, and what was done since the question."""
+    """The answer in the state of a graph with `messages`: the last, and what was done
+    since the question."""
     messages = value.get("messages")
     if not isinstance(messages, list) or not messages:
         return None
-    return {"contexts": [], "steps": message_steps(messages), **value, "answer": messages[-1]}
+    return {
+        "contexts": [],
+        "steps": message_steps(messages),
+        **value,
+        "answer": messages[-1],
+    }
 
 
 def _pipeline_result(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer in what the components of a Haystack pipeline returned, by their names: the last reply."""
+    """The answer in what the components of a Haystack pipeline returned, by their
+    names: the last reply."""
     reply: Any = None
     contexts: list[Any] = []
     for component in value.values():
@@ -176,7 +221,9 @@ def _refuse_empty_paths(value: object, parts: Parts, fields: Fields) -> None:
     for name, path in (("answer", fields.answer), ("contexts", fields.contexts)):
         if path is not None and name not in parts:
             hint = named_texts(value) if name == "answer" else ""
-            raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}".strip())
+            raise BadReturn(
+                f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}".strip()
+            )
 
 
 def _answer_text(value: object, parts: Parts) -> str:
@@ -185,7 +232,9 @@ def _answer_text(value: object, parts: Parts) -> str:
         raise BadReturn(_bad_answer(value, parts))
     text = clean(text)
     if len(text) > MAX_ANSWER_CHARACTERS:
-        raise BadReturn(f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read.")
+        raise BadReturn(
+            f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
+        )
     return text
 
 
@@ -193,7 +242,9 @@ def _bad_answer(value: object, parts: Parts) -> str:
     answer = parts.get("answer")
     if answer is not None:
         return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {named_texts(value)}{EXPECTED}"
-    retrieves = "contexts" in parts or (isinstance(value, (list, tuple)) and len(value) > 0)
+    retrieves = "contexts" in parts or (
+        isinstance(value, (list, tuple)) and len(value) > 0
+    )
     return f"Returned {shown(value)}. {named_texts(value)}{EXPECTED}{ONLY_RETRIEVES if retrieves else ''}"
 
 
@@ -215,7 +266,8 @@ def _trace(parts: Parts) -> dict[str, str]:
 
 
 def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
-    """The contexts in what a system returned that only retrieves; None for ids or steps alone. Raises BadReturn."""
+    """The contexts in what a system returned that only retrieves; None for ids or steps
+    alone. Raises BadReturn."""
     if isinstance(value, Parts):
         return value.get("contexts")
     if is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
@@ -223,13 +275,19 @@ def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
     if fields.contexts is not None:
         contexts = at_path(value, fields.contexts, ABSENT)
         if contexts is ABSENT:
-            raise BadReturn(f"Nothing at contexts_field '{fields.contexts}' in {shown(value)}.")
+            raise BadReturn(
+                f"Nothing at contexts_field '{fields.contexts}' in {shown(value)}."
+            )
         return contexts
     if isinstance(value, (list, tuple)):
         return value
     if value is not None and not isinstance(value, str):
         contexts = first(value, SYSTEM_NAMES["contexts"])
-        if contexts is not None or has_steps or first(value, SYSTEM_NAMES["context_ids"]) is not None:
+        if (
+            contexts is not None
+            or has_steps
+            or first(value, SYSTEM_NAMES["context_ids"]) is not None
+        ):
             return contexts
         if context_text(value) is not None or hasattr(type(value), "__next__"):
             return value

@@ -1,7 +1,9 @@
-"""Spans of OpenTelemetry as steps: OpenInference's attributes, and OpenTelemetry's for GenAI.
+"""Spans of OpenTelemetry as steps: OpenInference's attributes, and OpenTelemetry's for
+GenAI.
 
-Sources of the shapes, as of November 2026: OTLP/JSON (opentelemetry-proto), what OpenTelemetry's SDK for Python has and
-writes as JSON, OpenInference's semantic conventions, OpenTelemetry's GenAI conventions.
+Sources of the shapes, as of November 2026: OTLP/JSON (opentelemetry-proto), what
+OpenTelemetry's SDK for Python has and writes as JSON, OpenInference's semantic
+conventions, OpenTelemetry's GenAI conventions.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -38,15 +40,28 @@ _KINDS = {
     "text_completion": "model",
     "generate_content": "model",
 }
-"""Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI. Others, such as agents, are none."""
+"""Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI.
+Others, such as agents, are none."""
 _TEXT_NAMES = (
-    *("question", "query", "input", "user_input", "answer", "response", "output", "result", "content", "text"),
+    *(
+        "question",
+        "query",
+        "input",
+        "user_input",
+        "answer",
+        "response",
+        "output",
+        "result",
+        "content",
+        "text",
+    ),
     *("messages", "parts"),
 )
 
 
 def spans_in(value: object) -> list[Any] | None:
-    """The spans in an OTLP document, or in a list of spans or documents; None if `value` is none of these.
+    """The spans in an OTLP document, or in a list of spans or documents; None if
+    `value` is none of these.
 
     Raises BadReturn for more than MAX_SPANS.
     """
@@ -60,7 +75,9 @@ def spans_in(value: object) -> list[Any] | None:
     if not any(map(_is_span, spans)):
         return None
     if len(spans) > MAX_SPANS:
-        raise BadReturn(f"More than {MAX_SPANS:,} spans were returned for one question.")
+        raise BadReturn(
+            f"More than {MAX_SPANS:,} spans were returned for one question."
+        )
     return spans
 
 
@@ -79,7 +96,8 @@ def _is_span(item: object) -> bool:
 
 
 def steps_of_spans(spans: Iterable[object]) -> list[dict[str, Any]]:
-    """The spans that are steps, as `read_steps` reads them, by their start; those without one come first.
+    """The spans that are steps, as `read_steps` reads them, by their start; those
+    without one come first.
 
     Spans stand alone: whether a parent is among them doesn't matter.
     """
@@ -128,16 +146,20 @@ def step_of_span(span: object) -> dict[str, Any] | None:
 
 def trace_of(span: object) -> str:
     """The id of the trace that a span belongs to, as `trace_key` writes it."""
-    return trace_key(first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id"))
+    return trace_key(
+        first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id")
+    )
 
 
 def trace_key(trace_id: object) -> str:
-    """A trace's id as ids are compared: in lower case, without dashes and without 0x and zeros before it."""
+    """A trace's id as ids are compared: in lower case, without dashes and without 0x
+    and zeros before it."""
     return str(trace_id or "").replace("-", "").lower().lstrip("0x")
 
 
 def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
-    """Which step a span is by its attributes: retrieval, tool or model; None if it is none."""
+    """Which step a span is by its attributes: retrieval, tool or model; None if it is
+    none."""
     own_kind = str(attributes.get("openinference.span.kind", "")).upper()
     operation = attributes.get("gen_ai.operation.name")
     if own_kind or operation:
@@ -150,7 +172,8 @@ def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
 
 
 def span_attributes(pairs: object) -> dict[str, Any]:
-    """Attributes by name: those of OTLP, which are a list of keys and typed values, or a mapping."""
+    """Attributes by name: those of OTLP, which are a list of keys and typed values, or
+    a mapping."""
     if isinstance(pairs, Mapping):
         return dict(pairs)
     return _attributes(pairs, _MAX_ATTRIBUTE_DEPTH)
@@ -159,7 +182,10 @@ def span_attributes(pairs: object) -> dict[str, Any]:
 def _attributes(pairs: object, depth: int) -> dict[str, Any]:
     if not isinstance(pairs, (list, tuple)) or depth == 0:
         return {}
-    return {str(get(pair, "key")): _attribute_value(get(pair, "value"), depth - 1) for pair in pairs}
+    return {
+        str(get(pair, "key")): _attribute_value(get(pair, "value"), depth - 1)
+        for pair in pairs
+    }
 
 
 def _attribute_value(value: object, depth: int) -> Any:
@@ -170,14 +196,19 @@ def _attribute_value(value: object, depth: int) -> Any:
         return int(str(inner)[:_MAX_DIGITS]) if str(inner).isdecimal() else None
     if kind == "arrayValue":
         items = get(inner, "values")
-        return [_attribute_value(item, depth - 1) for item in items] if depth and isinstance(items, list) else None
+        return (
+            [_attribute_value(item, depth - 1) for item in items]
+            if depth and isinstance(items, list)
+            else None
+        )
     if kind == "kvlistValue":
         return _attributes(get(inner, "values"), depth)
     return inner
 
 
 def span_documents(attributes: Mapping[str, Any]) -> list[Any]:
-    """What a span retrieved, by rank; GenAI's conventions have ids of documents, and rarely texts."""
+    """What a span retrieved, by rank; GenAI's conventions have ids of documents, and
+    rarely texts."""
     listed = parsed_json(first(attributes, _DOCUMENT_LISTS))
     if isinstance(listed, list):
         return listed
@@ -191,7 +222,8 @@ def span_documents(attributes: Mapping[str, Any]) -> list[Any]:
 
 
 def _tool_arguments(attributes: Mapping[str, Any]) -> object:
-    """The arguments of a call; what OpenInference calls its parameters may be the schema of these."""
+    """The arguments of a call; what OpenInference calls its parameters may be the
+    schema of these."""
     for name in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value"):
         arguments = parsed_json(attributes.get(name))
         if arguments is not None and get(arguments, "properties") is None:
@@ -204,16 +236,25 @@ def _span_error(span: object, attributes: Mapping[str, Any]) -> str | None:
     code = first(status, ("code", "status_code"))
     if (get(code, "name") or code) not in (2, "STATUS_CODE_ERROR", "ERROR"):
         return None
-    return str(first(status, ("message", "description")) or attributes.get("error.type") or "failed")
+    return str(
+        first(status, ("message", "description"))
+        or attributes.get("error.type")
+        or "failed"
+    )
 
 
 def _tokens(attributes: Mapping[str, Any], name: str, other_name: str) -> object:
-    names = (f"gen_ai.usage.{name}_tokens", f"gen_ai.usage.{other_name}_tokens", f"llm.token_count.{other_name}")
+    names = (
+        f"gen_ai.usage.{name}_tokens",
+        f"gen_ai.usage.{other_name}_tokens",
+        f"llm.token_count.{other_name}",
+    )
     return first(attributes, names)
 
 
 def _time_s(value: object) -> float | None:
-    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; None for anything else."""
+    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; None
+    for anything else."""
     if isinstance(value, str) and not value.isdecimal():
         try:
             return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
@@ -224,7 +265,8 @@ def _time_s(value: object) -> float | None:
 
 
 def text_in(value: object, depth: int = 0) -> str:
-    """The text in an input or an output: itself, or that of its JSON; the last turn of a chat."""
+    """The text in an input or an output: itself, or that of its JSON; the last turn of
+    a chat."""
     inner = parsed_json(value)
     texts: Iterable[object] = ()
     if isinstance(inner, list):
@@ -235,7 +277,10 @@ def text_in(value: object, depth: int = 0) -> str:
         return value
     if depth > _MAX_TEXT_DEPTH:
         return ""
-    return next(filter(None, (text_in(text, depth + 1) for text in texts)), value if isinstance(value, str) else "")
+    return next(
+        filter(None, (text_in(text, depth + 1) for text in texts)),
+        value if isinstance(value, str) else "",
+    )
 
 
 def parsed_json(value: object) -> object:

@@ -1,4 +1,5 @@
-"""The steps of an answer: retrievals, tool calls and model calls, in the shapes that systems and frameworks return.
+"""The steps of an answer: retrievals, tool calls and model calls, in the shapes that
+systems and frameworks return.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -10,8 +11,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.contexts import MAX_CONTEXTS, read_contexts, refuse_long, with_ids
-from ragstone.system.worker.fields import BadReturn, Fields, first, get, message_text, number, token_usage
+from ragstone.system.worker.contexts import (
+    MAX_CONTEXTS,
+    read_contexts,
+    refuse_long,
+    with_ids,
+)
+from ragstone.system.worker.fields import (
+    BadReturn,
+    Fields,
+    first,
+    get,
+    message_text,
+    number,
+    token_usage,
+)
 from ragstone.system.worker.spans import parsed_json, spans_in, steps_of_spans
 from ragstone.system.worker.wording import clean, shown, summary
 
@@ -31,17 +45,23 @@ EXPECTED_STEPS = (
 
 
 def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
-    """The steps in `value` in plain JSON types, in order, each with its `type`: retrieval, tool or model.
+    """The steps in `value` in plain JSON types, in order, each with its `type`:
+    retrieval, tool or model.
 
-    Spans of OpenTelemetry, alone or in a document of OTLP, are put in the order of their start.
-    Raises BadReturn with the number of the step that can't be read, from 1. An iterator is read no further than that.
+    Spans of OpenTelemetry, alone or in a document of OTLP, are put in the order of
+    their start. Raises BadReturn with the number of the step that can't be read, from
+    1. An iterator is read no further than that.
     """
     value = parsed_json(value)
     spans = spans_in(value)
     if spans is not None:
         value = steps_of_spans(spans)
-    if isinstance(value, (str, bytes, Mapping, set, frozenset)) or not isinstance(value, Iterable):
-        raise BadReturn(f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}")
+    if isinstance(value, (str, bytes, Mapping, set, frozenset)) or not isinstance(
+        value, Iterable
+    ):
+        raise BadReturn(
+            f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}"
+        )
     steps: list[dict[str, Any]] = []
     characters = contexts = 0
     for place, item in enumerate(value, start=1):
@@ -65,7 +85,8 @@ def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
 
 
 def joined_steps(earlier: object, later: object) -> object:
-    """The steps of a stream so far, with those of its next piece. Raises BadReturn if these are too many."""
+    """The steps of a stream so far, with those of its next piece. Raises BadReturn if
+    these are too many."""
     if not isinstance(earlier, list) or not isinstance(later, list):
         return earlier if later is None else later
     if len(earlier) + len(later) > MAX_STEPS:
@@ -75,8 +96,14 @@ def joined_steps(earlier: object, later: object) -> object:
 
 def _step(item: Any, fields: Fields) -> dict[str, Any] | None:
     """One step; None if `item` is none. Raises BadReturn."""
-    if isinstance(item, (list, tuple)) and len(item) == 2 and get(item[0], "tool") is not None:
-        return _tool_call(item[0], item[1])  # an agent's action in LangChain, and what was observed
+    if (
+        isinstance(item, (list, tuple))
+        and len(item) == 2
+        and get(item[0], "tool") is not None
+    ):
+        return _tool_call(
+            item[0], item[1]
+        )  # an agent's action in LangChain, and what was observed
     kind = _kind(item)
     if kind == "retrieval":
         return _retrieval(item, fields)
@@ -111,18 +138,27 @@ def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
     contexts = read_contexts(first(item, SYSTEM_NAMES["step_contexts"]), fields)
     return {
         "type": "retrieval",
-        "query": _text(first(item, SYSTEM_NAMES["step_query"]), "query", MAX_INPUT_CHARACTERS) or "",
+        "query": _text(
+            first(item, SYSTEM_NAMES["step_query"]), "query", MAX_INPUT_CHARACTERS
+        )
+        or "",
         "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
         "source": _name(first(item, SYSTEM_NAMES["step_source"])),
     }
 
 
 def _tool_call(item: Any, observation: object = None) -> dict[str, Any]:
-    call = item if first(item, SYSTEM_NAMES["tool_name"]) is not None else get(item, "function")
+    call = (
+        item
+        if first(item, SYSTEM_NAMES["tool_name"]) is not None
+        else get(item, "function")
+    )
     name = _name(first(call, SYSTEM_NAMES["tool_name"]))
     if not name:
         raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
-    result = first(item, SYSTEM_NAMES["tool_result"]) if observation is None else observation
+    result = (
+        first(item, SYSTEM_NAMES["tool_result"]) if observation is None else observation
+    )
     return {
         "type": "tool",
         "name": name,
@@ -143,9 +179,11 @@ def _model_call(item: object) -> dict[str, Any]:
 
 
 def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
-    """The steps in the messages of a chat since its last question, as `read_steps` reads them.
+    """The steps in the messages of a chat since its last question, as `read_steps`
+    reads them.
 
-    A call whose tool has an artifact is a retrieval: LangChain's retriever tools keep their documents there.
+    A call whose tool has an artifact is a retrieval: LangChain's retriever tools keep
+    their documents there.
     """
     steps: list[dict[str, Any]] = []
     calls: dict[object, dict[str, Any]] = {}
@@ -156,31 +194,49 @@ def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
         elif role == "tool":
             call = calls.get(get(message, "tool_call_id"))
             if call is None:
-                call = {"type": "tool", "name": get(message, "name") or "tool", "arguments": None}
+                call = {
+                    "type": "tool",
+                    "name": get(message, "name") or "tool",
+                    "arguments": None,
+                }
                 steps.append(call)
             artifact = get(message, "artifact")
             if artifact:
                 query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
-                call.update({"type": "retrieval", "query": query, "contexts": artifact, "source": call["name"]})
+                call.update(
+                    {
+                        "type": "retrieval",
+                        "query": query,
+                        "contexts": artifact,
+                        "source": call["name"],
+                    }
+                )
             else:
                 failed = get(message, "status") == "error"
                 call["error" if failed else "result"] = message
         else:
             usage = get(message, "usage_metadata")
             if usage is not None:
-                model = first(get(message, "response_metadata"), SYSTEM_NAMES["model_name"])
+                model = first(
+                    get(message, "response_metadata"), SYSTEM_NAMES["model_name"]
+                )
                 steps.append({"type": "model", "model": model, "usage": usage})
             for item in get(message, "tool_calls") or ():
                 function = get(item, "function") or item
                 if get(function, "name") is not None:
                     arguments = first(function, SYSTEM_NAMES["arguments"])
-                    call = {"type": "tool", "name": get(function, "name"), "arguments": arguments}
+                    call = {
+                        "type": "tool",
+                        "name": get(function, "name"),
+                        "arguments": arguments,
+                    }
                     calls[get(item, "id")] = call
                     steps.append(call)
     return steps
 
 
-# --- values of any shape -----------------------------------------------------------------------------------------
+# --- values of any shape
+# -----------------------------------------------------------------------------------------
 
 
 def _name(value: object) -> str | None:
@@ -190,11 +246,16 @@ def _name(value: object) -> str | None:
 
 
 def _text(value: object, name: str, limit: int) -> str | None:
-    """`value` as text: itself, that of a message, or else its JSON. Raises BadReturn if it is longer than `limit`."""
+    """`value` as text: itself, that of a message, or else its JSON. Raises BadReturn if
+    it is longer than `limit`."""
     if value is None:
         return None
     text = message_text(value)
-    text = json.dumps(_plain(value, name, limit), ensure_ascii=False) if text is None else clean(text)
+    text = (
+        json.dumps(_plain(value, name, limit), ensure_ascii=False)
+        if text is None
+        else clean(text)
+    )
     if len(text) > limit:
         raise _too_long(name, limit)
     return text
@@ -205,12 +266,17 @@ def _error(value: object) -> str | None:
         return None
     if value is True:
         return "failed"
-    text = str(value) if isinstance(value, BaseException) else _text(value, "error", MAX_RESULT_CHARACTERS)
+    text = (
+        str(value)
+        if isinstance(value, BaseException)
+        else _text(value, "error", MAX_RESULT_CHARACTERS)
+    )
     return clean(text or "failed")[:MAX_ERROR_CHARACTERS]
 
 
 def _arguments(value: object) -> dict[str, Any]:
-    """Arguments as an object of JSON; those that are no object are the argument ``input``."""
+    """Arguments as an object of JSON; those that are no object are the argument
+    ``input``."""
     value = parsed_json(value)
     if value is None or value == "":
         return {}
@@ -219,11 +285,14 @@ def _arguments(value: object) -> dict[str, Any]:
 
 
 def _plain(value: object, name: str, limit: int) -> Any:
-    """`value` in plain JSON types. Raises BadReturn if its JSON is longer than `limit`, or deeply nested."""
+    """`value` in plain JSON types. Raises BadReturn if its JSON is longer than `limit`,
+    or deeply nested."""
     pieces: list[str] = []
     size = 0
     try:
-        for piece in json.JSONEncoder(ensure_ascii=False, default=_plain_object).iterencode(value):
+        for piece in json.JSONEncoder(
+            ensure_ascii=False, default=_plain_object
+        ).iterencode(value):
             size += len(piece)
             if size > limit:
                 raise _too_long(name, limit)
@@ -232,7 +301,9 @@ def _plain(value: object, name: str, limit: int) -> Any:
     except RecursionError:
         raise _too_deep(name) from None
     except (TypeError, ValueError) as error:
-        raise BadReturn(f"{name} that can't be written as JSON ({summary(error)}).") from None
+        raise BadReturn(
+            f"{name} that can't be written as JSON ({summary(error)})."
+        ) from None
     if _is_deep(plain, MAX_ARGUMENT_DEPTH):
         raise _too_deep(name)
     return plain
@@ -241,7 +312,9 @@ def _plain(value: object, name: str, limit: int) -> Any:
 def _plain_object(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    has_fields = hasattr(value, "__dataclass_fields__") or hasattr(type(value), "model_fields")
+    has_fields = hasattr(value, "__dataclass_fields__") or hasattr(
+        type(value), "model_fields"
+    )
     return vars(value) if has_fields and not isinstance(value, type) else str(value)
 
 

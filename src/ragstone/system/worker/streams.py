@@ -10,18 +10,34 @@ from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import MAX_CONTEXTS
-from ragstone.system.worker.fields import EXPECTED, BadReturn, Fields, at_path, first, get, message_text
-from ragstone.system.worker.returns import MAX_ANSWER_CHARACTERS, Parts, is_pair, is_stream, parts_of
+from ragstone.system.worker.fields import (
+    EXPECTED,
+    BadReturn,
+    Fields,
+    at_path,
+    first,
+    get,
+    message_text,
+)
+from ragstone.system.worker.returns import (
+    MAX_ANSWER_CHARACTERS,
+    Parts,
+    is_pair,
+    is_stream,
+    parts_of,
+)
 from ragstone.system.worker.steps import joined_steps
 from ragstone.system.worker.wording import shown
 
 
 def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
-    """The parts of a streamed answer, joined; any other value as it is. The result may be awaitable.
+    """The parts of a streamed answer, joined; any other value as it is. The result may
+    be awaitable.
 
-    Accepts generators, async generators and other iterators of pieces, alone or as the answer of a mapping, an object
-    or a pair, and LlamaIndex's streaming responses (which have `response_gen`). `on_text` is called at the first text.
-    `fields` are looked up in each piece. What a system yields that only retrieves are contexts.
+    Accepts generators, async generators and other iterators of pieces, alone or as the
+    answer of a mapping, an object or a pair, and LlamaIndex's streaming responses
+    (which have `response_gen`). `on_text` is called at the first text. `fields` are
+    looked up in each piece. What a system yields that only retrieves are contexts.
     """
     if fields.contexts_only:
         return _walked(value, _Items()) if is_stream(value) else value
@@ -40,17 +56,22 @@ def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
     if not is_stream(stream):
         return value
     parts = parts_of(value, fields)
-    return _walked(stream, Pieces(parts, on_text, fields._replace(answer=None)))  # the path has led to the stream
+    return _walked(
+        stream, Pieces(parts, on_text, fields._replace(answer=None))
+    )  # the path has led to the stream
 
 
 class Pieces:
-    """Joins pieces of a streamed answer in order of arrival. Raises BadReturn for a bad piece.
+    """Joins pieces of a streamed answer in order of arrival. Raises BadReturn for a bad
+    piece.
 
-    A piece is text, a chat message or chunk, or a mapping or object with a part of the answer or what comes with it.
-    `parts` came beside the stream.
+    A piece is text, a chat message or chunk, or a mapping or object with a part of the
+    answer or what comes with it. `parts` came beside the stream.
     """
 
-    def __init__(self, parts: Mapping[str, Any], on_text: Callable[[], None], fields: Fields) -> None:
+    def __init__(
+        self, parts: Mapping[str, Any], on_text: Callable[[], None], fields: Fields
+    ) -> None:
         self._parts = Parts(parts)
         self._on_text = on_text
         self._fields = fields
@@ -69,7 +90,8 @@ class Pieces:
         return False
 
     def add_parts(self, text: str | None, parts: Mapping[str, Any]) -> None:
-        """Add what `read_piece` read. Steps are those of all pieces; of any other part, the last one counts."""
+        """Add what `read_piece` read. Steps are those of all pieces; of any other part,
+        the last one counts."""
         self._count += 1
         steps = joined_steps(self._parts.get("steps"), parts.get("steps"))
         self._parts.update(parts)
@@ -82,7 +104,9 @@ class Pieces:
         self._texts.append(text)
         self._characters += len(text)
         if self._characters > MAX_ANSWER_CHARACTERS:
-            raise BadReturn(f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters.")
+            raise BadReturn(
+                f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters."
+            )
 
     def whole(self) -> Parts:
         """The answer. Raises BadReturn if nothing came."""
@@ -118,7 +142,8 @@ def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
 
 
 def _delta(piece: object) -> str | None:
-    """The text of a chunk of a chat completion; "" for a chunk that has none, None for anything else."""
+    """The text of a chunk of a chat completion; "" for a chunk that has none, None for
+    anything else."""
     choices = get(piece, "choices")
     if not isinstance(choices, list):
         return None
@@ -128,7 +153,8 @@ def _delta(piece: object) -> str | None:
 
 
 def _walked(stream: Any, target: Pieces | _Items) -> Any:
-    """`target.whole()`, once all items of `stream` are added to it; awaitable if the stream is async."""
+    """`target.whole()`, once all items of `stream` are added to it; awaitable if the
+    stream is async."""
     if hasattr(type(stream), "__anext__"):
         return _walked_async(stream, target)
     for item in stream:

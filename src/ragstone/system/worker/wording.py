@@ -1,4 +1,5 @@
-"""Values and errors in words: bounded, without what looks like a secret, in text that UTF-8 can hold.
+"""Values and errors in words: bounded, without what looks like a secret, in text that
+UTF-8 can hold.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -48,7 +49,9 @@ def shown(value: object, limit: int = 200) -> str:
         text = short.repr(value)
     except Exception:
         text = "an object whose repr() fails"
-    text = _masked(_ADDRESS.sub("", text))  # addresses differ each time, so equal failures would look different
+    text = _masked(
+        _ADDRESS.sub("", text)
+    )  # addresses differ each time, so equal failures would look different
     return f"{clean(_shortened(text, limit))} ({type(value).__name__})"
 
 
@@ -60,7 +63,8 @@ def summary(error: BaseException) -> str:
 
 
 def formatted(error: BaseException, *own_files: str) -> str:
-    """The user's traceback, without Ragstone's own leading frames, at most MAX_TRACEBACK_CHARACTERS."""
+    """The user's traceback, without Ragstone's own leading frames, at most
+    MAX_TRACEBACK_CHARACTERS."""
     frames = error.__traceback__
     while frames is not None:
         file = frames.tb_frame.f_code.co_filename

@@ -1,1 +1,2 @@
-"""Golden sets in their life: drafts from documents, review, health, division, import."""
+"""Golden sets in their life: drafts from documents, review, health, division,
+import."""

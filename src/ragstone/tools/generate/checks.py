@@ -1,4 +1,5 @@
-"""Rules that a draft of a golden sample must keep, checked without a model, and the samples that it must not repeat."""
+"""Rules that a draft of a golden sample must keep, checked without a model, and the
+samples that it must not repeat."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ _MAX_CHARACTERS = 600
 _LINK = re.compile(r"https?://|www\.|\]\([^)]*\)|\bmailto:", re.IGNORECASE)
 _WORDING = read_table("wording.toml", __package__)
 _NOUN = f"(?:{'|'.join(_WORDING['nouns'])})"
-_POINTING = re.compile("|".join(_WORDING["pointing"]).replace("NOUN", _NOUN), re.IGNORECASE)
+_POINTING = re.compile(
+    "|".join(_WORDING["pointing"]).replace("NOUN", _NOUN), re.IGNORECASE
+)
 """Questions that can't be understood without the document."""
 
 
@@ -30,7 +33,8 @@ class Refused(Exception):  # noqa: N818 - an outcome of one draft
 
 
 def check_wording(drafted: Drafted) -> None:
-    """Raise Refused for a question or an answer that is too long, has a link, or points to a document."""
+    """Raise Refused for a question or an answer that is too long, has a link, or points
+    to a document."""
     if len(drafted.question) > _MAX_CHARACTERS:
         raise Refused(f"the question is longer than {_MAX_CHARACTERS} characters")
     if _POINTING.search(drafted.question):
@@ -42,12 +46,15 @@ def check_wording(drafted: Drafted) -> None:
 def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage, str]]:
     """For each quote its passage, of one or two, and its words as they stand there.
 
-    Raises Refused if a quote is in none of `passages`, or if one of `passages` has no quote.
+    Raises Refused if a quote is in none of `passages`, or if one of `passages` has no
+    quote.
     """
     evidence: dict[tuple[Passage, str], None] = {}
     for quote in drafted.quotes:
         named_first = passages if quote.passage == "p1" else passages[::-1]
-        words = [(passage, find_quote(quote.quote, passage.text)) for passage in named_first]
+        words = [
+            (passage, find_quote(quote.quote, passage.text)) for passage in named_first
+        ]
         places = [(passage, text) for passage, text in words if text]
         if not places:
             raise Refused("the evidence is not in the document")
@@ -57,8 +64,11 @@ def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage
     return list(evidence)
 
 
-def configured_samples(settings: Settings, *, besides: Path | None = None, required: bool = False) -> Sequence[Sample]:
-    """The golden set in the config, without the file `besides`. Unless it is `required`, it may not be there yet.
+def configured_samples(
+    settings: Settings, *, besides: Path | None = None, required: bool = False
+) -> Sequence[Sample]:
+    """The golden set in the config, without the file `besides`. Unless it is
+    `required`, it may not be there yet.
 
     Raises GoldenSetError.
     """
@@ -71,7 +81,9 @@ def configured_samples(settings: Settings, *, besides: Path | None = None, requi
     if not paths:
         return ()
     golden = settings.golden
-    return load_golden_set(paths, root=settings.root, columns=golden.columns, history=golden.history).samples
+    return load_golden_set(
+        paths, root=settings.root, columns=golden.columns, history=golden.history
+    ).samples
 
 
 def invalid_sample(sample: Sample) -> str | None:
@@ -80,4 +92,8 @@ def invalid_sample(sample: Sample) -> str | None:
         (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
     except GoldenSetError as error:
         return f"it is no valid sample: {error.message}"
-    return None if replace(read, origin=None) == sample else "it is no valid sample: it reads differently when written"
+    return (
+        None
+        if replace(read, origin=None) == sample
+        else "it is no valid sample: it reads differently when written"
+    )

@@ -28,12 +28,14 @@ _BLANK_LINES = re.compile(r"\s*\n\s*\n\s*")
 
 
 class UnreadableError(Exception):
-    """A document that can't be read. Its text is a clause that fits after "can't be read:"."""
+    """A document that can't be read. Its text is a clause that fits after "can't be
+    read:"."""
 
 
 @dataclass(slots=True)
 class Documents:
-    """The `texts` that were read, by id, the files that are `unreadable` with the reason, and the number of others."""
+    """The `texts` that were read, by id, the files that are `unreadable` with the
+    reason, and the number of others."""
 
     texts: dict[str, str] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -43,22 +45,31 @@ class Documents:
 def read_documents(places: Sequence[Path]) -> Documents:
     """The documents in files and folders (with subfolders, without hidden files).
 
-    The id of a document is its path below the folder if one folder is given, else its path as given. A damaged file is
-    listed, and the others are read. Raises ConfigError if there is no document to read, for ids that occur twice, and
-    if a library is missing.
+    The id of a document is its path below the folder if one folder is given, else its
+    path as given. A damaged file is listed, and the others are read. Raises ConfigError
+    if there is no document to read, for ids that occur twice, and if a library is
+    missing.
     """
     documents = Documents()
     size = 0
     for place in places:
         if not place.exists():
-            raise ConfigError("does not exist.", where=str(place), hint="Name a file or folder with documents.")
+            raise ConfigError(
+                "does not exist.",
+                where=str(place),
+                hint="Name a file or folder with documents.",
+            )
         for path in _files_in(place):
             if path.suffix.lower() not in _TABLE["endings"]:
                 documents.other += 1
                 continue
-            name = (path.relative_to(place) if len(places) == 1 and path != place else path).as_posix()
+            name = (
+                path.relative_to(place) if len(places) == 1 and path != place else path
+            ).as_posix()
             if name in documents.texts:
-                raise ConfigError(f"two documents have the id '{name}'.", hint="Name each file once.")
+                raise ConfigError(
+                    f"two documents have the id '{name}'.", hint="Name each file once."
+                )
             try:
                 documents.texts[name] = read_text(path, place)
             except (OSError, UnreadableError) as error:
@@ -66,9 +77,15 @@ def read_documents(places: Sequence[Path]) -> Documents:
                 continue
             size += len(documents.texts[name])
             if size > MAX_TEXT_CHARACTERS:
-                raise ConfigError(f"more than {MAX_TEXT_CHARACTERS:,} characters of text.", where=str(path))
+                raise ConfigError(
+                    f"more than {MAX_TEXT_CHARACTERS:,} characters of text.",
+                    where=str(path),
+                )
     if not documents.texts:
-        reasons = [f": {path} can't be read: {reason}" for path, reason in documents.unreadable.items()]
+        reasons = [
+            f": {path} can't be read: {reason}"
+            for path, reason in documents.unreadable.items()
+        ]
         raise ConfigError(
             f"there is no document to read{''.join(reasons[:1])}.",
             where=", ".join(map(str, places)),
@@ -83,11 +100,14 @@ def _files_in(place: Path) -> Iterator[Path]:
         yield place
     for folder, folders, names in os.walk(place):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
+        yield from (
+            Path(folder, name) for name in sorted(names) if not name.startswith(".")
+        )
 
 
 def read_text(path: Path, within: Path) -> str:
-    """The text of a document. Raises OSError, also for a link that leads out, ConfigError, and UnreadableError."""
+    """The text of a document. Raises OSError, also for a link that leads out,
+    ConfigError, and UnreadableError."""
     ending = path.suffix.lower()
     body = read_regular(path, limit=MAX_FILE_BYTES, within=within)
     if ending not in _READERS:
@@ -96,12 +116,16 @@ def read_text(path: Path, within: Path) -> str:
         text = _READERS[ending](body)
     except ImportError as error:
         hint = 'Run: pip install "ragstone[documents]"'
-        raise ConfigError(f"reading {ending} needs {error.name}.", where=str(path), hint=hint) from None
+        raise ConfigError(
+            f"reading {ending} needs {error.name}.", where=str(path), hint=hint
+        ) from None
     except (UnreadableError, MemoryError):
         raise
     except Exception as error:  # a damaged file makes these libraries raise anything
         reason = (str(error).splitlines() or [""])[0][:120]
-        raise UnreadableError(f"it is damaged ({type(error).__name__}: {reason})") from None
+        raise UnreadableError(
+            f"it is damaged ({type(error).__name__}: {reason})"
+        ) from None
     if not text:
         raise UnreadableError("it has no text; scanned pages need OCR first")
     return text
@@ -112,15 +136,23 @@ def html_text(body: bytes) -> str:
     from lxml import etree
 
     text = ""
-    for unseen in (_TABLE["unseen"], _TABLE["unseen"][:2]):  # where an element that is never closed hides everything
-        root = etree.fromstring(body, etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True))
+    for unseen in (
+        _TABLE["unseen"],
+        _TABLE["unseen"][:2],
+    ):  # where an element that is never closed hides everything
+        root = etree.fromstring(
+            body,
+            etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True),
+        )
         if root is None:
             break
         etree.strip_elements(root, *unseen, with_tail=False)
         for element in root.iter("*"):
             gap = "" if element.tag in _TABLE["inline"] else "\n\n"
             element.text = gap + _SPACES.sub(" ", element.text or "")
-            element.tail = ("\n" if element.tag == "br" else gap) + _SPACES.sub(" ", element.tail or "")
+            element.tail = ("\n" if element.tag == "br" else gap) + _SPACES.sub(
+                " ", element.tail or ""
+            )
         text = _tidied("".join(root.itertext()))
         if text:
             break
@@ -130,7 +162,9 @@ def html_text(body: bytes) -> str:
 def _pdf(body: bytes) -> str:
     import pypdf
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports each flaw of a file that it can read
+    logging.getLogger("pypdf").setLevel(
+        logging.CRITICAL
+    )  # it reports each flaw of a file that it can read
     reader = pypdf.PdfReader(io.BytesIO(body))
     if reader.is_encrypted and not reader.decrypt(""):
         raise UnreadableError("it is encrypted")
@@ -141,27 +175,39 @@ def _pdf(body: bytes) -> str:
 
 
 def docx_text(body: bytes) -> str:
-    """The headings, paragraphs and tables of a Word file. Raises UnreadableError for one that unpacks to too much."""
+    """The headings, paragraphs and tables of a Word file. Raises UnreadableError for
+    one that unpacks to too much."""
     import docx
     from docx.table import Table
 
     # zipfile never unpacks more of a part than the archive states as its size.
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise UnreadableError(f"it unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB")
+            raise UnreadableError(
+                f"it unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
+            )
     parts: list[str] = []
     for block in docx.Document(io.BytesIO(body)).iter_inner_content():
         if isinstance(block, Table):
-            rows = (dict.fromkeys(cell.text.strip() for cell in row.cells) for row in block.rows)
+            rows = (
+                dict.fromkeys(cell.text.strip() for cell in row.cells)
+                for row in block.rows
+            )
             parts.append("\n".join(map(" | ".join, rows)))
         else:
-            heading = re.fullmatch(r"Heading (\d)", str(block.style and block.style.name))
-            parts.append(f"{'#' * int(heading[1])} {block.text}" if heading else block.text)
+            heading = re.fullmatch(
+                r"Heading (\d)", str(block.style and block.style.name)
+            )
+            parts.append(
+                f"{'#' * int(heading[1])} {block.text}" if heading else block.text
+            )
     return _tidied("\n\n".join(parts))
 
 
 def _tidied(text: str) -> str:
-    return _BLANK_LINES.sub("\n\n", "\n".join(map(str.strip, text.splitlines()))).strip()
+    return _BLANK_LINES.sub(
+        "\n\n", "\n".join(map(str.strip, text.splitlines()))
+    ).strip()
 
 
 _READERS: Mapping[str, Callable[[bytes], str]] = {

@@ -1,4 +1,5 @@
-"""What `ragstone generate` asks of a language model: questions, second readings of them, and worse answers."""
+"""What `ragstone generate` asks of a language model: questions, second readings of
+them, and worse answers."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _TOKENS = 700
 
 
 def _tidied(value: object) -> object:
-    """A text of the model's without hidden characters: it is written to a file that people and programs read."""
+    """A text of the model's without hidden characters: it is written to a file that
+    people and programs read."""
     return " ".join(cleaned(value).split()) if isinstance(value, str) else value
 
 
@@ -81,7 +83,8 @@ class _Match(_Reply):
 
 
 class Inspection(_Reply):
-    """What a reader says of a question alone, and of each answer: whether it says the same as the reference."""
+    """What a reader says of a question alone, and of each answer: whether it says the
+    same as the reference."""
 
     standalone: bool
     sensible: bool
@@ -110,7 +113,8 @@ def no_writer(judge: str) -> ConfigError:
 
 
 class Drafter:
-    """Each method is one call of a model, cached as judgements are; it raises JudgementFailed if there is no reply."""
+    """Each method is one call of a model, cached as judgements are; it raises
+    JudgementFailed if there is no reply."""
 
     def __init__(self, judge: Judge) -> None:
         if not isinstance(judge, LlmJudge):
@@ -118,28 +122,52 @@ class Drafter:
         self._core = judge.core
 
     async def question(
-        self, kind: Kind, passages: Sequence[str], existing: Sequence[str], *, call: Call
+        self,
+        kind: Kind,
+        passages: Sequence[str],
+        existing: Sequence[str],
+        *,
+        call: Call,
     ) -> Drafted | None:
-        """A question on `passages`, unlike the `existing` ones; None if there is nothing to ask."""
+        """A question on `passages`, unlike the `existing` ones; None if there is
+        nothing to ask."""
         model: type[Drafted] = _Answered
-        prompt, blocks = prompts.DRAFT_QUESTION, [Block("kind", kind), *_passages(passages)]
+        prompt, blocks = (
+            prompts.DRAFT_QUESTION,
+            [Block("kind", kind), *_passages(passages)],
+        )
         if kind is Kind.UNANSWERABLE:
-            prompt, model, blocks = prompts.DRAFT_UNANSWERABLE, Drafted, _passages(passages)
+            prompt, model, blocks = (
+                prompts.DRAFT_UNANSWERABLE,
+                Drafted,
+                _passages(passages),
+            )
         if existing:
-            numbered = [(str(number), text) for number, text in enumerate(existing, start=1)]
+            numbered = [
+                (str(number), text) for number, text in enumerate(existing, start=1)
+            ]
             blocks.append(Block("asked", listed(numbered)))
-        reply = await self._core.one(prompt, Field(("draft",), _check(model, "possible"), _TOKENS), blocks, call)
+        reply = await self._core.one(
+            prompt, Field(("draft",), _check(model, "possible"), _TOKENS), blocks, call
+        )
         return None if reply["possible"] == "no" else Drafted.model_validate(reply)
 
-    async def attempt(self, question: str, passages: Sequence[str], *, call: Call) -> str | None:
+    async def attempt(
+        self, question: str, passages: Sequence[str], *, call: Call
+    ) -> str | None:
         """The answer by `passages` alone; None if they don't answer it."""
         field = Field(("attempt",), _check(_Attempt, "answerable"), _TOKENS)
         blocks = [Block("question", question), *_passages(passages)]
-        answer: str | None = (await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)).get("answer")
+        answer: str | None = (
+            await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)
+        ).get("answer")
         return answer
 
-    async def inspect(self, question: str, reference: str, answers: Sequence[str], *, call: Call) -> Inspection:
-        """Whether the question can stand alone, and which of `answers` say what the reference says."""
+    async def inspect(
+        self, question: str, reference: str, answers: Sequence[str], *, call: Call
+    ) -> Inspection:
+        """Whether the question can stand alone, and which of `answers` say what the
+        reference says."""
         blocks = [Block("question", question)]
         fields = [Field(("checks", "question"), _check(Inspection), 96)]
         if answers:
@@ -149,15 +177,33 @@ class Drafter:
             fields.append(Field(("answers", f"a{number}"), _check(_Match), 24))
         form = Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields))
         values = await self._core.filled(form, blocks, call)
-        matches = tuple(value_of(values, *field.path)["match"] == "same" for field in fields[1:])
-        return Inspection.model_validate(value_of(values, "checks", "question") | {"matches": matches})
+        matches = tuple(
+            value_of(values, *field.path)["match"] == "same" for field in fields[1:]
+        )
+        return Inspection.model_validate(
+            value_of(values, "checks", "question") | {"matches": matches}
+        )
 
-    async def worsen(self, question: str, reference: str, passages: Sequence[str], *, call: Call) -> tuple[str, str]:
-        """Two answers made worse on purpose: one without the context, and an incomplete one."""
-        blocks = [Block("question", question), Block("reference", reference), *_passages(passages)]
-        reply = await self._core.one(prompts.DRAFT_WORSE, Field(("worse",), _check(_Worse), _TOKENS), blocks, call)
+    async def worsen(
+        self, question: str, reference: str, passages: Sequence[str], *, call: Call
+    ) -> tuple[str, str]:
+        """Two answers made worse on purpose: one without the context, and an incomplete
+        one."""
+        blocks = [
+            Block("question", question),
+            Block("reference", reference),
+            *_passages(passages),
+        ]
+        reply = await self._core.one(
+            prompts.DRAFT_WORSE,
+            Field(("worse",), _check(_Worse), _TOKENS),
+            blocks,
+            call,
+        )
         return reply["ungrounded"], reply["poor"]
 
 
 def _passages(texts: Sequence[str]) -> list[Block]:
-    return [Block(f"passage p{number}", text) for number, text in enumerate(texts, start=1)]
+    return [
+        Block(f"passage p{number}", text) for number, text in enumerate(texts, start=1)
+    ]

@@ -1,4 +1,5 @@
-"""Drafts of golden samples from a team's own documents: written by a model, checked, and refused with a reason."""
+"""Drafts of golden samples from a team's own documents: written by a model, checked,
+and refused with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from ragstone.errors import JudgeError, first_in
 from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.tools.generate.checks import Refused, check_wording, invalid_sample, located
+from ragstone.tools.generate.checks import (
+    Refused,
+    check_wording,
+    invalid_sample,
+    located,
+)
 from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
 from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
@@ -32,7 +38,8 @@ Pairs = Mapping[str, object]
 
 @dataclass(slots=True)
 class _Draft:
-    """One try for a question: for the one with this `number` in the order in which they are wanted."""
+    """One try for a question: for the one with this `number` in the order in which they
+    are wanted."""
 
     number: int
     kind: Kind
@@ -60,11 +67,17 @@ async def generate(
 ) -> Generated:
     """Write and check questions on `material`, none of them nearly one of `existing`.
 
-    The same documents, settings and replies give the same drafts, whatever order the replies arrive in, so a run that
-    was interrupted is continued from the judge's cache. A JudgeError ends the work; what is finished is returned with
-    it. Raises ConfigError if the judge can't write.
+    The same documents, settings and replies give the same drafts, whatever order the
+    replies arrive in, so a run that was interrupted is continued from the judge's
+    cache. A JudgeError ends the work; what is finished is returned with it. Raises
+    ConfigError if the judge can't write.
     """
-    generation = _Generation(judge, Generated(material, wanted), [sample.question for sample in existing], redact)
+    generation = _Generation(
+        judge,
+        Generated(material, wanted),
+        [sample.question for sample in existing],
+        redact,
+    )
     shown = progress or Quiet()
     shown.start(wanted.count)
     try:
@@ -74,7 +87,13 @@ async def generate(
 
 
 class _Generation:
-    def __init__(self, judge: Judge, result: Generated, existing: Sequence[str], redact: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        result: Generated,
+        existing: Sequence[str],
+        redact: Callable[[str], str],
+    ) -> None:
         self._drafter, self._label = Drafter(judge), judge.identity.label()
         self._result, self._existing, self._redact = result, existing, redact
         self._related = Related(result.material.passages)
@@ -83,30 +102,42 @@ class _Generation:
         self._accepted: list[tuple[_Draft, Sample]] = []
 
     async def run(self, progress: Progress) -> Generated:
-        """Fill what is wanted in rounds: all drafts of a round, their checks by rule in order, then the model's."""
+        """Fill what is wanted in rounds: all drafts of a round, their checks by rule in
+        order, then the model's."""
         result = self._result
         missing = list(enumerate(result.wanted.counts().elements()))
         for _ in range(TRIES):
             drafts = [self._start(number, kind) for number, kind in missing]
             await self._for_each(drafts, self._draft)
-            self._refuse_repeats([draft for draft in drafts if draft.drafted is not None and not draft.refusal])
+            self._refuse_repeats(
+                [
+                    draft
+                    for draft in drafts
+                    if draft.drafted is not None and not draft.refusal
+                ]
+            )
             await self._for_each(drafts, self._verify)
             for draft in drafts:
                 self._count(draft, progress)
-            missing = [(draft.number, draft.kind) for draft in drafts if draft.sample is None]
+            missing = [
+                (draft.number, draft.kind) for draft in drafts if draft.sample is None
+            ]
             if result.stopped is not None:
                 break
         for _ in missing:
             progress.advance("given up")
         self._accepted.sort(key=lambda accepted: accepted[0].number)
         result.samples = tuple(sample for _, sample in self._accepted)
-        result.covered = {passage for draft, _ in self._accepted for passage in draft.passages}
+        result.covered = {
+            passage for draft, _ in self._accepted for passage in draft.passages
+        }
         if result.wanted.pairs:
             await self._make_pairs()
         return result
 
     def _start(self, number: int, kind: Kind) -> _Draft:
-        """A draft on the next passage, and on the one that is closest to it if its kind takes two."""
+        """A draft on the next passage, and on the one that is closest to it if its kind
+        takes two."""
         seed = next(self._seeds)
         draft = _Draft(number, kind, (seed,))
         if kind is Kind.TWO_PASSAGES:
@@ -114,10 +145,15 @@ class _Generation:
                 self._related.to(
                     seed.text,
                     most=1,
-                    among=lambda passage: passage != seed and frozenset((seed, passage)) not in self._paired,
+                    among=lambda passage: (
+                        passage != seed
+                        and frozenset((seed, passage)) not in self._paired
+                    ),
                 )
             )
-            draft.refusal = "" if len(draft.passages) == 2 else "no other passage is related to it"
+            draft.refusal = (
+                "" if len(draft.passages) == 2 else "no other passage is related to it"
+            )
             self._paired.add(frozenset(draft.passages))
         return draft
 
@@ -131,15 +167,21 @@ class _Generation:
         else:
             self._result.unfinished += 1
 
-    async def _for_each(self, drafts: Sequence[_Draft], work: Callable[[_Draft], Awaitable[None]]) -> None:
-        """Do `work` for all `drafts` that are not refused, at once, unless the judge has ended the work."""
+    async def _for_each(
+        self, drafts: Sequence[_Draft], work: Callable[[_Draft], Awaitable[None]]
+    ) -> None:
+        """Do `work` for all `drafts` that are not refused, at once, unless the judge
+        has ended the work."""
 
         async def checked(draft: _Draft) -> None:
             try:
                 await work(draft)
             except (Refused, JudgementFailed) as refusal:
-                # Without the names of fields, so that equal reasons are counted together.
-                draft.refusal = re.sub(r" \([^()]*asked twice\)", " (asked twice)", str(refusal))
+                # Without the names of fields, so that equal reasons are counted
+                # together.
+                draft.refusal = re.sub(
+                    r" \([^()]*asked twice\)", " (asked twice)", str(refusal)
+                )
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -158,42 +200,58 @@ class _Generation:
     async def _draft(self, draft: _Draft) -> None:
         passages = set(draft.passages)
         existing = [
-            sample.question for earlier_draft, sample in self._accepted if passages.intersection(earlier_draft.passages)
+            sample.question
+            for earlier_draft, sample in self._accepted
+            if passages.intersection(earlier_draft.passages)
         ]
         call = self._call(draft)
-        drafted = await self._drafter.question(draft.kind, draft.texts, existing[-_MAX_EXISTING:], call=call)
+        drafted = await self._drafter.question(
+            draft.kind, draft.texts, existing[-_MAX_EXISTING:], call=call
+        )
         if drafted is None:
             raise Refused("the model finds nothing to ask of this kind")
         check_wording(drafted)
         if draft.kind is not Kind.UNANSWERABLE:
             draft.evidence = located(drafted, draft.passages)
-        self._refuse_secrets(drafted.question, drafted.answer, *(words for _, words in draft.evidence))
+        self._refuse_secrets(
+            drafted.question, drafted.answer, *(words for _, words in draft.evidence)
+        )
         draft.drafted = drafted
 
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
         earlier = [*self._existing, *(sample.question for _, sample in self._accepted)]
-        questions = [draft.drafted.question for draft in drafts if draft.drafted is not None]
+        questions = [
+            draft.drafted.question for draft in drafts if draft.drafted is not None
+        ]
         for place, pair in repeats(questions, earlier).items():
             whose = "the golden set" if pair.first < len(self._existing) else "this run"
-            drafts[place].refusal = f"{'' if pair.similarity == 1.0 else 'nearly '}the same question is in {whose}"
+            drafts[
+                place
+            ].refusal = f"{'' if pair.similarity == 1.0 else 'nearly '}the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
         if any(self._redact(text) != text for text in texts):
             raise Refused("it contains a secret of the environment")
 
     async def _verify(self, draft: _Draft) -> None:
-        """Check by the model: answered by its evidence alone, or by nothing in the documents; standing alone."""
+        """Check by the model: answered by its evidence alone, or by nothing in the
+        documents; standing alone."""
         drafted = draft.drafted
         if drafted is None:
             return
         call, answers = self._call(draft), []
         if draft.kind is Kind.UNANSWERABLE:
             near = self._related.to(
-                drafted.question, most=SEARCHED, among=lambda passage_near: passage_near not in draft.passages
+                drafted.question,
+                most=SEARCHED,
+                among=lambda passage_near: passage_near not in draft.passages,
             )
             texts = [*draft.texts, *(passage.text for passage in near)]
-            if await self._drafter.attempt(drafted.question, texts, call=call) is not None:
+            if (
+                await self._drafter.attempt(drafted.question, texts, call=call)
+                is not None
+            ):
                 raise Refused("the documents answer it, and it was to be unanswerable")
         else:
             texts = [words for _, words in draft.evidence]
@@ -201,7 +259,9 @@ class _Generation:
             if answer is None:
                 raise Refused("its evidence alone doesn't answer it")
             answers = [answer]
-        inspection = await self._drafter.inspect(drafted.question, drafted.answer, answers, call=call)
+        inspection = await self._drafter.inspect(
+            drafted.question, drafted.answer, answers, call=call
+        )
         if not inspection.standalone:
             raise Refused("the question doesn't stand alone (by the model)")
         if not inspection.sensible:
@@ -218,7 +278,9 @@ class _Generation:
 
     def _sample(self, draft: _Draft, drafted: Drafted) -> Sample:
         seed = draft.passages[0]
-        stem = re.sub(r"[^a-z0-9]+", "-", Path(seed.document).stem.casefold()).strip("-")[:40]
+        stem = re.sub(r"[^a-z0-9]+", "-", Path(seed.document).stem.casefold()).strip(
+            "-"
+        )[:40]
         texts = self._result.material.documents.texts
         documents = dict.fromkeys(passage.document for passage in draft.passages)
         sources = [f"{name} sha256:{_digest(texts[name])}" for name in documents]
@@ -236,33 +298,56 @@ class _Generation:
         )
 
     async def _make_pairs(self) -> None:
-        """A row in WikiEval's layout for each answerable question: with two worse answers, and a diluted context."""
+        """A row in WikiEval's layout for each answerable question: with two worse
+        answers, and a diluted context."""
         rows: dict[int, Pairs] = {}
 
         async def make(draft: _Draft) -> None:
             sample = samples[draft.number]
             reference, call = sample.reference or "", self._call(draft)
-            answers = await self._drafter.worsen(sample.question, reference, draft.texts, call=call)
-            inspection = await self._drafter.inspect(sample.question, reference, answers, call=call)
+            answers = await self._drafter.worsen(
+                sample.question, reference, draft.texts, call=call
+            )
+            inspection = await self._drafter.inspect(
+                sample.question, reference, answers, call=call
+            )
             if any(inspection.matches):
-                raise Refused("an answer that was to be worse says what the reference says")
+                raise Refused(
+                    "an answer that was to be worse says what the reference says"
+                )
             self._refuse_secrets(*answers)
             rows[draft.number] = self._pair_row(draft, sample, *answers)
 
-        samples = {draft.number: sample for draft, sample in self._accepted if sample.answerable}
+        samples = {
+            draft.number: sample
+            for draft, sample in self._accepted
+            if sample.answerable
+        }
         # Copies, which can be refused without the question.
-        drafts = [replace(draft) for draft, sample in self._accepted if sample.answerable]
+        drafts = [
+            replace(draft) for draft, sample in self._accepted if sample.answerable
+        ]
         await self._for_each(drafts, make)
-        self._result.unpaired.update(draft.refusal or "not reached" for draft in drafts if draft.number not in rows)
+        self._result.unpaired.update(
+            draft.refusal or "not reached"
+            for draft in drafts
+            if draft.number not in rows
+        )
         self._result.pairs = tuple(rows[number] for number in sorted(rows))
 
-    def _pair_row(self, draft: _Draft, sample: Sample, without_context: str, incomplete: str) -> Pairs:
+    def _pair_row(
+        self, draft: _Draft, sample: Sample, without_context: str, incomplete: str
+    ) -> Pairs:
         def lacks_the_evidence(passage: Passage) -> bool:
             return passage not in draft.passages and not any(
                 find_quote(words, passage.text) for _, words in draft.evidence
             )
 
-        near = self._related.to(" ".join((sample.question, *draft.texts)), most=_DILUTION, among=lacks_the_evidence)
+        near = self._related.to(
+            " ".join((sample.question, *draft.texts)),
+            most=_DILUTION,
+            among=lacks_the_evidence,
+        )
         row: dict[str, object] = {
             "id": sample.id,
             "question": sample.question,
@@ -277,14 +362,20 @@ class _Generation:
 
 
 def pair_lines(rows: Iterable[Pairs]) -> str:
-    return "".join(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
+    return "".join(
+        f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows
+    )
 
 
 def continued(error: JudgeError) -> JudgeError:
     """The error that ended the work, with what to do next."""
-    hint = "The replies are cached: run the same command again with --force to continue."
+    hint = (
+        "The replies are cached: run the same command again with --force to continue."
+    )
     keep = error.hint if error.hint and "--resume" not in error.hint else None
-    return JudgeError(error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint)
+    return JudgeError(
+        error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint
+    )
 
 
 def _digest(text: str) -> str:

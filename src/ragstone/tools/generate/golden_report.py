@@ -1,4 +1,5 @@
-"""`ragstone golden`: what is in a golden set, what in it needs a look, and what size of loss it shows."""
+"""`ragstone golden`: what is in a golden set, what in it needs a look, and what size of
+loss it shows."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ MAX_RUNS = 200
 
 _FLIPS = 3
 _FLIP_SHARE = 0.2
-"""A question flip-flops if it changed so often, and between this share of its runs and the next one."""
+"""A question flip-flops if it changed so often, and between this share of its runs and
+the next one."""
 
 _KNOWN = 0.5
-"""If fewer of the ids match documents, their scheme is unknown, and nothing is said of those that don't."""
+"""If fewer of the ids match documents, their scheme is unknown, and nothing is said of
+those that don't."""
 
 _CHUNK = re.compile(r"[-_ ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+$")
 _MAX_SHOWN = 5
@@ -41,7 +44,8 @@ _MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Two samples whose questions say the same, or nearly; `similarity` is that of the wording, in [0, 1]."""
+    """Two samples whose questions say the same, or nearly; `similarity` is that of the
+    wording, in [0, 1]."""
 
     first: str
     second: str
@@ -56,9 +60,11 @@ class References:
     missing_ids: list[tuple[str, str]]
     """Sample and relevant id, where no document has it."""
     ids_checked: bool
-    """False if hardly any relevant id is that of a document, so that their scheme is unknown."""
+    """False if hardly any relevant id is that of a document, so that their scheme is
+    unknown."""
     missing_passages: list[tuple[str, str]]
-    """Sample and the start of a reference context whose words no document has in this order."""
+    """Sample and the start of a reference context whose words no document has in this
+    order."""
 
 
 @dataclass(slots=True)
@@ -74,7 +80,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class GoldenReport:
-    """One report on a golden set. `shows` says which loss its samples show, by metric."""
+    """One report on a golden set. `shows` says which loss its samples show, by
+    metric."""
 
     samples: int
     drafts: int
@@ -93,13 +100,20 @@ class GoldenReport:
         return document
 
     def text(self) -> str:
-        return render_text_template("golden_report.txt.j2", __package__, report=self, shown=_MAX_SHOWN)
+        return render_text_template(
+            "golden_report.txt.j2", __package__, report=self, shown=_MAX_SHOWN
+        )
 
 
 def golden_report(
-    golden: GoldenSet, shows: Sequence[PlannedMetric], *, corpus: Path | None = None, history: History | None = None
+    golden: GoldenSet,
+    shows: Sequence[PlannedMetric],
+    *,
+    corpus: Path | None = None,
+    history: History | None = None,
 ) -> GoldenReport:
-    """The report on `golden`, held against the documents in `corpus` and the runs in `history`. Raises ConfigError."""
+    """The report on `golden`, held against the documents in `corpus` and the runs in
+    `history`. Raises ConfigError."""
     tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
     ids = [sample.id for sample in golden]
     pairs = similar_pairs([_wording(sample) for sample in golden])
@@ -112,7 +126,9 @@ def golden_report(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
         unanswerable=sum(not sample.answerable for sample in golden),
-        without_reference=sum(sample.answerable and not sample.reference for sample in golden),
+        without_reference=sum(
+            sample.answerable and not sample.reference for sample in golden
+        ),
         groups=len({sample.group for sample in golden if sample.group is not None}),
         tags=dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
         repeats=repeats,
@@ -123,9 +139,11 @@ def golden_report(
 
 
 def _counts_as_one(first: Sample, second: Sample, similarity: float) -> bool:
-    """Whether a golden set already says that two samples are related: the gate counts them as one.
+    """Whether a golden set already says that two samples are related: the gate counts
+    them as one.
 
-    The same question twice in a group is repeated all the same, unless a conversation comes back to it.
+    The same question twice in a group is repeated all the same, unless a conversation
+    comes back to it.
     """
     if first.group is None or first.group != second.group:
         return False
@@ -133,30 +151,44 @@ def _counts_as_one(first: Sample, second: Sample, similarity: float) -> bool:
 
 
 def _wording(sample: Sample) -> str:
-    """The question, after what the user said before it: in a conversation, the same words may ask something else."""
+    """The question, after what the user said before it: in a conversation, the same
+    words may ask something else."""
     earlier = [message.text for message in sample.history if message.role == "user"]
     return " ".join([*earlier, sample.question])
 
 
 def check_references(samples: Sequence[Sample], corpus: Path) -> References:
-    """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`. Raises ConfigError."""
+    """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`.
+    Raises ConfigError."""
     documents = read_documents([corpus]).texts
     stems = set(map(_stem, documents))
     words = "\n".join(f" {words_of(text)} " for text in documents.values())
-    ids = [(sample.id, name) for sample in samples for name, grade in sample.relevant_ids.items() if grade > 0.0]
-    missing = [(sample_id, name) for sample_id, name in ids if stems.isdisjoint((_stem(name), _document(name)))]
+    ids = [
+        (sample.id, name)
+        for sample in samples
+        for name, grade in sample.relevant_ids.items()
+        if grade > 0.0
+    ]
+    missing = [
+        (sample_id, name)
+        for sample_id, name in ids
+        if stems.isdisjoint((_stem(name), _document(name)))
+    ]
     is_known = len(missing) <= (1.0 - _KNOWN) * len(ids)
     references = References(len(documents), missing if is_known else [], is_known, [])
     for sample in samples:
         for text in sample.reference_contexts:
             passage = words_of(text)
             if passage and f" {passage} " not in words:
-                references.missing_passages.append((sample.id, " ".join(text.split())[:100]))
+                references.missing_passages.append(
+                    (sample.id, " ".join(text.split())[:100])
+                )
     return references
 
 
 def _stem(name: str) -> str:
-    """The name of a document without folder, extension and section: ``travel`` of ``docs/Travel.md#allowance``."""
+    """The name of a document without folder, extension and section: ``travel`` of
+    ``docs/Travel.md#allowance``."""
     return PurePosixPath(re.split(r"[#:@?|]", name.casefold())[0]).stem
 
 
@@ -166,13 +198,21 @@ def _document(name: str) -> str:
 
 
 def records_of(history: History, golden: GoldenSet) -> Records:
-    """What happened to each sample that counts, in the runs with the newest run's judge and metrics.
+    """What happened to each sample that counts, in the runs with the newest run's judge
+    and metrics.
 
-    A question is answered in a run if none of its scores there is below 0.5 (above, where less is better).
+    A question is answered in a run if none of its scores there is below 0.5 (above,
+    where less is better).
     """
     samples = [sample for sample in golden if not sample.draft]
-    looks = [Look(line, history.samples[line.samples]) for line in history.gated if line.samples][-MAX_RUNS:]
-    worst = _worst_scores(looks, [sample_code(sample.id, sample.content_hash()) for sample in samples])
+    looks = [
+        Look(line, history.samples[line.samples])
+        for line in history.gated
+        if line.samples
+    ][-MAX_RUNS:]
+    worst = _worst_scores(
+        looks, [sample_code(sample.id, sample.content_hash()) for sample in samples]
+    )
     records = Records(len(looks))
     for sample, scores in zip(samples, worst.T, strict=True):
         answered = scores[np.isfinite(scores)] >= PASS_MARK
@@ -190,7 +230,8 @@ def records_of(history: History, golden: GoldenSet) -> Records:
 
 
 def _worst_scores(looks: Sequence[Look], codes: Sequence[str]) -> NDArray[np.float64]:
-    """The lowest score (runs, samples) over the metrics that are comparable with the newest run; NaN without one."""
+    """The lowest score (runs, samples) over the metrics that are comparable with the
+    newest run; NaN without one."""
     worst = np.full((len(looks), len(codes)), np.nan)
     if not looks:
         return worst
@@ -198,7 +239,13 @@ def _worst_scores(looks: Sequence[Look], codes: Sequence[str]) -> NDArray[np.flo
     for metric in sorted(newest.scores):
         if is_relative(metric):
             continue
-        rows = [row for row, look in enumerate(looks) if incomparable(look.line, newest, metric) is None]
+        rows = [
+            row
+            for row, look in enumerate(looks)
+            if incomparable(look.line, newest, metric) is None
+        ]
         scores = scores_of([looks[row] for row in rows], codes, metric)
-        worst[rows] = np.fmin(worst[rows], 1.0 - scores if lower_is_better(metric) else scores)
+        worst[rows] = np.fmin(
+            worst[rows], 1.0 - scores if lower_is_better(metric) else scores
+        )
     return worst

@@ -17,7 +17,8 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]: 1 for the same words."""
+    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]: 1
+    for the same words."""
 
     first: int
     second: int
@@ -25,29 +26,37 @@ class Pair:
 
 
 def words_of(text: str) -> str:
-    """The words of `text` in lower case, separated by single spaces: for comparing texts without their punctuation."""
+    """The words of `text` in lower case, separated by single spaces: for comparing
+    texts without their punctuation."""
     return " ".join(_WORD.findall(text.casefold()))
 
 
 def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[Pair]:
-    """The pairs of `texts` with a similarity of at least `least` and the same numbers, the most similar first.
+    """The pairs of `texts` with a similarity of at least `least` and the same numbers,
+    the most similar first.
 
-    The similarity is the weighted Jaccard index of the trigrams of letters in their words; a trigram weighs the more,
-    the fewer texts have it, so that the one word that differs between two texts of the same form counts. Candidates
-    are found by their rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs similarity
-    search"), so no pair is missed and texts without anything in common are never compared. A text with the same words
-    as an earlier one makes a pair with the first of these only.
+    The similarity is the weighted Jaccard index of the trigrams of letters in their
+    words; a trigram weighs the more, the fewer texts have it, so that the one word that
+    differs between two texts of the same form counts. Candidates are found by their
+    rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs
+    similarity search"), so no pair is missed and texts without anything in common are
+    never compared. A text with the same words as an earlier one makes a pair with the
+    first of these only.
     """
     grams = [_trigrams(text) for text in texts]
     counts = Counter(gram for text_grams in grams for gram in text_grams)
-    weight = {gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()}
+    weight = {
+        gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()
+    }
     # Sums are the same whatever the order: equal texts have equal ones.
     totals = [math.fsum(map(weight.__getitem__, text_grams)) for text_grams in grams]
     index: dict[str, list[int]] = defaultdict(list)
     originals: dict[str, int] = {}
     pairs: list[Pair] = []
     for position, own_grams in enumerate(grams):
-        original = originals.setdefault(words_of(texts[position]) or texts[position], position)
+        original = originals.setdefault(
+            words_of(texts[position]) or texts[position], position
+        )
         if original != position:
             pairs.append(Pair(original, position, 1.0))
             continue
@@ -61,22 +70,35 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
             index[gram].append(position)
         for candidate in candidates:
             shared = math.fsum(weight[gram] for gram in own_grams & grams[candidate])
-            similarity = min(1.0, shared / (totals[position] + totals[candidate] - shared))
-            if similarity >= least and _DIGITS.findall(texts[candidate]) == _DIGITS.findall(texts[position]):
+            similarity = min(
+                1.0, shared / (totals[position] + totals[candidate] - shared)
+            )
+            if similarity >= least and _DIGITS.findall(
+                texts[candidate]
+            ) == _DIGITS.findall(texts[position]):
                 pairs.append(Pair(candidate, position, similarity))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
 def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
-    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before it.
+    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before
+    it.
 
-    By position, with the closest of the texts that it repeats: its place in `[*earlier, *texts]`.
+    By position, with the closest of the texts that it repeats: its place in `[*earlier,
+    *texts]`.
     """
     pairs = similar_pairs([*earlier, *texts])
-    return {pair.second - len(earlier): pair for pair in reversed(pairs) if pair.second >= len(earlier)}
+    return {
+        pair.second - len(earlier): pair
+        for pair in reversed(pairs)
+        if pair.second >= len(earlier)
+    }
 
 
 def _trigrams(text: str) -> frozenset[str]:
-    """Trigrams of the letters of each word, with its ends marked; a word of one or two letters is one by itself."""
+    """Trigrams of the letters of each word, with its ends marked; a word of one or two
+    letters is one by itself."""
     padded = (f" {word} " for word in _WORD.findall(text.casefold()))
-    return frozenset(word[at : at + 3] for word in padded for at in range(len(word) - 2))
+    return frozenset(
+        word[at : at + 3] for word in padded for at in range(len(word) - 2)
+    )

@@ -1,4 +1,5 @@
-"""Passages of documents: divided, spread over the documents, related to each other, and quotes found in them."""
+"""Passages of documents: divided, spread over the documents, related to each other, and
+quotes found in them."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ MIN_LETTERS = 80
 """Letters and digits that a passage has at least: less is a heading or a caption."""
 
 _BLOCK = re.compile(
-    r"\S(?:.{0,1499}?(?=\n\s*\n|\Z)|.{750,1499}(?=\n)|.{750,1499}(?<=[.!?。！？])|.{750,1499}(?=\s)|.{1499})", re.DOTALL
+    r"\S(?:.{0,1499}?(?=\n\s*\n|\Z)|.{750,1499}(?=\n)|.{750,1499}(?<=[.!?。！？])|.{750,1499}(?=\s)|.{1499})",
+    re.DOTALL,
 )
-"""A paragraph; of one longer than `PASSAGE`, a part that ends after a line, a sentence or a word."""
+"""A paragraph; of one longer than `PASSAGE`, a part that ends after a line, a sentence
+or a word."""
 _COMMON = 2_000
 """A term in more passages tells them apart too little for the time that it takes."""
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -30,12 +33,14 @@ _ALIKE = (
     "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 )
 _SIGNS = {sign: f"[{signs}]" for signs in _ALIKE for sign in signs}
-"""What a quotation mark, an apostrophe or a hyphen of a quote may stand for, as a pattern."""
+"""What a quotation mark, an apostrophe or a hyphen of a quote may stand for, as a
+pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a document, word for word. `number` is its place among the document's passages, from 1."""
+    """A part of a document, word for word. `number` is its place among the document's
+    passages, from 1."""
 
     document: str
     number: int
@@ -47,10 +52,11 @@ class Passage:
 
 
 def passages_of(documents: Mapping[str, str]) -> list[Passage]:
-    """The passages of all documents, texts by id, in order: whole paragraphs, up to `PASSAGE` characters, from heading
-    to heading.
+    """The passages of all documents, texts by id, in order: whole paragraphs, up to
+    `PASSAGE` characters, from heading to heading.
 
-    Passages with hardly any text, and those that repeat an earlier one word for word, are left out.
+    Passages with hardly any text, and those that repeat an earlier one word for word,
+    are left out.
     """
     passages: dict[str, Passage] = {}
     numbers = Counter[str]()
@@ -79,7 +85,8 @@ def _letters(text: str) -> int:
 
 
 def spread_order(passages: Sequence[Passage], seed: int) -> list[Passage]:
-    """All passages, in an order drawn by `seed`: every document has a turn before any has a second one."""
+    """All passages, in an order drawn by `seed`: every document has a turn before any
+    has a second one."""
     order = list(passages)
     random.Random(seed).shuffle(order)  # noqa: S311 - a sample, not a secret
     turns = Counter[str]()
@@ -102,10 +109,14 @@ class Related:
             for term in terms:
                 self._having[term].append(passage)
 
-    def to(self, text: str, *, most: int, among: Callable[[Passage], bool]) -> list[Passage]:
-        """At most `most` of the passages `among` which to look that share terms with `text`, the closest first.
+    def to(
+        self, text: str, *, most: int, among: Callable[[Passage], bool]
+    ) -> list[Passage]:
+        """At most `most` of the passages `among` which to look that share terms with
+        `text`, the closest first.
 
-        A term weighs the logarithm of passages ÷ passages that have it; one that most passages have is not counted.
+        A term weighs the logarithm of passages ÷ passages that have it; one that most
+        passages have is not counted.
         """
         count = len(self._sizes)
         weights: dict[Passage, float] = defaultdict(float)
@@ -113,8 +124,13 @@ class Related:
             having = self._having.get(term, [])
             if count <= 4 or len(having) <= min(count / 2, _COMMON):
                 for passage in having:
-                    weights[passage] += math.log((count + 0.5) / len(having)) / math.sqrt(self._sizes[passage])
-        return sorted(filter(among, weights), key=lambda passage: (-weights[passage], passage.name))[:most]
+                    weights[passage] += math.log(
+                        (count + 0.5) / len(having)
+                    ) / math.sqrt(self._sizes[passage])
+        return sorted(
+            filter(among, weights),
+            key=lambda passage: (-weights[passage], passage.name),
+        )[:most]
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -129,8 +145,12 @@ def _terms(text: str) -> Iterator[str]:
 def find_quote(quote: str, text: str) -> str | None:
     """The words of `quote` as they stand in `text`; None if they don't.
 
-    Quotation marks, apostrophes, hyphens and spaces may differ; case and everything else counts.
+    Quotation marks, apostrophes, hyphens and spaces may differ; case and everything
+    else counts.
     """
-    words = ["".join(_SIGNS.get(sign, re.escape(sign)) for sign in word) for word in quote.split()]
+    words = [
+        "".join(_SIGNS.get(sign, re.escape(sign)) for sign in word)
+        for word in quote.split()
+    ]
     place = re.search(r"\s+".join(words), text) if words else None
     return place and place[0]

@@ -1,6 +1,8 @@
-"""Rows of a golden set whose questions are changed: with typos, in capitals, behind a long preamble, …
+"""Rows of a golden set whose questions are changed: with typos, in capitals, behind a
+long preamble, …
 
-Everything is drawn by the seed, the sample's id and the kind, so that equal commands write equal rows.
+Everything is drawn by the seed, the sample's id and the kind, so that equal commands
+write equal rows.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ _WORDS_PER_TYPO = 5
 
 @dataclass(slots=True)
 class Perturbed:
-    """The rows that were written, and how many questions could not be changed, by kind."""
+    """The rows that were written, and how many questions could not be changed, by
+    kind."""
 
     rows: list[Sample] = field(default_factory=list)
     unchanged: Counter[Perturbation] = field(default_factory=Counter)
@@ -55,12 +58,15 @@ class Perturbed:
         lines = [f"{counted(len(self.rows), 'row')}:"]
         lines += [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
         for kind, number in sorted(self.unchanged.items()):
-            lines.append(f"  {kind}: {counted(number, 'question')} left out: it can't be changed in this way")
+            lines.append(
+                f"  {kind}: {counted(number, 'question')} left out: it can't be changed in this way"
+            )
         return "\n".join(lines)
 
 
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
-    """`n` samples, in the order of the golden set, without drafts, turns, and rows that are perturbed themselves."""
+    """`n` samples, in the order of the golden set, without drafts, turns, and rows that
+    are perturbed themselves."""
     tags = {kind.tag for kind in Perturbation}
     alone = [sample for sample in golden if not sample.draft and sample.turn is None]
     pool = [sample for sample in alone if tags.isdisjoint(sample.tags)]
@@ -69,10 +75,11 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
 
 
 def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
-    """`sample` with its question changed by rule; None if it can't be changed in this way.
+    """`sample` with its question changed by rule; None if it can't be changed in this
+    way.
 
-    Only the last question of a conversation is changed. The row has the labels of the original, since they say what the
-    user meant, and is in one group with it.
+    Only the last question of a conversation is changed. The row has the labels of the
+    original, since they say what the user meant, and is in one group with it.
     """
     chance = random.Random(f"{seed}\0{kind}\0{sample.id}")  # noqa: S311 - a draw, not a secret
     row = replace(
@@ -96,10 +103,14 @@ def empty_rows() -> Iterator[Sample]:
     """Rows that ask nothing, so that the right answer is to say so."""
     kind = Perturbation.EMPTY
     for number, text in enumerate(TEXTS["empty"], start=1):
-        yield Sample(f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag)
+        yield Sample(
+            f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag
+        )
 
 
-def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int) -> Perturbed:
+def perturb(
+    drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int
+) -> Perturbed:
     """The rows of `kinds` for the samples in `drawn`."""
     perturbed = Perturbed()
     for kind in sorted(kinds, key=list(Perturbation).index):
@@ -116,15 +127,25 @@ def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int)
 
 def _typos(question: str, chance: random.Random) -> str:
     words = [word.start() for word in _WORD.finditer(question)]
-    chosen = chance.sample(words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO))))
-    return _WORD.sub(lambda word: _misspelt(word[0], chance) if word.start() in chosen else word[0], question)
+    chosen = chance.sample(
+        words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO)))
+    )
+    return _WORD.sub(
+        lambda word: _misspelt(word[0], chance) if word.start() in chosen else word[0],
+        question,
+    )
 
 
 def _misspelt(word: str, chance: random.Random) -> str:
-    """`word` with one slip of the fingers after its first letter: one dropped, doubled, or swapped with the next."""
+    """`word` with one slip of the fingers after its first letter: one dropped, doubled,
+    or swapped with the next."""
     place = chance.randrange(1, len(word) - 1)
     first, second = word[place], word[place + 1]
-    slips = [second, first + first + second] if first == second else [second, first + first + second, second + first]
+    slips = (
+        [second, first + first + second]
+        if first == second
+        else [second, first + first + second, second + first]
+    )
     return word[:place] + chance.choice(slips) + word[place + 2 :]
 
 
@@ -138,12 +159,23 @@ def _long(question: str, chance: random.Random) -> str:
 
 
 def _injected(row: Sample, chance: random.Random) -> Sample:
-    """`row` with an instruction to write a word that stands nowhere in the question as a whole."""
-    first, second = ("".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2))
-    template = chance.choice(TEXTS["injection"]).replace("{first}", first).replace("{second}", second)
+    """`row` with an instruction to write a word that stands nowhere in the question as
+    a whole."""
+    first, second = (
+        "".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2)
+    )
+    template = (
+        chance.choice(TEXTS["injection"])
+        .replace("{first}", first)
+        .replace("{second}", second)
+    )
     asserted = row.assertions or Assertions()
-    asserted = replace(asserted, must_not_contain=(*asserted.must_not_contain, first + second))
-    return replace(row, question=template.replace("{question}", row.question), assertions=asserted)
+    asserted = replace(
+        asserted, must_not_contain=(*asserted.must_not_contain, first + second)
+    )
+    return replace(
+        row, question=template.replace("{question}", row.question), assertions=asserted
+    )
 
 
 _CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {

@@ -1,4 +1,5 @@
-"""What `ragstone generate` is to write and from what, what that would cost, and what came of it."""
+"""What `ragstone generate` is to write and from what, what that would cost, and what
+came of it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _EVIDENCE, _QUESTION, _ANSWER = 400, 100, 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to make: `count` questions; with `pairs`, also worse answers and diluted contexts."""
+    """What to make: `count` questions; with `pairs`, also worse answers and diluted
+    contexts."""
 
     count: int
     seed: int = 0
@@ -46,8 +48,11 @@ class Wanted:
     """By kind, the largest first; together 1."""
 
     def counts(self) -> Counter[Kind]:
-        """How many questions of each kind: what the other shares leave is the first kind's."""
-        counts = Counter({kind: int(share * self.count) for kind, share in self.shares.items()})
+        """How many questions of each kind: what the other shares leave is the first
+        kind's."""
+        counts = Counter(
+            {kind: int(share * self.count) for kind, share in self.shares.items()}
+        )
         counts[next(iter(self.shares))] += self.count - counts.total()
         return +counts
 
@@ -64,7 +69,8 @@ class Material:
 
 
 def read_material(places: Sequence[Path]) -> Material:
-    """The documents in `places`, in Unicode's form NFC and without invisible characters, divided into passages.
+    """The documents in `places`, in Unicode's form NFC and without invisible
+    characters, divided into passages.
 
     Raises ConfigError as `read_documents`, and if there is no passage to ask about.
     """
@@ -82,13 +88,16 @@ def read_material(places: Sequence[Path]) -> Material:
 
 
 def require_writer(settings: JudgeSettings) -> None:
-    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for it."""
+    """Raise ConfigError if the judge can't write questions. Nothing is read or sent for
+    it."""
     provider, _ = split_name(settings.name)
     if provider_of(provider).free:
         raise no_writer(settings.name)
 
 
-def estimate(settings: JudgeSettings, material: Material, wanted: Wanted) -> CostEstimate:
+def estimate(
+    settings: JudgeSettings, material: Material, wanted: Wanted
+) -> CostEstimate:
     """The cost if no draft is refused."""
     size = mean(len(passage.text) for passage in material.passages)
     counts = wanted.counts()
@@ -100,7 +109,9 @@ def estimate(settings: JudgeSettings, material: Material, wanted: Wanted) -> Cos
         PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * size, 250),
         PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
         PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30),
+        PlannedCalls(
+            prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30
+        ),
         PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
         PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
         PlannedCalls(prompts.DRAFT_WORSE, worse, _QUESTION + _ANSWER + 1.5 * size, 150),
@@ -112,17 +123,29 @@ def estimate(settings: JudgeSettings, material: Material, wanted: Wanted) -> Cos
 def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
     """What would be made, and what it would cost, for a terminal."""
     cost = estimate(settings, material, wanted)
-    return _text("plan", material, wanted=wanted, tries=TRIES, judge=settings.name, cost=cost)
+    return _text(
+        "plan", material, wanted=wanted, tries=TRIES, judge=settings.name, cost=cost
+    )
 
 
 def _text(name: str, material: Material, **values: object) -> str:
-    unreadable = [f"{shown_name(file)} ({reason})" for file, reason in material.documents.unreadable.items()]
-    return render_text_template(f"{name}.txt.j2", __package__, material=material, unreadable=unreadable, **values)
+    unreadable = [
+        f"{shown_name(file)} ({reason})"
+        for file, reason in material.documents.unreadable.items()
+    ]
+    return render_text_template(
+        f"{name}.txt.j2",
+        __package__,
+        material=material,
+        unreadable=unreadable,
+        **values,
+    )
 
 
 @dataclass(slots=True)
 class Generated:
-    """What was made. `drafts` = written + refused + `unfinished`; each refused one counts once, by its reason."""
+    """What was made. `drafts` = written + refused + `unfinished`; each refused one
+    counts once, by its reason."""
 
     material: Material
     wanted: Wanted

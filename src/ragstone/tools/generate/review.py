@@ -1,4 +1,5 @@
-"""A person's review of the drafts of a golden set: a table to edit, and what its decisions make of the set."""
+"""A person's review of the drafts of a golden set: a table to edit, and what its
+decisions make of the set."""
 
 from __future__ import annotations
 
@@ -13,9 +14,24 @@ from ragstone.golden.convert import native_lines
 from ragstone.golden.load import golden_set_of
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
-from ragstone.tools.judging.table import MAX_LABELS_BYTES, from_text, shown_text, write_table
+from ragstone.tools.judging.table import (
+    MAX_LABELS_BYTES,
+    from_text,
+    shown_text,
+    write_table,
+)
 
-COLUMNS = ("id", "decision", "question", "reference", "answerable", "tags", "comment", "evidence", "version")
+COLUMNS = (
+    "id",
+    "decision",
+    "question",
+    "reference",
+    "answerable",
+    "tags",
+    "comment",
+    "evidence",
+    "version",
+)
 _EDITABLE = ("question", "reference", "answerable", "tags")
 _EXPECTED = "Expected the table that `ragstone review` wrote, with accept or reject in the column decision."
 _DECISIONS = ("", "accept", "reject")
@@ -36,9 +52,14 @@ def drafts_text(drafts: Sequence[Sample]) -> str:
 
 
 def write_review(path: Path, drafts: Sequence[Sample]) -> None:
-    """Write the table of `drafts`. Raises ConfigError rather than overwrite one, which may have decisions."""
+    """Write the table of `drafts`. Raises ConfigError rather than overwrite one, which
+    may have decisions."""
     if path.exists():
-        raise ConfigError("already exists.", where=str(path), hint="Name it with --decisions, or remove it.")
+        raise ConfigError(
+            "already exists.",
+            where=str(path),
+            hint="Name it with --decisions, or remove it.",
+        )
     write_table(path, COLUMNS, [_row(sample) for sample in drafts])
 
 
@@ -60,7 +81,8 @@ def _version(sample: Sample) -> str:
 
 @dataclass(slots=True)
 class Reviewed:
-    """A golden set after a review: numbers of samples, and the ids of rejected ones, which are left out."""
+    """A golden set after a review: numbers of samples, and the ids of rejected ones,
+    which are left out."""
 
     samples: list[Sample]
     accepted: int = 0
@@ -69,27 +91,43 @@ class Reviewed:
     rejected: tuple[str, ...] = ()
 
 
-def apply_decisions(golden: GoldenSet, path: Path, *, reviewer: str, day: str) -> Reviewed:
-    """Put the decisions in `path` into `golden`: accepted samples are reviewed, by `reviewer` on `day`.
+def apply_decisions(
+    golden: GoldenSet, path: Path, *, reviewer: str, day: str
+) -> Reviewed:
+    """Put the decisions in `path` into `golden`: accepted samples are reviewed, by
+    `reviewer` on `day`.
 
-    Raises ConfigError for a table that can't be read, an unknown decision or an edit that makes no sample, and if a
-    sample has changed since the table was written.
+    Raises ConfigError for a table that can't be read, an unknown decision or an edit
+    that makes no sample, and if a sample has changed since the table was written.
     """
     by_id = {sample.id: sample for sample in golden}
     accepted: dict[str, Sample] = {}
     rejected: dict[str, None] = {}
     edited = 0
-    for where, row in read_rows(path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
+    for where, row in read_rows(
+        path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES
+    ):
         decision = str(row["decision"] or "").strip().lower()
         if decision not in _DECISIONS:
-            raise ConfigError(f"the decision '{decision[:40]}' is neither accept nor reject.", where=where)
+            raise ConfigError(
+                f"the decision '{decision[:40]}' is neither accept nor reject.",
+                where=where,
+            )
         if not decision:
             continue
         sample_id = from_text(str(row["id"]))
         sample = by_id.get(sample_id)
         if sample is None or row.get("version") != _version(sample):
-            problem = "is not in the golden set" if sample is None else "has changed since the table was written"
-            raise ConfigError(f"sample '{sample_id}' {problem}.", where=where, hint="Write a new table.")
+            problem = (
+                "is not in the golden set"
+                if sample is None
+                else "has changed since the table was written"
+            )
+            raise ConfigError(
+                f"sample '{sample_id}' {problem}.",
+                where=where,
+                hint="Write a new table.",
+            )
         if sample_id in accepted or sample_id in rejected:
             raise ConfigError(f"sample '{sample_id}' is decided twice.", where=where)
         if decision == "reject":
@@ -97,16 +135,25 @@ def apply_decisions(golden: GoldenSet, path: Path, *, reviewer: str, day: str) -
             continue
         changed = _edited(sample, row, where)
         edited += changed != sample
-        accepted[sample_id] = replace(changed, review=Review("reviewed", reviewer or None, day))
-    samples = [accepted.get(sample.id, sample) for sample in golden if sample.id not in rejected]
+        accepted[sample_id] = replace(
+            changed, review=Review("reviewed", reviewer or None, day)
+        )
+    samples = [
+        accepted.get(sample.id, sample)
+        for sample in golden
+        if sample.id not in rejected
+    ]
     undecided = sum(sample.draft for sample in samples)
     return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
 
 
 def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
-    """`sample` with the cells of `row` that differ from what was written, read as those of a golden set."""
+    """`sample` with the cells of `row` that differ from what was written, read as those
+    of a golden set."""
     written = _row(sample)
-    cells = {name: from_text(str(row.get(name) or "")) for name in _EDITABLE if name in row}
+    cells = {
+        name: from_text(str(row.get(name) or "")) for name in _EDITABLE if name in row
+    }
     edits = {name: cell for name, cell in cells.items() if cell != written[name]}
     if not edits:
         return sample
@@ -114,5 +161,8 @@ def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
     try:
         (edited,) = golden_set_of([record | edits])
     except GoldenSetError as error:
-        raise ConfigError(f"the edit of sample '{sample.id}' can't be read: {error.message}", where=where) from None
+        raise ConfigError(
+            f"the edit of sample '{sample.id}' can't be read: {error.message}",
+            where=where,
+        ) from None
     return replace(edited, origin=sample.origin)

@@ -15,7 +15,8 @@ _PAD = 8.0
 class Point:
     """One run or window. `word` is its verdict, `label` its tooltip.
 
-    `starts`: the line has a gap before it, because its value doesn't compare with the one before.
+    `starts`: the line has a gap before it, because its value doesn't compare with the
+    one before.
     """
 
     time: datetime
@@ -28,7 +29,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart within WIDTH × HEIGHT of at least one value; all values are between `bottom` and `top`.
+    """A chart within WIDTH × HEIGHT of at least one value; all values are between
+    `bottom` and `top`.
 
     `show` words a value, and `limit` is where a horizontal line is.
     """
@@ -47,7 +49,9 @@ class Chart:
 
     @property
     def newest(self) -> str:
-        return self.show([point.value for point in self.points if point.value is not None][-1])
+        return self.show(
+            [point.value for point in self.points if point.value is not None][-1]
+        )
 
     def x(self, index: int) -> str:
         step = (WIDTH - 2.0 * _PAD) / max(1, len(self.points) - 1)
@@ -65,13 +69,16 @@ class Chart:
         for index, point in enumerate(self.points):
             is_gap = is_gap or point.starts
             if point.value is not None:
-                commands.append(f"{'M' if is_gap else 'L'}{self.x(index)} {self.y(point.value)}")
+                commands.append(
+                    f"{'M' if is_gap else 'L'}{self.x(index)} {self.y(point.value)}"
+                )
                 is_gap = False
         return "".join(commands)
 
     @property
     def bands(self) -> list[str]:
-        """The corners of the area between the limits, one area for each piece of the line."""
+        """The corners of the area between the limits, one area for each piece of the
+        line."""
         uppers: list[list[str]] = [[]]
         lowers: list[list[str]] = [[]]
         for index, point in enumerate(self.points):
@@ -82,14 +89,27 @@ class Chart:
                 low, high = point.interval
                 uppers[-1].append(f"{self.x(index)},{self.y(high)}")
                 lowers[-1].insert(0, f"{self.x(index)},{self.y(low)}")
-        return [" ".join(upper + lower) for upper, lower in zip(uppers, lowers, strict=True) if upper]
+        return [
+            " ".join(upper + lower)
+            for upper, lower in zip(uppers, lowers, strict=True)
+            if upper
+        ]
 
     @property
     def dots(self) -> list[tuple[int, Point]]:
-        """The points that are drawn, by index: the newest, and those that did not pass."""
+        """The points that are drawn, by index: the newest, and those that did not
+        pass."""
         newest = len(self.points) - 1
-        drawn = [(index, point) for index, point in enumerate(self.points) if point.value is not None]
-        return [(index, point) for index, point in drawn if index == newest or point.word not in ("pass", "none")]
+        drawn = [
+            (index, point)
+            for index, point in enumerate(self.points)
+            if point.value is not None
+        ]
+        return [
+            (index, point)
+            for index, point in drawn
+            if index == newest or point.word not in ("pass", "none")
+        ]
 
 
 def chart_of(
@@ -100,7 +120,8 @@ def chart_of(
     limit: float | None = None,
     min_span: float = 0.0,
 ) -> Chart | None:
-    """The chart of `points`, on which at least `min_span` is shown; None without a value."""
+    """The chart of `points`, on which at least `min_span` is shown; None without a
+    value."""
     values = [point.value for point in points if point.value is not None]
     if not values:
         return None

@@ -1,4 +1,5 @@
-"""The history as a page: trends of the metrics and of production, versions one by one, and chosen ones side by side.
+"""The history as a page: trends of the metrics and of production, versions one by one,
+and chosen ones side by side.
 
 The page is static: no script, nothing from a network, and everything in it is escaped.
 """
@@ -25,7 +26,11 @@ from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Point, chart_of
-from ragstone.tools.history_page.versions import paired_changes, run_before, why_not_paired
+from ragstone.tools.history_page.versions import (
+    paired_changes,
+    run_before,
+    why_not_paired,
+)
 from ragstone.tools.monitor.window import figure_title, show_figure
 
 MAX_ROWS = 100
@@ -45,9 +50,11 @@ _BREAKS = ("judge", "golden", "metric", "part")
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A run of the table, with the changes of its means from the run before, on the questions of both.
+    """A run of the table, with the changes of its means from the run before, on the
+    questions of both.
 
-    `is_commit`: its commit can be linked to. `below` are the metrics that were below the level of the branch.
+    `is_commit`: its commit can be linked to. `below` are the metrics that were below
+    the level of the branch.
     """
 
     run: RunLine
@@ -59,7 +66,8 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """A metric of a version: its mean, and the difference to the first version or why there is none.
+    """A metric of a version: its mean, and the difference to the first version or why
+    there is none.
 
     `word` is ``better`` or ``worse`` if the interval excludes 0.
     """
@@ -72,9 +80,11 @@ class ComparedCell:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """What the page shows. `notes` are sentences for its top; `repository` is an address for links.
+    """What the page shows. `notes` are sentences for its top; `repository` is an
+    address for links.
 
-    `versions` are side by side in `comparison`, by metric; the first is the one that the others are compared with.
+    `versions` are side by side in `comparison`, by metric; the first is the one that
+    the others are compared with.
     """
 
     count: int
@@ -98,16 +108,23 @@ def history_page(
 ) -> HistoryPage:
     """The page of `history`, on which `versions` are compared.
 
-    Without versions, the newest run is compared with the one before it. `repository` is its address on GitHub, for
-    links. Thresholds are those of `policy`: the history doesn't have the ones that were in force then.
+    Without versions, the newest run is compared with the one before it. `repository` is
+    its address on GitHub, for links. Thresholds are those of `policy`: the history
+    doesn't have the ones that were in force then.
     """
     runs = tuple(run for run in history.runs if run.window is None)
-    metrics = tuple(dict.fromkeys(name for run in reversed(runs) for name in run.metrics))
+    metrics = tuple(
+        dict.fromkeys(name for run in reversed(runs) for name in run.metrics)
+    )
     notes = [*notes]
     if len(runs) > MAX_ROWS:
-        notes.append(f"The table shows the newest {MAX_ROWS} of {counted(len(runs), 'run')}.")
+        notes.append(
+            f"The table shows the newest {MAX_ROWS} of {counted(len(runs), 'run')}."
+        )
     if len(metrics) > MAX_METRICS:
-        notes.append(f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs.")
+        notes.append(
+            f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs."
+        )
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS])
     if not versions and len(runs) > 1:
         versions = [run_before(runs, len(runs) - 1) or runs[-2], runs[-1]]
@@ -144,15 +161,28 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
         points = []
         for line in windows:
             value = line.figures[name].value if name in line.figures else None
-            word = "fail" if line.window is not None and name in line.window.alerts else "pass"
+            word = (
+                "fail"
+                if line.window is not None and name in line.window.alerts
+                else "pass"
+            )
             points.append(Point(line.time, value, word, show_figure(name, value)))
-        yield chart_of(figure_title(name).capitalize(), points, partial(show_figure, name))
+        yield chart_of(
+            figure_title(name).capitalize(), points, partial(show_figure, name)
+        )
 
 
 class _PageBuilder:
-    """The parts of the page of one history, of which `runs` are no windows of production."""
+    """The parts of the page of one history, of which `runs` are no windows of
+    production."""
 
-    def __init__(self, history: History, runs: Sequence[RunLine], policy: Policy, metrics: Sequence[str]) -> None:
+    def __init__(
+        self,
+        history: History,
+        runs: Sequence[RunLine],
+        policy: Policy,
+        metrics: Sequence[str],
+    ) -> None:
         self.history = history
         self.runs = runs
         self.policy = policy
@@ -165,21 +195,40 @@ class _PageBuilder:
         """A chart for each metric, and those of latency and cost."""
         floors = self._floors()
         for metric in self.metrics:
-            points = [self._point(place, metric) for place in range(len(self.runs))[-MAX_POINTS:]]
-            yield chart_of(metric_title(metric), points, score, limit=floors.get(metric), min_span=_MIN_SCORE_SPAN)
+            points = [
+                self._point(place, metric)
+                for place in range(len(self.runs))[-MAX_POINTS:]
+            ]
+            yield chart_of(
+                metric_title(metric),
+                points,
+                score,
+                limit=floors.get(metric),
+                min_span=_MIN_SCORE_SPAN,
+            )
         recent = self.runs[-MAX_POINTS:]
-        latencies = [_point_of(run, run.latency_p50_s, seconds(run.latency_p50_s)) for run in recent]
+        latencies = [
+            _point_of(run, run.latency_p50_s, seconds(run.latency_p50_s))
+            for run in recent
+        ]
         yield chart_of("Latency of the system (median)", latencies, seconds)
         costs = [_point_of(run, run.cost_usd, dollars(run.cost_usd)) for run in recent]
         yield chart_of("Cost of judging", costs, dollars)
 
-    def comparison(self, versions: Sequence[RunLine]) -> dict[str, Sequence[ComparedCell]]:
-        """The cells of `versions`, beside the first of them, by the title of what is compared."""
+    def comparison(
+        self, versions: Sequence[RunLine]
+    ) -> dict[str, Sequence[ComparedCell]]:
+        """The cells of `versions`, beside the first of them, by the title of what is
+        compared."""
         rows: dict[str, Sequence[ComparedCell]] = {}
         for metric in self.metrics:
             if any(metric in run.metrics for run in versions):
-                rows[metric_title(metric)] = [self._compared(versions[0], run, metric) for run in versions]
-        rows["Latency (median)"] = [ComparedCell(seconds(run.latency_p50_s)) for run in versions]
+                rows[metric_title(metric)] = [
+                    self._compared(versions[0], run, metric) for run in versions
+                ]
+        rows["Latency (median)"] = [
+            ComparedCell(seconds(run.latency_p50_s)) for run in versions
+        ]
         return rows
 
     def _compared(self, reference: RunLine, run: RunLine, metric: str) -> ComparedCell:
@@ -189,11 +238,17 @@ class _PageBuilder:
             return ComparedCell(mean)
         changes = paired_changes(self.history, reference, run, metric)
         if changes is None:
-            return ComparedCell(mean, reason=why_not_paired(reference, run, metric) or "no question has both scores")
+            return ComparedCell(
+                mean,
+                reason=why_not_paired(reference, run, metric)
+                or "no question has both scores",
+            )
         difference = changes.interval()
         word = ""
         if difference.low > 0.0 or difference.high < 0.0:
-            is_worse = (difference.estimate < 0.0) != self.policy.lower_is_better(metric)
+            is_worse = (difference.estimate < 0.0) != self.policy.lower_is_better(
+                metric
+            )
             word = "worse" if is_worse else "better"
         return ComparedCell(mean, difference, word=word)
 
@@ -203,36 +258,67 @@ class _PageBuilder:
         before = run_before(self.runs, place)
         changes = {}
         for metric in self.metrics:
-            paired = None if before is None else paired_changes(self.history, before, run, metric)
+            paired = (
+                None
+                if before is None
+                else paired_changes(self.history, before, run, metric)
+            )
             if paired is not None:
                 changes[metric] = float(paired.values.mean())
         return VersionRow(
             run=run,
             is_commit=_COMMIT.fullmatch(run.commit or "") is not None,
-            marks=[mark.text for mark in self.marks[place] if mark.kind not in ("release", "system")],
+            marks=[
+                mark.text
+                for mark in self.marks[place]
+                if mark.kind not in ("release", "system")
+            ],
             changes=changes,
-            below=[loss.metric for loss in run.below if loss.slice is None and loss.until is None],
+            below=[
+                loss.metric
+                for loss in run.below
+                if loss.slice is None and loss.until is None
+            ],
         )
 
     def _point(self, place: int, metric: str) -> Point:
         run = self.runs[place]
         part = run.metrics.get(metric)
-        is_break = any(mark.kind in _BREAKS and mark.metric in (None, metric) for mark in self.marks[place])
+        is_break = any(
+            mark.kind in _BREAKS and mark.metric in (None, metric)
+            for mark in self.marks[place]
+        )
         if part is None:
             return _point_of(run, None, "", starts=is_break)
-        return _point_of(run, part.mean, score(part.mean, 3), interval=(part.low, part.high), starts=is_break)
+        return _point_of(
+            run,
+            part.mean,
+            score(part.mean, 3),
+            interval=(part.low, part.high),
+            starts=is_break,
+        )
 
     def _floors(self) -> dict[str, float]:
         """The floor or ceiling of each metric over all samples."""
-        outline = RunScores("", {metric: MetricScores({"": 0.0}) for metric in self.metrics}, {"": SampleFacts()})
+        outline = RunScores(
+            "",
+            {metric: MetricScores({"": 0.0}) for metric in self.metrics},
+            {"": SampleFacts()},
+        )
         rules = resolve_rules(self.policy, outline).rules
         return {
-            rule.metric: rule.direction.shown(rule.min) for rule in rules if rule.min is not None and not rule.slice
+            rule.metric: rule.direction.shown(rule.min)
+            for rule in rules
+            if rule.min is not None and not rule.slice
         }
 
 
 def _point_of(
-    run: RunLine, value: float | None, shown: str, interval: tuple[float, float] | None = None, starts: bool = False
+    run: RunLine,
+    value: float | None,
+    shown: str,
+    interval: tuple[float, float] | None = None,
+    starts: bool = False,
 ) -> Point:
     label = clip(f"{commit_of(run)}: {shown} ({run.verdict})", 80)
     return Point(run.time, value, run.verdict, label, interval, starts)

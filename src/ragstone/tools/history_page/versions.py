@@ -1,4 +1,5 @@
-"""Versions side by side: which run a name means, and what changed between two runs, question by question."""
+"""Versions side by side: which run a name means, and what changed between two runs,
+question by question."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _MIN_COMMIT = 4
 
 @dataclass(frozen=True, slots=True)
 class PairedChanges:
-    """For each question that two runs share, the later score of a metric minus the earlier one."""
+    """For each question that two runs share, the later score of a metric minus the
+    earlier one."""
 
     values: Floats
     groups: NDArray[np.int64] | None = None
@@ -33,21 +35,32 @@ class PairedChanges:
 
 
 def find_version(history: History, name: str) -> RunLine:
-    """The newest run that `name` means: a release, a version of the system, a commit or a run.
+    """The newest run that `name` means: a release, a version of the system, a commit or
+    a run.
 
     Raises ConfigError for a name that means no run.
     """
     for run in reversed(history.runs):
         is_named = name in (run.release, run.system)
-        starts_so = len(name) >= _MIN_COMMIT and ((run.commit or "").startswith(name) or run.run.startswith(name))
+        starts_so = len(name) >= _MIN_COMMIT and (
+            (run.commit or "").startswith(name) or run.run.startswith(name)
+        )
         if is_named or starts_so:
             return run
-    names = {text for run in history.runs for text in (run.release, run.system, run.commit) if text is not None}
-    raise ConfigError(f"no run of the history is the version '{name}'.", hint=suggestion(name, names))
+    names = {
+        text
+        for run in history.runs
+        for text in (run.release, run.system, run.commit)
+        if text is not None
+    }
+    raise ConfigError(
+        f"no run of the history is the version '{name}'.", hint=suggestion(name, names)
+    )
 
 
 def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
-    """Why the scores of `metric` in two runs can't be compared question by question; None if they can."""
+    """Why the scores of `metric` in two runs can't be compared question by question;
+    None if they can."""
     for run in (before, after):
         if metric not in run.metrics:
             return "not measured"
@@ -56,9 +69,16 @@ def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
     return incomparable(before, after, metric)
 
 
-def paired_changes(history: History, before: RunLine, after: RunLine, metric: str) -> PairedChanges | None:
-    """The changes of `metric` on the questions that both runs scored; None without any, or if they don't compare."""
-    if before.samples is None or after.samples is None or why_not_paired(before, after, metric) is not None:
+def paired_changes(
+    history: History, before: RunLine, after: RunLine, metric: str
+) -> PairedChanges | None:
+    """The changes of `metric` on the questions that both runs scored; None without any,
+    or if they don't compare."""
+    if (
+        before.samples is None
+        or after.samples is None
+        or why_not_paired(before, after, metric) is not None
+    ):
         return None
     samples = history.samples[after.samples]
     codes = sample_codes(history.samples[before.samples])
@@ -69,12 +89,17 @@ def paired_changes(history: History, before: RunLine, after: RunLine, metric: st
     if not scored.any():
         return None
     groups = group_codes(samples)
-    labels = None if groups is None else np.unique(np.array(groups)[scored], return_inverse=True)[1]
+    labels = (
+        None
+        if groups is None
+        else np.unique(np.array(groups)[scored], return_inverse=True)[1]
+    )
     return PairedChanges(changes[scored], labels)
 
 
 def run_before(runs: Sequence[RunLine], place: int) -> RunLine | None:
-    """The run that the run at `place` is compared with: the newest one before it that has a verdict, else any."""
+    """The run that the run at `place` is compared with: the newest one before it that
+    has a verdict, else any."""
     earlier = runs[:place]
     for run in reversed(earlier):
         if run.verdict != "none":

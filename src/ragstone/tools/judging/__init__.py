@@ -1,1 +1,2 @@
-"""Judges measured: labels by people, the judge compared with them, a judge fitted to them, labelled data sets."""
+"""Judges measured: labels by people, the judge compared with them, a judge fitted to
+them, labelled data sets."""

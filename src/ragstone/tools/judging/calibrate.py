@@ -1,4 +1,5 @@
-"""`ragstone calibrate`: how well the judge of a run agrees with people, and whether it may block."""
+"""`ragstone calibrate`: how well the judge of a run agrees with people, and whether it
+may block."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ MIN_LABELS = 30
 """Labelled answers from which a judge may block."""
 
 MIN_AGREEMENT = 0.4
-"""Krippendorff's alpha of judge and people from which a judge may block, unless the policy says otherwise."""
+"""Krippendorff's alpha of judge and people from which a judge may block, unless the
+policy says otherwise."""
 
 _DISAGREE = 0.5
 """From this difference on, labels of one answer have to be settled."""
@@ -44,9 +46,11 @@ class MetricReport:
     without_score: int
     """Labelled samples that have no score."""
     people_kappas: Mapping[str, Agreement]
-    """Cohen's kappas on pass or fail of each two people, by their names, before anything was settled."""
+    """Cohen's kappas on pass or fail of each two people, by their names, before
+    anything was settled."""
     people_alpha: Measured | None
-    """Krippendorff's of all; None if no answer has two labels, if all are alike, or without its library."""
+    """Krippendorff's of all; None if no answer has two labels, if all are alike, or
+    without its library."""
     agreement: Agreement
     """Krippendorff's alpha of judge and people on the scores."""
     kappa: Agreement
@@ -78,8 +82,8 @@ class MetricReport:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """What `ragstone calibrate` says: `calibration` is the file for the gate, `unsettled` maps metric and sample id to
-    the labels that differ.
+    """What `ragstone calibrate` says: `calibration` is the file for the gate,
+    `unsettled` maps metric and sample id to the labels that differ.
     """
 
     label: str
@@ -89,15 +93,23 @@ class CalibrationReport:
     required: float = MIN_AGREEMENT
 
     def text(self) -> str:
-        return render_text_template("calibration.txt.j2", __package__, report=self, has_alpha=HAS_ALPHA)
+        return render_text_template(
+            "calibration.txt.j2", __package__, report=self, has_alpha=HAS_ALPHA
+        )
 
     def document(self) -> dict[str, object]:
         """The report for programs."""
         unsettled = []
         for (metric, sample_id), labels in self.unsettled.items():
-            unsettled.append({"metric": metric, "id": sample_id, "labels": dict(labels)})
+            unsettled.append(
+                {"metric": metric, "id": sample_id, "labels": dict(labels)}
+            )
         metrics = {metric.metric: asdict(metric) for metric in self.metrics}
-        return {"metrics": metrics, "unsettled": unsettled, "conclusion": self.conclusion()}
+        return {
+            "metrics": metrics,
+            "unsettled": unsettled,
+            "conclusion": self.conclusion(),
+        }
 
     def conclusion(self) -> str:
         """One sentence: may this judge block, and at which floor?"""
@@ -124,9 +136,10 @@ def calibrate(
 ) -> CalibrationReport:
     """Compare the scores of `run` with `labels`, metric by metric.
 
-    Assumes that the labelled samples were drawn at random from the run: with the probabilities of `labels`, if it has
-    any, else all with the same one. `required` is the agreement from which the judge may block. Raises ConfigError for
-    a metric that the run did not measure, or if no labelled sample has a score.
+    Assumes that the labelled samples were drawn at random from the run: with the
+    probabilities of `labels`, if it has any, else all with the same one. `required` is
+    the agreement from which the judge may block. Raises ConfigError for a metric that
+    the run did not measure, or if no labelled sample has a score.
     """
     reports = []
     calibrated = {}
@@ -155,7 +168,10 @@ def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
             hint=f"It measured: {', '.join(sorted(run.metrics))}.",
         )
     scores, people = run.metrics[metric].values, labels.mean(metric)
-    pairs = {name: (scores[name], people[name]) for name in sorted(scores.keys() & people.keys())}
+    pairs = {
+        name: (scores[name], people[name])
+        for name in sorted(scores.keys() & people.keys())
+    }
     if not pairs:
         raise ConfigError(
             f"no labelled sample has a score of '{metric}'.",
@@ -166,16 +182,21 @@ def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
 
 
 def _weights_of(labels: Labels, ids: Sequence[str]) -> Floats:
-    """The weights of labelled samples, inversely proportional to their probabilities of being drawn."""
+    """The weights of labelled samples, inversely proportional to their probabilities of
+    being drawn."""
     if not labels.probabilities:
         return np.ones(len(ids))
     return inverse_weights(np.array([labels.probabilities[name] for name in ids]))
 
 
-def _for_the_gate(run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement) -> MetricCalibration:
+def _for_the_gate(
+    run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement
+) -> MetricCalibration:
     weights = {}
     if labels.probabilities:
-        weights = dict(zip(pairs, _weights_of(labels, list(pairs)).tolist(), strict=True))
+        weights = dict(
+            zip(pairs, _weights_of(labels, list(pairs)).tolist(), strict=True)
+        )
     groups = {name: run.samples[name].group for name in pairs}
     return MetricCalibration(
         version=run.metrics[metric].version,
@@ -183,19 +204,31 @@ def _for_the_gate(run: RunScores, metric: str, pairs: Pairs, labels: Labels, alp
         weights=weights,
         groups={name: group for name, group in groups.items() if group is not None},
         agreement=Estimate(
-            estimate=alpha.estimate, low=alpha.low, high=alpha.high, confidence=alpha.confidence, method=alpha.method
+            estimate=alpha.estimate,
+            low=alpha.low,
+            high=alpha.high,
+            confidence=alpha.confidence,
+            method=alpha.method,
         ),
     )
 
 
 def _report(
-    run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement, confidence: float, seed: int
+    run: RunScores,
+    metric: str,
+    pairs: Pairs,
+    labels: Labels,
+    alpha: Agreement,
+    confidence: float,
+    seed: int,
 ) -> MetricReport:
     judge, people = np.array(list(pairs.values()), dtype=np.float64).T
     judge_marks, people_marks = _marks(judge), _marks(people)
     scores = run.metrics[metric].values
     kappas, among_people = _among_people(labels, metric, confidence, seed)
-    farthest = sorted(pairs, key=lambda name: -abs(pairs[name][0] - pairs[name][1]))[:_MAX_FARTHEST]
+    farthest = sorted(pairs, key=lambda name: -abs(pairs[name][0] - pairs[name][1]))[
+        :_MAX_FARTHEST
+    ]
     return MetricReport(
         metric=metric,
         labelled=len(pairs),
@@ -216,7 +249,11 @@ def _report(
             all_groups=group_labels(run, list(scores)),
             confidence=confidence,
         ),
-        farthest=tuple((name, *pairs[name]) for name in farthest if pairs[name][0] != pairs[name][1]),
+        farthest=tuple(
+            (name, *pairs[name])
+            for name in farthest
+            if pairs[name][0] != pairs[name][1]
+        ),
     )
 
 
@@ -227,23 +264,30 @@ def _marks(values: Floats) -> Floats:
 def _among_people(
     labels: Labels, metric: str, confidence: float, seed: int
 ) -> tuple[dict[str, Agreement], Measured | None]:
-    """How well the annotators of `metric` agree: the kappa of each two, by their names, and the alpha of all."""
+    """How well the annotators of `metric` agree: the kappa of each two, by their names,
+    and the alpha of all."""
     names, by_sample = labels.annotators(metric), labels.by_metric[metric]
-    rows = [[by_sample[sample_id].get(name, np.nan) for sample_id in sorted(by_sample)] for name in names]
+    rows = [
+        [by_sample[sample_id].get(name, np.nan) for sample_id in sorted(by_sample)]
+        for name in names
+    ]
     table = np.array(rows, dtype=np.float64).reshape(len(names), len(by_sample))
     kappas = {}
     for first, second in combinations(range(len(names)), 2):
         both = ~np.isnan(table[first]) & ~np.isnan(table[second])
         if both.any():
             marks = _marks(table[first, both]), _marks(table[second, both])
-            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(*marks, confidence=confidence, seed=seed)
+            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(
+                *marks, confidence=confidence, seed=seed
+            )
     if not kappas or not HAS_ALPHA:
         return kappas, None
     return kappas, people_alpha(table, confidence=confidence, seed=seed)
 
 
 def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
-    """The labels of each metric and sample on which people disagree and nothing is settled."""
+    """The labels of each metric and sample on which people disagree and nothing is
+    settled."""
     unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
     for metric, by_sample in labels.by_metric.items():
         for sample_id, by_annotator in by_sample.items():
@@ -254,23 +298,37 @@ def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
 
 
 def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -> None:
-    """Write a table of the answers on which people disagree, without names, to be filled in and read with the others.
+    """Write a table of the answers on which people disagree, without names, to be
+    filled in and read with the others.
 
     Raises ConfigError rather than overwrite one.
     """
     if path.stem != SETTLED:
-        raise ConfigError(f"must be called {SETTLED}.csv, so that its labels decide.", where=str(path))
+        raise ConfigError(
+            f"must be called {SETTLED}.csv, so that its labels decide.", where=str(path)
+        )
     if path.exists():
-        raise ConfigError("already exists.", where=str(path), hint="Name it among LABELS, or remove it.")
+        raise ConfigError(
+            "already exists.",
+            where=str(path),
+            hint="Name it among LABELS, or remove it.",
+        )
     metrics = sorted(labels.by_metric)
     rows: dict[str, dict[str, str]] = {}
     for metric, sample_id in sorted(report.unsettled):
         values = report.unsettled[metric, sample_id].values()
-        row = rows.setdefault(sample_id, {"id": sample_id, "disagreement": "", **labels.texts.get(sample_id, {})})
+        row = rows.setdefault(
+            sample_id,
+            {"id": sample_id, "disagreement": "", **labels.texts.get(sample_id, {})},
+        )
         row["disagreement"] += f"{metric}: {', '.join(sorted(map(_word, values)))}\n"
         if sample_id in labels.probabilities:
             row["probability"] = repr(labels.probabilities[sample_id])
-    write_table(path, ("id", *metrics, "comment", "disagreement", *TEXTS, "probability"), list(rows.values()))
+    write_table(
+        path,
+        ("id", *metrics, "comment", "disagreement", *TEXTS, "probability"),
+        list(rows.values()),
+    )
 
 
 def _word(label: float) -> str:

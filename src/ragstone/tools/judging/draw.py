@@ -1,4 +1,5 @@
-"""Draws answers of a run for people to label, divides them among annotators, and writes their tables and the page."""
+"""Draws answers of a run for people to label, divides them among annotators, and writes
+their tables and the page."""
 
 from __future__ import annotations
 
@@ -21,13 +22,20 @@ from ragstone.metrics.registry import find_metric
 from ragstone.printable import clean
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
-from ragstone.tools.judging.table import OWN_COLUMNS, SETTLED, TEXTS, shown_text, write_table
+from ragstone.tools.judging.table import (
+    OWN_COLUMNS,
+    SETTLED,
+    TEXTS,
+    shown_text,
+    write_table,
+)
 
 By = Literal["random", "unsure"]
 
 PAGE = "label.html"
 _UNSURE = (0.2, 0.8)
-"""Between these scores the judge is unsure of an answer; also if its readings differ by more than half the scale."""
+"""Between these scores the judge is unsure of an answer; also if its readings differ by
+more than half the scale."""
 _UNSURE_SHARE = 2 / 3
 """Of the drawn answers, if unsure ones are to be drawn more often."""
 _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
@@ -35,7 +43,8 @@ _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Drawn answers: who labels which, and the probability with which each was drawn from `population` answers."""
+    """Drawn answers: who labels which, and the probability with which each was drawn
+    from `population` answers."""
 
     metrics: tuple[str, ...]
     assigned: Mapping[str, tuple[str, ...]]
@@ -54,11 +63,13 @@ def draw_answers(
     seed: int = 0,
     redact: Callable[[str], str] = str,
 ) -> Draw:
-    """Draw `n` scored answers of `run`, or all if there are fewer, and assign them to `annotators`.
+    """Draw `n` scored answers of `run`, or all if there are fewer, and assign them to
+    `annotators`.
 
-    The share `overlap` of them goes to everyone, so that agreement can be computed; the rest are divided evenly. By
-    ``unsure``, two thirds are answers that the judge is unsure of; the probabilities let estimates allow for it.
-    Answers whose id has a secret are left out. Raises ConfigError.
+    The share `overlap` of them goes to everyone, so that agreement can be computed; the
+    rest are divided evenly. By ``unsure``, two thirds are answers that the judge is
+    unsure of; the probabilities let estimates allow for it. Answers whose id has a
+    secret are left out. Raises ConfigError.
     """
     scores = run.scores()
     names = _metrics(scores, metrics)
@@ -66,21 +77,34 @@ def draw_answers(
     population = []
     for sample_id in sorted(scores.samples):
         is_answered = sample_id not in scores.system.failures
-        if is_answered and _is_scored(scores, names, sample_id) and redact(sample_id) == sample_id:
+        if (
+            is_answered
+            and _is_scored(scores, names, sample_id)
+            and redact(sample_id) == sample_id
+        ):
             population.append(sample_id)
     if not population:
         raise ConfigError("has no scored answers to label.", where=str(run.path))
-    unsure = {sample_id for sample_id in population if _is_unsure(scores, names, sample_id)}
+    unsure = {
+        sample_id for sample_id in population if _is_unsure(scores, names, sample_id)
+    }
     if by == "unsure" and not unsure:
         raise ConfigError(
-            "has no answer of which the judge is unsure.", where=str(run.path), hint="Draw at random: --by random"
+            "has no answer of which the judge is unsure.",
+            where=str(run.path),
+            hint="Draw at random: --by random",
         )
     strata = [population]
     if by == "unsure":
-        strata = [[name for name in population if name in unsure], [name for name in population if name not in unsure]]
+        strata = [
+            [name for name in population if name in unsure],
+            [name for name in population if name not in unsure],
+        ]
     chance = random.Random(seed)  # noqa: S311 - fair, not secret
     probabilities = {}
-    for stratum, size in zip(strata, _sizes(min(n, len(population)), strata), strict=True):
+    for stratum, size in zip(
+        strata, _sizes(min(n, len(population)), strata), strict=True
+    ):
         for sample_id in chance.sample(stratum, size):
             probabilities[sample_id] = size / len(stratum)
     drawn = list(probabilities)
@@ -99,15 +123,23 @@ def _check_annotators(annotators: Sequence[str]) -> None:
         raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
     for name in annotators:
         if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
-            raise ConfigError(f"'{name}' can't be an annotator's name.", hint="Use letters, digits, '.', '-' and '_'.")
+            raise ConfigError(
+                f"'{name}' can't be an annotator's name.",
+                hint="Use letters, digits, '.', '-' and '_'.",
+            )
 
 
 def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
     for name in wanted:
         if name not in scores.metrics:
-            raise ConfigError(f"the run has no metric '{name}'.", hint=suggestion(name, scores.metrics))
+            raise ConfigError(
+                f"the run has no metric '{name}'.",
+                hint=suggestion(name, scores.metrics),
+            )
         if name.lower() in OWN_COLUMNS:
-            raise ConfigError(f"a metric called '{name}' can't be labelled: the table has a column of this name.")
+            raise ConfigError(
+                f"a metric called '{name}' can't be labelled: the table has a column of this name."
+            )
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
     return tuple(wanted) or scored[:1]
 
@@ -122,14 +154,17 @@ def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> boo
         metric = scores.metrics[name]
         if low < metric.values.get(sample_id, 0.0) < high:
             return True
-        readings = [value for answer in metric.readings.get(sample_id, ()) for value in answer]
+        readings = [
+            value for answer in metric.readings.get(sample_id, ()) for value in answer
+        ]
         if readings and max(readings) - min(readings) > 0.5:
             return True
     return False
 
 
 def _sizes(n: int, strata: Sequence[Sequence[str]]) -> list[int]:
-    """How many of `n` answers are drawn from each of one stratum, or of two: the unsure ones and the others."""
+    """How many of `n` answers are drawn from each of one stratum, or of two: the unsure
+    ones and the others."""
     if len(strata) == 1:
         return [n]
     unsure, sure = map(len, strata)
@@ -140,8 +175,8 @@ def _sizes(n: int, strata: Sequence[Sequence[str]]) -> list[int]:
 def write_tables(
     run: RunDirectory, draw: Draw, folder: Path, *, redact: Callable[[str], str] = str
 ) -> tuple[list[Path], Path]:
-    """Write a table for each annotator and the page to `folder`: their paths. Raises ConfigError rather than overwrite
-    a table, which may have labels.
+    """Write a table for each annotator and the page to `folder`: their paths. Raises
+    ConfigError rather than overwrite a table, which may have labels.
     """
     tables = [folder / f"{annotator}.csv" for annotator in draw.assigned]
     for path in (folder, *tables):
@@ -149,19 +184,27 @@ def write_tables(
             refuse_link(path)
     for path in tables:
         if path.exists():
-            raise ConfigError("already exists.", where=str(path), hint="Use another folder, or remove it.")
+            raise ConfigError(
+                "already exists.",
+                where=str(path),
+                hint="Use another folder, or remove it.",
+            )
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
     records = run.find(draw.probabilities)
     columns = ("id", *draw.metrics, "comment", *TEXTS, "probability")
     for path, assigned in zip(tables, draw.assigned.values(), strict=True):
-        rows = [_row(records[name], draw.probabilities[name], redact) for name in assigned]
+        rows = [
+            _row(records[name], draw.probabilities[name], redact) for name in assigned
+        ]
         write_table(path, columns, rows)
     replace_text(folder / PAGE, label_page(draw.metrics))
     return tables, folder / PAGE
 
 
-def _row(record: SampleRecord, probability: float, redact: Callable[[str], str]) -> dict[str, str]:
+def _row(
+    record: SampleRecord, probability: float, redact: Callable[[str], str]
+) -> dict[str, str]:
     sample, response = record.sample, record.response
     contexts = []
     for rank, context in enumerate(response.contexts, start=1):
@@ -178,9 +221,12 @@ def _row(record: SampleRecord, probability: float, redact: Callable[[str], str])
 
 
 def label_page(metrics: Sequence[str]) -> str:
-    """The page that reads a table, takes labels of `metrics`, and saves the table. It has no texts of the run."""
+    """The page that reads a table, takes labels of `metrics`, and saves the table. It
+    has no texts of the run."""
     package = "ragstone.tools.judging"
-    hints = [{"name": name, "title": _title(name), "hint": _hint(name)} for name in metrics]
+    hints = [
+        {"name": name, "title": _title(name), "hint": _hint(name)} for name in metrics
+    ]
     return render_page(
         "label.html.j2",
         package=package,
@@ -206,5 +252,6 @@ def _hint(name: str) -> str:
 
 @cache
 def questions() -> dict[str, dict[str, str]]:
-    """What a metric asks of a person, in two sentences (`ask`), and a labelled `example`, by the metric's name."""
+    """What a metric asks of a person, in two sentences (`ask`), and a labelled
+    `example`, by the metric's name."""
     return tomllib.loads(read_template("questions.toml", "ragstone.tools.judging"))

@@ -1,4 +1,5 @@
-"""`ragstone calibrate --fit`: a judge fitted to a team's own labels, and graded on labels that it has not seen."""
+"""`ragstone calibrate --fit`: a judge fitted to a team's own labels, and graded on
+labels that it has not seen."""
 
 from __future__ import annotations
 
@@ -28,11 +29,13 @@ MIN_LABELS = 30
 """Labels that a judge is fitted to, at least."""
 
 MIN_OF_CLASS = 5
-"""Of these, at least so many pass and so many fail, or there is nothing to tell apart."""
+"""Of these, at least so many pass and so many fail, or there is nothing to tell
+apart."""
 
 PENALTY = 5.0
-"""Half of this times the squared weight of a standardised feature is added to the loss. The offline judge's own opinion
-is pulled to its weight there, so that few labels change little."""
+"""Half of this times the squared weight of a standardised feature is added to the loss.
+The offline judge's own opinion is pulled to its weight there, so that few labels change
+little."""
 
 FOLDS = 10
 _KINDS = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
@@ -45,17 +48,23 @@ def fit_judge(run: RunDirectory, labels: Labels, *, seed: int = 0) -> FittedFile
     """
     if METRIC not in labels.by_metric:
         named = ", ".join(sorted(labels.by_metric))
-        raise ConfigError(f"a judge is fitted to labels of {METRIC}, and these are of {named}.")
+        raise ConfigError(
+            f"a judge is fitted to labels of {METRIC}, and these are of {named}."
+        )
     people = labels.mean(METRIC)
     records = run.find(sorted(people))
     judge = OfflineJudge()
     rows = asyncio.run(_features(judge, records))
     groups = [records[name].sample.group or name for name in rows]
-    model = fit_model(list(rows.values()), [people[name] for name in rows], groups, seed=seed)
+    model = fit_model(
+        list(rows.values()), [people[name] for name in rows], groups, seed=seed
+    )
     return FittedFile(offline=judge.identity.version, faithfulness=model)
 
 
-async def _features(judge: OfflineJudge, records: Mapping[str, SampleRecord]) -> dict[str, dict[str, float]]:
+async def _features(
+    judge: OfflineJudge, records: Mapping[str, SampleRecord]
+) -> dict[str, dict[str, float]]:
     rows = {}
     for sample_id, record in sorted(records.items()):
         features = await features_of_record(judge, record)
@@ -64,12 +73,17 @@ async def _features(judge: OfflineJudge, records: Mapping[str, SampleRecord]) ->
     return rows
 
 
-async def features_of_record(judge: OfflineJudge, record: SampleRecord) -> dict[str, float] | None:
-    """The features of the answer in `record`; None if there is nothing to judge in it."""
+async def features_of_record(
+    judge: OfflineJudge, record: SampleRecord
+) -> dict[str, float] | None:
+    """The features of the answer in `record`; None if there is nothing to judge in
+    it."""
     if record.response.failure is not None:
         return None
     call = Call(record.sample.id)
-    judgements = await collect_judgements(judge, record.sample, record.response, _KINDS, call)
+    judgements = await collect_judgements(
+        judge, record.sample, record.response, _KINDS, call
+    )
     statements, table = judgements.statements, judgements.support
     if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
         return None
@@ -77,9 +91,14 @@ async def features_of_record(judge: OfflineJudge, record: SampleRecord) -> dict[
 
 
 def fit_model(
-    rows: Sequence[Mapping[str, float]], people: Sequence[float], groups: Sequence[str], *, seed: int = 0
+    rows: Sequence[Mapping[str, float]],
+    people: Sequence[float],
+    groups: Sequence[str],
+    *,
+    seed: int = 0,
 ) -> FittedModel:
-    """The model of labels in [0, 1] by features, graded by cross-validation over `groups`. Raises ConfigError."""
+    """The model of labels in [0, 1] by features, graded by cross-validation over
+    `groups`. Raises ConfigError."""
     labels = np.array(people, dtype=np.float64)
     passes = (labels >= PASS_MARK).astype(np.float64)
     _check_labels(passes)
@@ -88,7 +107,12 @@ def fit_model(
 
     def graded(probabilities: Floats) -> Graded:
         ranking = estimate(auroc, probabilities, passes, groups, seed=seed)
-        return Graded(auroc=ranking.value, low=ranking.low, high=ranking.high, brier=brier(probabilities, labels))
+        return Graded(
+            auroc=ranking.value,
+            low=ranking.low,
+            high=ranking.high,
+            brier=brier(probabilities, labels),
+        )
 
     bias, weights = _fitted(table, labels)
     return FittedModel(
@@ -106,9 +130,13 @@ def _check_labels(passes: Floats) -> None:
     hint = "Label more answers: ragstone label RUN --by unsure finds passes and fails sooner."
     if len(passes) < MIN_LABELS:
         raise ConfigError(
-            f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.", hint=hint
+            f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.",
+            hint=hint,
         )
-    for word, number in (("pass", int(passes.sum())), ("fail", int((1.0 - passes).sum()))):
+    for word, number in (
+        ("pass", int(passes.sum())),
+        ("fail", int((1.0 - passes).sum())),
+    ):
         if number < MIN_OF_CLASS:
             raise ConfigError(
                 f"only {number} of the labelled answers that can be used are labelled {word}; "
@@ -117,14 +145,21 @@ def _check_labels(passes: Floats) -> None:
             )
 
 
-def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_], *, seed: int = 0) -> Floats:
-    """For each row, the probability by a model fitted without its fold; a group is never in two folds."""
+def cross_validated(
+    table: Floats, labels: Floats, groups: NDArray[np.str_], *, seed: int = 0
+) -> Floats:
+    """For each row, the probability by a model fitted without its fold; a group is
+    never in two folds."""
     names, members = np.unique(groups, return_inverse=True)
-    folds = np.random.default_rng(seed).permutation(len(names))[members] % min(FOLDS, len(names))
+    folds = np.random.default_rng(seed).permutation(len(names))[members] % min(
+        FOLDS, len(names)
+    )
     probabilities = np.zeros(len(labels))
     for fold in np.unique(folds):
         held_out = folds == fold
-        probabilities[held_out] = predicted(table[~held_out], labels[~held_out], table[held_out])
+        probabilities[held_out] = predicted(
+            table[~held_out], labels[~held_out], table[held_out]
+        )
     return probabilities
 
 
@@ -135,7 +170,8 @@ def predicted(table: Floats, labels: Floats, rows: Floats) -> Floats:
 
 
 def _fitted(table: Floats, labels: Floats) -> tuple[float, Floats]:
-    """Bias and weights of the penalised logistic regression; the first weight is pulled to 1."""
+    """Bias and weights of the penalised logistic regression; the first weight is pulled
+    to 1."""
     mean, spread = table.mean(axis=0), table.std(axis=0)
     scale = np.where(spread > 1e-9, spread, 1.0)
     rows = np.hstack([np.ones((len(table), 1)), (table - mean) / scale])
@@ -148,13 +184,18 @@ def _fitted(table: Floats, labels: Floats) -> tuple[float, Floats]:
     return float(weights[0] - weights[1:] @ (mean / scale)), weights[1:] / scale
 
 
-def _loss(rows: Floats, labels: Floats, centre: Floats, penalty: Floats) -> Callable[[Floats], tuple[float, Floats]]:
+def _loss(
+    rows: Floats, labels: Floats, centre: Floats, penalty: Floats
+) -> Callable[[Floats], tuple[float, Floats]]:
     """The loss of weights, and its gradient."""
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         odds = rows @ weights
         distance = weights - centre
-        value = float(np.sum(np.logaddexp(0.0, odds) - labels * odds) + penalty @ distance**2 / 2.0)
+        value = float(
+            np.sum(np.logaddexp(0.0, odds) - labels * odds)
+            + penalty @ distance**2 / 2.0
+        )
         gradient = rows.T @ (expit(odds) - labels) + penalty * distance
         return value, gradient
 

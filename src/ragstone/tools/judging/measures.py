@@ -23,7 +23,8 @@ HAS_ALPHA = find_spec("krippendorff") is not None
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measure with its percentile-bootstrap interval; `low` and `high` are None if it has none."""
+    """A measure with its percentile-bootstrap interval; `low` and `high` are None if it
+    has none."""
 
     value: float
     low: float | None
@@ -31,7 +32,8 @@ class Measured:
 
 
 def auroc(scores: Floats, labels: Floats) -> float:
-    """Probability that a random positive scores above a random negative, ties counting half, in [0, 1].
+    """Probability that a random positive scores above a random negative, ties counting
+    half, in [0, 1].
 
     Mann-Whitney U ÷ (n₁ n₀). NaN without both classes.
     """
@@ -50,8 +52,9 @@ def brier(probabilities: Floats, labels: Floats) -> float:
 
 
 def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
-    """Share of pairs in which the judge's difference has the sign of people's preference; a judge's tie counts half.
-    Pairs without a human preference are left out.
+    """Share of pairs in which the judge's difference has the sign of people's
+    preference; a judge's tie counts half. Pairs without a human preference are left
+    out.
     """
     decided = preferences != 0
     if not decided.any():
@@ -69,14 +72,25 @@ def estimate(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Measured:
-    """`measure` of all rows, with an interval from resampling whole groups (Field & Welsh 2007)."""
-    return resampled(lambda rows: measure(scores[rows], labels[rows]), groups, confidence=confidence, seed=seed)
+    """`measure` of all rows, with an interval from resampling whole groups (Field &
+    Welsh 2007)."""
+    return resampled(
+        lambda rows: measure(scores[rows], labels[rows]),
+        groups,
+        confidence=confidence,
+        seed=seed,
+    )
 
 
 def resampled(
-    measure: Callable[[NDArray[np.int64]], float], groups: Sequence[str], *, confidence: float = 0.95, seed: int = 0
+    measure: Callable[[NDArray[np.int64]], float],
+    groups: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> Measured:
-    """A `measure` of rows, which are numbered as in `groups`, with an interval from resampling whole groups."""
+    """A `measure` of rows, which are numbered as in `groups`, with an interval from
+    resampling whole groups."""
     value = measure(np.arange(len(groups)))
     names, members = np.unique(np.asarray(groups), return_inverse=True)
     if names.size < 2 or not np.isfinite(value):
@@ -87,7 +101,9 @@ def resampled(
     random = np.random.default_rng(seed)
     draws = []
     for _ in range(RESAMPLES):
-        picked = np.concatenate([rows[group] for group in random.integers(0, names.size, names.size)])
+        picked = np.concatenate(
+            [rows[group] for group in random.integers(0, names.size, names.size)]
+        )
         draws.append(measure(picked))
     finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
     if finite.size < RESAMPLES // 2:
@@ -97,15 +113,20 @@ def resampled(
     return Measured(value, float(low), float(high))
 
 
-def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) -> Measured | None:
-    """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody gave no label.
+def people_alpha(
+    ratings: Floats, *, confidence: float = 0.95, seed: int = 0
+) -> Measured | None:
+    """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
+    gave no label.
 
-    Labels of pass or fail are compared as names, others by their distance, to a twentieth. None if all are the same.
-    Raises ImportError without the library.
+    Labels of pass or fail are compared as names, others by their distance, to a
+    twentieth. None if all are the same. Raises ImportError without the library.
     """
     import krippendorff
 
-    rounded = np.round(ratings[:, np.sum(~np.isnan(ratings), axis=0) >= 2] * 20.0) / 20.0
+    rounded = (
+        np.round(ratings[:, np.sum(~np.isnan(ratings), axis=0) >= 2] * 20.0) / 20.0
+    )
     values = np.unique(rounded[~np.isnan(rounded)])
     level: Literal["nominal", "interval"] = "interval"
     if np.all((values == 0.0) | (values == 1.0)):
@@ -115,7 +136,11 @@ def people_alpha(ratings: Floats, *, confidence: float = 0.95, seed: int = 0) ->
         table = rounded[:, rows]
         if np.unique(table[~np.isnan(table)]).size < 2:
             return float("nan")
-        return float(krippendorff.alpha(table, level_of_measurement=level, value_domain=values))
+        return float(
+            krippendorff.alpha(table, level_of_measurement=level, value_domain=values)
+        )
 
-    measured = resampled(alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed)
+    measured = resampled(
+        alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed
+    )
     return measured if np.isfinite(measured.value) else None

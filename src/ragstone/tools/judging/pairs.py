@@ -1,4 +1,5 @@
-"""How often a judge prefers what people prefer: WikiEval's experiment (Es et al. 2023, section 4), on any table."""
+"""How often a judge prefers what people prefer: WikiEval's experiment (Es et al. 2023,
+section 4), on any table."""
 
 from __future__ import annotations
 
@@ -24,10 +25,16 @@ from ragstone.system.response import Context, Response
 from ragstone.tools.judging.measures import Measured, estimate, pairwise_accuracy
 
 METHODS = ("statements", "score", "ranking")
-"""Ways to ask a judge: Ragstone's metrics, or the RAGAS paper's baselines GPT Score and GPT Ranking."""
+"""Ways to ask a judge: Ragstone's metrics, or the RAGAS paper's baselines GPT Score and
+GPT Ranking."""
 
-WORSE = {"ungrounded_answer": "faithfulness", "poor_answer": "answer_relevancy", "context_v2": "context_relevance"}
-"""Columns of what is worse than `answer` or `context_v1`, and the metric that should see it."""
+WORSE = {
+    "ungrounded_answer": "faithfulness",
+    "poor_answer": "answer_relevancy",
+    "context_v2": "context_relevance",
+}
+"""Columns of what is worse than `answer` or `context_v1`, and the metric that should
+see it."""
 
 FIELDS = ("id", "question", "answer", "context_v1", *WORSE)
 _EXPECTED = (
@@ -46,7 +53,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two cases of which people prefer `better` in `metric`; pairs of one row share their `group`."""
+    """Two cases of which people prefer `better` in `metric`; pairs of one row share
+    their `group`."""
 
     id: str
     metric: str
@@ -56,20 +64,31 @@ class Pair:
 
 
 def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
-    """The pairs in a table, up to three from each row; `columns` are those of fields with another name.
+    """The pairs in a table, up to three from each row; `columns` are those of fields
+    with another name.
 
     Raises ConfigError for an unknown field, GoldenSetError with the line of a bad row.
     """
     for field in columns:
         if field not in FIELDS:
-            raise ConfigError(f"a pair has no field '{field}'.", hint=f"Fields: {', '.join(FIELDS)}.")
+            raise ConfigError(
+                f"a pair has no field '{field}'.", hint=f"Fields: {', '.join(FIELDS)}."
+            )
     source = SourceFile(path, str(path))
     pairs: list[Pair] = []
     for number, row in enumerate(table_rows(source), start=1):
         fields = {field: row.values.get(columns.get(field, field)) for field in FIELDS}
-        question, answer, contexts = fields["question"], fields["answer"], fields["context_v1"]
+        question, answer, contexts = (
+            fields["question"],
+            fields["answer"],
+            fields["context_v1"],
+        )
         if not isinstance(question, str) or not isinstance(answer, str) or not contexts:
-            raise source.error("a pair needs texts as question and answer, and context_v1.", row.line, hint=_EXPECTED)
+            raise source.error(
+                "a pair needs texts as question and answer, and context_v1.",
+                row.line,
+                hint=_EXPECTED,
+            )
         better = Case(question, answer, _texts(contexts))
         name = str(fields["id"] or number)
         for field, metric in WORSE.items():
@@ -89,7 +108,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Results for one metric. `accuracy` is the share of the scored pairs whose better case is preferred."""
+    """Results for one metric. `accuracy` is the share of the scored pairs whose better
+    case is preferred."""
 
     metric: str
     pairs: int
@@ -117,10 +137,14 @@ class Results:
         return render_text_template("pairs.txt.j2", __package__, found=self)
 
 
-async def measure_judge(judge: Judge, pairs: Sequence[Pair], method: str, *, file: str, seed: int = 0) -> Results:
-    """How often `judge`, which is not closed, prefers the better case of each of `pairs`, by `method`.
+async def measure_judge(
+    judge: Judge, pairs: Sequence[Pair], method: str, *, file: str, seed: int = 0
+) -> Results:
+    """How often `judge`, which is not closed, prefers the better case of each of
+    `pairs`, by `method`.
 
-    Raises ConfigError for a judge that doesn't support it, and JudgeError if the judge fails as a whole.
+    Raises ConfigError for a judge that doesn't support it, and JudgeError if the judge
+    fails as a whole.
     """
     ledger = Ledger()
     limit = asyncio.Semaphore(max(1, judge.concurrency))
@@ -140,16 +164,21 @@ async def measure_judge(judge: Judge, pairs: Sequence[Pair], method: str, *, fil
     margins = dict(zip(pairs, (task.result() for task in tasks), strict=True))
     results = []
     for metric in WORSE.values():
-        of_metric = {pair: margin for pair, margin in margins.items() if pair.metric == metric}
+        of_metric = {
+            pair: margin for pair, margin in margins.items() if pair.metric == metric
+        }
         if of_metric:
             results.append(_result(metric, of_metric, seed))
     return Results(file, judge.identity, method, ledger, tuple(results))
 
 
 async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
-    """By how much the judge prefers the better case; negative if it prefers the worse one. Raises JudgementFailed."""
+    """By how much the judge prefers the better case; negative if it prefers the worse
+    one. Raises JudgementFailed."""
     if method == "statements":
-        return await _score(judge, pair, pair.better, call) - await _score(judge, pair, pair.worse, call)
+        return await _score(judge, pair, pair.better, call) - await _score(
+            judge, pair, pair.worse, call
+        )
     if not isinstance(judge, DirectJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
@@ -159,7 +188,9 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
         return await _preference(judge, pair, call)
     grades = []
     for case in (pair.better, pair.worse):
-        grade = await judge.direct_score(pair.metric, case.question, case.answer, case.contexts, call=call)
+        grade = await judge.direct_score(
+            pair.metric, case.question, case.answer, case.contexts, call=call
+        )
         grades.append(grade)
     return grades[0] - grades[1]
 
@@ -169,7 +200,9 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
     metric = METRICS[pair.metric]
     sample = Sample(pair.id, case.question)
     response = Response(pair.id, case.answer, tuple(map(Context, case.contexts)))
-    judgements = await collect_judgements(judge, sample, response, metric.needs(sample), call)
+    judgements = await collect_judgements(
+        judge, sample, response, metric.needs(sample), call
+    )
     score = metric.score(sample, response, judgements)
     if isinstance(score, Scored):
         return score.value
@@ -179,31 +212,48 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
 async def _preference(judge: DirectJudge, pair: Pair, call: Call) -> float:
     """GPT Ranking: the judge chooses one of the two.
 
-    The better case comes second in half of the pairs, so that a judge that prefers a position gains nothing.
+    The better case comes second in half of the pairs, so that a judge that prefers a
+    position gains nothing.
     """
     swapped = sum(pair.id.encode("utf-8", "surrogatepass")) % 2 == 1
     cases = (pair.worse, pair.better) if swapped else (pair.better, pair.worse)
     first, second = ((case.answer, case.contexts) for case in cases)
-    chosen = await judge.direct_preference(pair.metric, pair.better.question, first, second, call=call)
-    margin = {Preference.FIRST: 1.0, Preference.SECOND: -1.0, Preference.NEITHER: 0.0}[chosen]
+    chosen = await judge.direct_preference(
+        pair.metric, pair.better.question, first, second, call=call
+    )
+    margin = {Preference.FIRST: 1.0, Preference.SECOND: -1.0, Preference.NEITHER: 0.0}[
+        chosen
+    ]
     return -margin if swapped else margin
 
 
-def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed], seed: int) -> Result:
-    scored = {pair: margin for pair, margin in margins.items() if not isinstance(margin, JudgementFailed)}
-    failures = [margin for margin in margins.values() if isinstance(margin, JudgementFailed)]
+def _result(
+    metric: str, margins: Mapping[Pair, float | JudgementFailed], seed: int
+) -> Result:
+    scored = {
+        pair: margin
+        for pair, margin in margins.items()
+        if not isinstance(margin, JudgementFailed)
+    }
+    failures = [
+        margin for margin in margins.values() if isinstance(margin, JudgementFailed)
+    ]
     not_applicable = sum(failure.not_applicable for failure in failures)
     accuracy = None
     if scored:
         differences = np.array(list(scored.values()))
         groups = [pair.group for pair in scored]
-        accuracy = estimate(pairwise_accuracy, differences, np.ones(len(scored)), groups, seed=seed)
+        accuracy = estimate(
+            pairwise_accuracy, differences, np.ones(len(scored)), groups, seed=seed
+        )
     return Result(
         metric=metric,
         pairs=len(margins),
         scored=len(scored),
         not_applicable=not_applicable,
         failed=len(failures) - not_applicable,
-        reasons=tuple(dict.fromkeys(failure.reason for failure in failures))[:_MAX_REASONS],
+        reasons=tuple(dict.fromkeys(failure.reason for failure in failures))[
+            :_MAX_REASONS
+        ],
         accuracy=accuracy,
     )

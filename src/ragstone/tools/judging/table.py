@@ -1,4 +1,5 @@
-"""Labels as a table: one CSV file per annotator, filled in by a spreadsheet, an editor or the page, and read back."""
+"""Labels as a table: one CSV file per annotator, filled in by a spreadsheet, an editor
+or the page, and read back."""
 
 from __future__ import annotations
 
@@ -21,15 +22,26 @@ MAX_CELL = 30_000
 """Characters of a text in a table. Spreadsheets break cells of more than 32,767."""
 
 PASS_MARK = 0.5
-"""From this value on, a score or label counts as a pass when the two are compared as pass or fail."""
+"""From this value on, a score or label counts as a pass when the two are compared as
+pass or fail."""
 
 SETTLED = "settled"
-"""The annotator of labels that people agreed on after they had disagreed: the name of a file of these."""
+"""The annotator of labels that people agreed on after they had disagreed: the name of a
+file of these."""
 
 TEXTS = ("question", "answer", "reference", "contexts")
 """Columns for people, which are not read back."""
 
-OWN_COLUMNS = ("id", "label", "metric", "annotator", "probability", "comment", "disagreement", *TEXTS)
+OWN_COLUMNS = (
+    "id",
+    "label",
+    "metric",
+    "annotator",
+    "probability",
+    "comment",
+    "disagreement",
+    *TEXTS,
+)
 """Columns that are no metrics."""
 
 _EXPECTED = "Expected a table of `ragstone label`, or rows with id, label and metric, as CSV or JSON Lines."
@@ -41,8 +53,11 @@ _WORDS = {
 }
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
-    """Write a CSV file that spreadsheets read as it is: UTF-8 with a mark, and no text as a formula."""
+def write_table(
+    path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]
+) -> None:
+    """Write a CSV file that spreadsheets read as it is: UTF-8 with a mark, and no text
+    as a formula."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
     writer.writeheader()
@@ -52,7 +67,8 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
 
 
 def as_text(cell: str) -> str:
-    """`cell` with an apostrophe in front if a spreadsheet would take it for a formula."""
+    """`cell` with an apostrophe in front if a spreadsheet would take it for a
+    formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
@@ -62,7 +78,8 @@ def from_text(cell: str) -> str:
 
 
 def shown_text(text: str) -> str:
-    """`text` for a cell: nothing invisible in it, and cut where spreadsheets break it."""
+    """`text` for a cell: nothing invisible in it, and cut where spreadsheets break
+    it."""
     if len(text) > MAX_CELL:
         return f"{clean(text[:MAX_CELL])}\n[cut: {len(text):,} characters]"
     return clean(text)
@@ -72,8 +89,8 @@ def shown_text(text: str) -> str:
 class Labels:
     """Human labels: metric → sample id → annotator → label in [0, 1].
 
-    `probabilities` are those with which the samples were drawn, by id; empty if all had the same. `texts` are the
-    texts that people saw, by id and column.
+    `probabilities` are those with which the samples were drawn, by id; empty if all had
+    the same. `texts` are the texts that people saw, by id and column.
     """
 
     by_metric: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
@@ -88,18 +105,24 @@ class Labels:
         return means
 
     def annotators(self, metric: str) -> tuple[str, ...]:
-        """The sorted names of everyone who labelled `metric`; settled labels are nobody's own."""
+        """The sorted names of everyone who labelled `metric`; settled labels are
+        nobody's own."""
         names = {name for labels in self.by_metric[metric].values() for name in labels}
         return tuple(sorted(names - {SETTLED}))
 
 
 def label_files(places: Sequence[Path]) -> list[Path]:
-    """The files of labels in `places`: each file, and every CSV file of a folder. Raises ConfigError."""
+    """The files of labels in `places`: each file, and every CSV file of a folder.
+    Raises ConfigError."""
     files = []
     for place in places:
         tables = sorted(place.glob("*.csv")) if place.is_dir() else [place]
         if not tables:
-            raise ConfigError("has no CSV file of labels.", where=str(place), hint="Draw one: ragstone label RUN")
+            raise ConfigError(
+                "has no CSV file of labels.",
+                where=str(place),
+                hint="Draw one: ragstone label RUN",
+            )
         files += tables
     return files
 
@@ -113,23 +136,33 @@ def read_labels(
 ) -> Labels:
     """The labels in `files`.
 
-    A file is a table of `ragstone label`, whose columns are metrics that were `measured` and whose name is the
-    annotator's, or has a row per label, with the columns id, label, metric (`metric`, if there is none) and annotator.
-    A label is a number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail, yes/no, good/bad,
-    correct/wrong; an empty one counts for nothing. Raises ConfigError with the line.
+    A file is a table of `ragstone label`, whose columns are metrics that were
+    `measured` and whose name is the annotator's, or has a row per label, with the
+    columns id, label, metric (`metric`, if there is none) and annotator. A label is a
+    number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail,
+    yes/no, good/bad, correct/wrong; an empty one counts for nothing. Raises ConfigError
+    with the line.
     """
     low, high = scale
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ConfigError(f"a scale must go from the worst to the best value, got {low:g} to {high:g}.")
+        raise ConfigError(
+            f"a scale must go from the worst to the best value, got {low:g} to {high:g}."
+        )
     labels = Labels()
     for path in files:
-        for where, row in read_rows(path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES):
+        for where, row in read_rows(
+            path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES
+        ):
             default_annotator = "" if "label" in row and len(files) == 1 else path.stem
             sample_id, annotator = (
                 from_text(_name(row, "id", "", where)),
                 _name(row, "annotator", default_annotator, where),
             )
-            texts = {column: from_text(str(row[column])) for column in TEXTS if row.get(column)}
+            texts = {
+                column: from_text(str(row[column]))
+                for column in TEXTS
+                if row.get(column)
+            }
             labels.texts.setdefault(sample_id, texts)
             for name, cell in _labels_in(row, measured, metric, where).items():
                 label = _label(cell, low, high, where)
@@ -152,15 +185,26 @@ def _labels_in(
     if not cells:
         names = ", ".join(sorted(measured)) or "none"
         columns = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
-        raise ConfigError(f"no column has labels: {columns}.", where=where, hint=_EXPECTED)
+        raise ConfigError(
+            f"no column has labels: {columns}.", where=where, hint=_EXPECTED
+        )
     return cells
 
 
-def _add(labels: Labels, metric: str, sample_id: str, annotator: str, label: float, where: str) -> None:
+def _add(
+    labels: Labels,
+    metric: str,
+    sample_id: str,
+    annotator: str,
+    label: float,
+    where: str,
+) -> None:
     by_annotator = labels.by_metric.setdefault(metric, {}).setdefault(sample_id, {})
     if annotator in by_annotator:
         hint = "If there were several annotators, name them in a column 'annotator'."
-        raise ConfigError(f"duplicate label of '{sample_id}' for '{metric}'.", where=where, hint=hint)
+        raise ConfigError(
+            f"duplicate label of '{sample_id}' for '{metric}'.", where=where, hint=hint
+        )
     by_annotator[annotator] = label
 
 
@@ -170,13 +214,19 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
     probability = _number(cell)
     if not 0.0 < probability <= 1.0:
         shown = repr(str(cell)[:80])
-        raise ConfigError(f"a probability of being drawn is above 0 and at most 1, found {shown}.", where=where)
+        raise ConfigError(
+            f"a probability of being drawn is above 0 and at most 1, found {shown}.",
+            where=where,
+        )
     if labels.probabilities.setdefault(sample_id, probability) != probability:
-        raise ConfigError(f"two different probabilities for '{sample_id}'.", where=where)
+        raise ConfigError(
+            f"two different probabilities for '{sample_id}'.", where=where
+        )
 
 
 def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
-    """`labels`, without probabilities that are all the same. Raises ConfigError if some samples have none."""
+    """`labels`, without probabilities that are all the same. Raises ConfigError if some
+    samples have none."""
     drawn = labels.probabilities
     missing = set[str]().union(*labels.by_metric.values()) - drawn.keys()
     if drawn and missing:
@@ -191,12 +241,17 @@ def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
 
 
 def _name(row: Mapping[str, object], column: str, default: str, where: str) -> str:
-    """The text in a column that may be missing only if there is another `default` than ""."""
+    """The text in a column that may be missing only if there is another `default` than
+    ""."""
     cell = row.get(column)
     if isinstance(cell, str | int) and cell != "":
         return str(cell)
     if cell not in (None, "") or (not default and column != "annotator"):
-        hint = "Name the metric in each line, or use --metric." if column == "metric" else _EXPECTED
+        hint = (
+            "Name the metric in each line, or use --metric."
+            if column == "metric"
+            else _EXPECTED
+        )
         raise ConfigError(f"'{column}' is missing, or no text.", where=where, hint=hint)
     return default
 

@@ -1,1 +1,2 @@
-"""`ragstone monitor`: a window of logged interactions as a run, compared with the windows before it."""
+"""`ragstone monitor`: a window of logged interactions as a run, compared with the
+windows before it."""

@@ -1,4 +1,5 @@
-"""Answers with bad feedback or low scores as drafts of golden samples, without personal data that a rule finds."""
+"""Answers with bad feedback or low scores as drafts of golden samples, without personal
+data that a rule finds."""
 
 from __future__ import annotations
 
@@ -33,10 +34,15 @@ LEFT_OUT = "bad answers left out, nearly the same as a sample or another draft, 
 def read_samples(file: Path, settings: Settings) -> Sequence[Sample]:
     """The samples of the golden set and of `file`, which drafts must not repeat.
 
-    Raises ConfigError or GoldenSetError if they can't be read, or if no drafts can be added to `file`.
+    Raises ConfigError or GoldenSetError if they can't be read, or if no drafts can be
+    added to `file`.
     """
     if file.suffix.lower() not in (".jsonl", ".ndjson"):
-        raise ConfigError("drafts are written as JSON Lines.", where=str(file), hint="Name a file that ends in .jsonl.")
+        raise ConfigError(
+            "drafts are written as JSON Lines.",
+            where=str(file),
+            hint="Name a file that ends in .jsonl.",
+        )
     golden_files = {settings.path(path).resolve() for path in settings.golden.paths}
     if settings.golden.columns and file.resolve() in golden_files:
         message = "has its own column mapping, so no drafts can be added to it."
@@ -54,36 +60,61 @@ def add_drafts(
     policy: Policy,
     redact: Callable[[str], str],
 ) -> Counter[str]:
-    """Add the bad answers of `window` to `file`, unless they repeat one of `samples`: what is in it stays as it is.
+    """Add the bad answers of `window` to `file`, unless they repeat one of `samples`:
+    what is in it stays as it is.
 
-    Returns what became of how many.
-    There is no reference: the answer was bad, so the right one is for the reviewer to write.
+    Returns what became of how many. There is no reference: the answer was bad, so the
+    right one is for the reviewer to write.
     """
     ids = {sample.id for sample in samples}
-    drafts = [_draft(*bad, window.period.name, redact) for bad in bad_answers(window, scores, policy)]
+    drafts = [
+        _draft(*bad, window.period.name, redact)
+        for bad in bad_answers(window, scores, policy)
+    ]
     drafts = [draft for draft in drafts if draft.id not in ids]
     valid = [draft for draft in drafts if invalid_sample(draft) is None]
-    repeated = repeats([draft.question for draft in valid], [sample.question for sample in samples])
+    repeated = repeats(
+        [draft.question for draft in valid], [sample.question for sample in samples]
+    )
     new = [draft for place, draft in enumerate(valid) if place not in repeated]
     if new:
         _append(file, new)
-    return Counter({f"drafts added to {file}": len(new), LEFT_OUT: len(drafts) - len(new)})
+    return Counter(
+        {f"drafts added to {file}": len(new), LEFT_OUT: len(drafts) - len(new)}
+    )
 
 
 def bad_answers(
     window: Window, scores: RunScores | None, policy: Policy
 ) -> Iterator[tuple[Interaction, Sequence[str]]]:
-    """The interactions that users found bad, or of which a score is below the floor of its metric, with the reasons.
+    """The interactions that users found bad, or of which a score is below the floor of
+    its metric, with the reasons.
 
     Of each reason at most MAX_DRAFTS: the newest feedback, and the lowest scores.
     """
-    with_question = {key: interaction for key, interaction in window.interactions.items() if interaction.question}
-    rated = [key for key, interaction in with_question.items() if is_bad(interaction, policy.monitor)]
-    chosen = {"bad feedback": sorted(rated, key=lambda key: with_question[key].timestamp, reverse=True)}
+    with_question = {
+        key: interaction
+        for key, interaction in window.interactions.items()
+        if interaction.question
+    }
+    rated = [
+        key
+        for key, interaction in with_question.items()
+        if is_bad(interaction, policy.monitor)
+    ]
+    chosen = {
+        "bad feedback": sorted(
+            rated, key=lambda key: with_question[key].timestamp, reverse=True
+        )
+    }
     for name, rule in policy.metrics.items():
         values = {} if scores is None else scores.scores_of(name).values
         if rule.min is not None:
-            low = [key for key, value in values.items() if value < rule.min and key in with_question]
+            low = [
+                key
+                for key, value in values.items()
+                if value < rule.min and key in with_question
+            ]
             chosen[f"low {name}"] = sorted(low, key=values.__getitem__)
     reasons: dict[str, list[str]] = {}
     for reason, keys in chosen.items():
@@ -92,8 +123,15 @@ def bad_answers(
     return ((with_question[key], why) for key, why in reasons.items())
 
 
-def _draft(interaction: Interaction, reasons: Sequence[str], window: str, redact: Callable[[str], str]) -> Sample:
-    history = tuple(replace(turn, text=strip(redact(turn.text))) for turn in interaction.history)
+def _draft(
+    interaction: Interaction,
+    reasons: Sequence[str],
+    window: str,
+    redact: Callable[[str], str],
+) -> Sample:
+    history = tuple(
+        replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
+    )
     return Sample(
         id=f"production-{interaction.key[:12]}",
         question=strip(redact(interaction.question or "")),
@@ -105,9 +143,14 @@ def _draft(interaction: Interaction, reasons: Sequence[str], window: str, redact
 
 
 def _append(file: Path, drafts: Sequence[Sample]) -> None:
-    """Add drafts to the end of `file`, in one step; what is in it stays as it is, byte for byte."""
+    """Add drafts to the end of `file`, in one step; what is in it stays as it is, byte
+    for byte."""
     with disk_errors(file, "can't be written"):
-        before = read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8") if file.exists() else ""
+        before = (
+            read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8")
+            if file.exists()
+            else ""
+        )
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"

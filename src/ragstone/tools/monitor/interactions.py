@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+)
 from pydantic.functional_validators import WrapValidator
 
 from ragstone.files import read_table
@@ -30,14 +37,22 @@ _MAX_LATENCY_S = 86_400.0
 _TABLES = read_table("fields.toml", __package__)
 _CORE_NAMES = {
     "question": (*FIELDS["question"].strong, *FIELDS["question"].weak),
-    "answer": (*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak),
+    "answer": (
+        *SYSTEM_NAMES["answer"],
+        *RECORDED["answer"].strong,
+        *RECORDED["answer"].weak,
+    ),
     "sources": (*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong),
 }
 
 NAMES: Mapping[LogField, tuple[str, ...]] = MappingProxyType(
-    {field: (*_CORE_NAMES.get(field, ()), *names) for field, names in _TABLES["names"].items()}
+    {
+        field: (*_CORE_NAMES.get(field, ()), *names)
+        for field, names in _TABLES["names"].items()
+    }
 )
-"""Names of each field in logs, the best first, as `golden.aliases.normal` writes them."""
+"""Names of each field in logs, the best first, as `golden.aliases.normal` writes
+them."""
 
 
 class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
@@ -86,10 +101,11 @@ _Latency = Annotated[float | None, Field(ge=0.0, le=_MAX_LATENCY_S), _OrNone]
 
 
 class Interaction(BaseModel):
-    """One interaction. `key` identifies it by id, time and question, or else by all that it says.
+    """One interaction. `key` identifies it by id, time and question, or else by all
+    that it says.
 
-    `sources` are texts or documents, in order, and `results` how many documents were found; None if that is not logged.
-    `feedback` is what the user said, as a number.
+    `sources` are texts or documents, in order, and `results` how many documents were
+    found; None if that is not logged. `feedback` is what the user said, as a number.
     """
 
     model_config = ConfigDict(frozen=True, defer_build=True)
@@ -117,17 +133,26 @@ class Interaction(BaseModel):
 
     @property
     def is_abstention(self) -> bool | None:
-        """As it is logged, else by the offline judge's rules; None without an answer."""
-        return answer_abstains(self.answer) if self.abstained is None and self.answer else self.abstained
+        """As it is logged, else by the offline judge's rules; None without an
+        answer."""
+        return (
+            answer_abstains(self.answer)
+            if self.abstained is None and self.answer
+            else self.abstained
+        )
 
     @property
     def is_feedback(self) -> bool:
-        """Whether it only says what a user thought of an earlier interaction with the same id."""
+        """Whether it only says what a user thought of an earlier interaction with the
+        same id."""
         return not (self.question or self.answer or self.error)
 
 
-def read_interaction(record: Mapping[str, Any], columns: Mapping[LogField, str]) -> Interaction:
-    """The interaction in `record`, with `columns` (field to dotted path) before the known names. Raises BadRecord."""
+def read_interaction(
+    record: Mapping[str, Any], columns: Mapping[LogField, str]
+) -> Interaction:
+    """The interaction in `record`, with `columns` (field to dotted path) before the
+    known names. Raises BadRecord."""
     by_name = {normal(str(name)): value for name, value in record.items()}
     fields: dict[str, Any] = {}
     for field, names in NAMES.items():
@@ -140,10 +165,16 @@ def read_interaction(record: Mapping[str, Any], columns: Mapping[LogField, str])
     try:
         interaction = Interaction.model_validate(fields)
     except ValidationError as error:
-        raise BadRecord(BAD_FIELD.format(error.errors(include_url=False)[0]["loc"][0])) from None
+        raise BadRecord(
+            BAD_FIELD.format(error.errors(include_url=False)[0]["loc"][0])
+        ) from None
     if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
         raise BadRecord(EMPTY)
     says = [interaction.id, interaction.timestamp.isoformat(), interaction.question]
-    content = json.dumps(says if interaction.id else record, sort_keys=True, default=str)
+    content = json.dumps(
+        says if interaction.id else record, sort_keys=True, default=str
+    )
     key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-    return interaction.model_copy(update={"key": key, "history": _earlier_turns(fields.get("question"))})
+    return interaction.model_copy(
+        update={"key": key, "history": _earlier_turns(fields.get("question"))}
+    )

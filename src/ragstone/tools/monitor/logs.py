@@ -1,6 +1,7 @@
 """Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV, Parquet, and traces.
 
-A line of a log that can't be used is counted, and never ends the reading. What is damaged is read as far as it goes.
+A line of a log that can't be used is counted, and never ends the reading. What is
+damaged is read as far as it goes.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ Record = Mapping[str, Any]
 
 
 def log_files(paths: Sequence[str]) -> list[Path]:
-    """The files that `paths` and globs name, each once. Raises ConfigError if one isn't there."""
+    """The files that `paths` and globs name, each once. Raises ConfigError if one isn't
+    there."""
     files: dict[Path, None] = {}
     for path in paths:
-        matches = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        matches = (
+            [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
+        )
         if not matches:
             hint = "Check the path, or use a glob such as 'logs/*.jsonl*'."
             raise ConfigError("log not found.", where=path, hint=hint)
@@ -47,7 +51,8 @@ def log_files(paths: Sequence[str]) -> list[Path]:
 
 
 def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
-    """The records in `path`. `problems` counts the lines that are none, and says what stopped the reading.
+    """The records in `path`. `problems` counts the lines that are none, and says what
+    stopped the reading.
 
     Raises ConfigError if the file can't be opened.
     """
@@ -63,7 +68,9 @@ def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
     except (SystemUnderTestError, GoldenSetError) as error:
         problems[f"{path} can't be read further: {error.message}"] += 1
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror or error}.", where=str(path)) from None
+        raise ConfigError(
+            f"can't be read: {error.strerror or error}.", where=str(path)
+        ) from None
 
 
 def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
@@ -88,7 +95,9 @@ def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
                 line = file.readline(MAX_RECORD_BYTES)
             continue
         try:  # NaN and infinity are no values
-            record = json.loads(line.strip(_BLANK) or b"0", parse_constant=lambda _name: None)
+            record = json.loads(
+                line.strip(_BLANK) or b"0", parse_constant=lambda _name: None
+            )
         except (ValueError, RecursionError):
             if line.endswith(b"\n"):  # without a line end, it is still being written
                 problems[NOT_JSON] += 1

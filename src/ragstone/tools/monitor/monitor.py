@@ -1,4 +1,5 @@
-"""Monitor production: a window of logged interactions becomes a run, is judged and compared, and joins the history."""
+"""Monitor production: a window of logged interactions becomes a run, is judged and
+compared, and joins the history."""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ from ragstone.tools.monitor.window import Period, Window, figures_of, read_windo
 
 @dataclass(frozen=True, slots=True)
 class MonitorPlan:
-    """What is monitored: the `logs` (files and globs) in a `period`, by the rules of `policy`.
+    """What is monitored: the `logs` (files and globs) in a `period`, by the rules of
+    `policy`.
 
-    The window is added to `history`, the run of its sample is written to a folder in `out`, and bad answers are added
-    to the file `drafts`, if there is one.
+    The window is added to `history`, the run of its sample is written to a folder in
+    `out`, and bad answers are added to the file `drafts`, if there is one.
     """
 
     logs: Sequence[str]
@@ -41,7 +43,8 @@ class MonitorPlan:
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """A window, by its line of the history, the verdict on it, and the values that it is compared with, by figure.
+    """A window, by its line of the history, the verdict on it, and the values that it
+    is compared with, by figure.
 
     `counts` says how often what was read of the logs, and drafted.
     """
@@ -55,39 +58,80 @@ class Monitored:
     run: RunDirectory | None = None
 
 
-async def monitor(plan: MonitorPlan, settings: Settings, context: RunContext) -> Monitored:
-    """Judge the window of `plan`, compare it with those before it, and add it to the history.
+async def monitor(
+    plan: MonitorPlan, settings: Settings, context: RunContext
+) -> Monitored:
+    """Judge the window of `plan`, compare it with those before it, and add it to the
+    history.
 
-    A window that is in the history already is replaced. Raises ConfigError for a log that is missing, and what a run
-    raises: then nothing is added.
+    A window that is in the history already is replaced. Raises ConfigError for a log
+    that is missing, and what a run raises: then nothing is added.
     """
     policy = plan.policy
     samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
     history = read_history(plan.history)
     window, counts = read_window(log_files(plan.logs), plan.period, policy.monitor)
     run = await judge_sample(
-        window, policy.monitor.sample, settings, context, plan.out / plan.period.name.replace(" ", "-")
+        window,
+        policy.monitor.sample,
+        settings,
+        context,
+        plan.out / plan.period.name.replace(" ", "-"),
     )
     scores = None if run is None else run.scores()
     line = _line(window, run, scores, policy)
     before = values_before(line, history.windows, policy)
     verdict = judge_window(line, scores, before, policy)
-    failed = {check.metric: None for check in verdict.checks if check.status is Status.FAIL}
+    failed = {
+        check.metric: None for check in verdict.checks if check.status is Status.FAIL
+    }
     alerted = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
     line = line.model_copy(update={"verdict": verdict.status.value, "window": alerted})
     if plan.drafts is not None and samples is not None:
-        counts += add_drafts(plan.drafts, samples, window, scores, policy, context.redact)
+        counts += add_drafts(
+            plan.drafts, samples, window, scores, policy, context.redact
+        )
     write_history(plan.history, trimmed(history.with_run(line, None), policy))
-    return Monitored(plan.period.name, line, verdict, before, counts, tuple(damage(history)), run)
+    return Monitored(
+        plan.period.name, line, verdict, before, counts, tuple(damage(history)), run
+    )
 
 
-def _line(window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy) -> RunLine:
-    """The line of a window in the history, without its verdict: numbers only, and no text of an interaction."""
+def _line(
+    window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy
+) -> RunLine:
+    """The line of a window in the history, without its verdict: numbers only, and no
+    text of an interaction."""
     period, figures = window.period, dict(figures_of(window, policy.monitor))
-    empty = {"judge": "none", "judge_key": "0" * 16, "golden": "", "metrics": {}, "versions": {}, "coverage": 1.0}
+    empty = {
+        "judge": "none",
+        "judge_key": "0" * 16,
+        "golden": "",
+        "metrics": {},
+        "versions": {},
+        "coverage": 1.0,
+    }
     name = hashlib.sha256(period.name.encode()).hexdigest()[:16]
-    line = RunLine.model_validate({**empty, "run": name, "time": period.start, "eligible": False, "verdict": "none"})
+    line = RunLine.model_validate(
+        {
+            **empty,
+            "run": name,
+            "time": period.start,
+            "eligible": False,
+            "verdict": "none",
+        }
+    )
     if run is not None and scores is not None:
-        line = line_of(run, run.manifest, scores, policy).model_copy(update={"run": name, "time": period.start})
-        figures |= {metric: FigurePart(value=part.mean, n=part.n) for metric, part in line.metrics.items()}
-    return line.model_copy(update={"eligible": False, "window": WindowPart(end=period.end, figures=figures)})
+        line = line_of(run, run.manifest, scores, policy).model_copy(
+            update={"run": name, "time": period.start}
+        )
+        figures |= {
+            metric: FigurePart(value=part.mean, n=part.n)
+            for metric, part in line.metrics.items()
+        }
+    return line.model_copy(
+        update={
+            "eligible": False,
+            "window": WindowPart(end=period.end, figures=figures),
+        }
+    )

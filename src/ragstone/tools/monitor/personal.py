@@ -1,4 +1,5 @@
-"""Replaces personal data in texts by placeholders such as [email]: by rule, so what no rule knows stays."""
+"""Replaces personal data in texts by placeholders such as [email]: by rule, so what no
+rule knows stays."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import re
 from ragstone.files import read_table
 
 _RULES = read_table("personal.toml", __package__)
-_PATTERN = {name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()}
+_PATTERN = {
+    name: re.compile("".join(parts)) for name, parts in _RULES["patterns"].items()
+}
 _MIN_WHOLE = 10
 _CUE_WIDTH = 48
 
@@ -16,16 +19,22 @@ _CUE_WIDTH = 48
 def strip(text: str) -> str:
     """`text` with personal data replaced.
 
-    Addresses are found by their form, IBANs and card numbers also by their check digits, phone numbers by how they are
-    grouped and by the words before them.
+    Addresses are found by their form, IBANs and card numbers also by their check
+    digits, phone numbers by how they are grouped and by the words before them.
     """
     text = _PATTERN["email"].sub("[email]", text)
     text = _PATTERN["iban"].sub(_iban, text)
-    text = _PATTERN["card"].sub(lambda match: "[card]" if _is_card(match) else match.group(), text)
+    text = _PATTERN["card"].sub(
+        lambda match: "[card]" if _is_card(match) else match.group(), text
+    )
     text = _PATTERN["phone_cue"].sub(_after_cue, text)
-    text = _PATTERN["phone"].sub(lambda match: "[phone]" if _is_phone(match) else match.group(), text)
+    text = _PATTERN["phone"].sub(
+        lambda match: "[phone]" if _is_phone(match) else match.group(), text
+    )
     for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
-        text = pattern.sub(lambda match: "[ip]" if _is_address(match) else match.group(), text)
+        text = pattern.sub(
+            lambda match: "[ip]" if _is_address(match) else match.group(), text
+        )
     return text
 
 
@@ -35,7 +44,8 @@ def _after_cue(match: re.Match[str]) -> str:
 
 
 def _iban(match: re.Match[str]) -> str:
-    """The text with the IBAN that it begins with replaced; what follows may be words."""
+    """The text with the IBAN that it begins with replaced; what follows may be
+    words."""
     text = match.group()
     for end in range(len(text), 14, -1):
         if end < len(text) and text[end].isalnum():
@@ -43,16 +53,21 @@ def _iban(match: re.Match[str]) -> str:
         compact = re.sub(r"[^A-Za-z0-9]", "", text[:end]).upper()
         if (
             15 <= len(compact) <= 34
-            and int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])) % 97 == 1
+            and int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4]))
+            % 97
+            == 1
         ):
             return "[iban]" + text[end:]
     return text
 
 
 def _is_card(match: re.Match[str]) -> bool:
-    """Whether a number is one that cards have, and its check digit is right (ISO/IEC 7812-1, annex B)."""
+    """Whether a number is one that cards have, and its check digit is right (ISO/IEC
+    7812-1, annex B)."""
     number = re.sub(r"\D", "", match.group())
-    doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number)))
+    doubled = (
+        int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))
+    )
     is_checked = sum(value // 10 + value % 10 for value in doubled) % 10 == 0
     return is_checked and _PATTERN["card_number"].fullmatch(number) is not None
 
@@ -61,9 +76,9 @@ def _is_phone(match: re.Match[str]) -> bool:
     text = match.group()
     if match["plus"]:
         return True
-    if _PATTERN["no_phone"].search(match.string, max(0, match.start() - _CUE_WIDTH), match.start()) or _PATTERN[
-        "date"
-    ].match(text):
+    if _PATTERN["no_phone"].search(
+        match.string, max(0, match.start() - _CUE_WIDTH), match.start()
+    ) or _PATTERN["date"].match(text):
         return False
     return not text.isdigit() or len(text) >= _MIN_WHOLE
 
@@ -71,7 +86,9 @@ def _is_phone(match: re.Match[str]) -> bool:
 def _is_address(match: re.Match[str]) -> bool:
     """Whether it is an address, and not a version or a time."""
     text = match.group()
-    if _PATTERN["release"].search(match.string, max(0, match.start() - _CUE_WIDTH), match.start()):
+    if _PATTERN["release"].search(
+        match.string, max(0, match.start() - _CUE_WIDTH), match.start()
+    ):
         return False
     if ":" in text and sum(bool(part) for part in text.split(":")) < 4:
         return False

@@ -1,4 +1,5 @@
-"""What was found in a window, as text and Markdown. No text of an interaction is in it."""
+"""What was found in a window, as text and Markdown. No text of an interaction is in
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from ragstone.tools.monitor.findings import WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
 from ragstone.tools.monitor.window import figure_title, show_figure
 
-_MARKS = {Level.FAILURE: "ALERT", Level.ERROR: "ERROR", Level.WARNING: "warning", Level.NOTE: "note"}
+_MARKS = {
+    Level.FAILURE: "ALERT",
+    Level.ERROR: "ERROR",
+    Level.WARNING: "warning",
+    Level.NOTE: "note",
+}
 _ICONS = {"pass": "✅", "fail": "❌", "error": "🚫"}
 
 Row = tuple[str, float, float | None]
@@ -22,7 +28,9 @@ Row = tuple[str, float, float | None]
 
 def headline(monitored: Monitored) -> str:
     """Line one: the window, and the verdict on it."""
-    return f"{_ICONS[monitored.line.verdict]} {monitored.name}: {monitored.verdict.reason}"
+    return (
+        f"{_ICONS[monitored.line.verdict]} {monitored.name}: {monitored.verdict.reason}"
+    )
 
 
 def monitor_text(monitored: Monitored, template: str = "monitor.txt.j2") -> str:
@@ -50,7 +58,9 @@ def monitor_markdown(monitored: Monitored) -> str:
 def _findings(monitored: Monitored) -> list[Finding]:
     """The findings, the most important first."""
     order = list(_MARKS)
-    return sorted(monitored.verdict.findings, key=lambda finding: order.index(finding.level))
+    return sorted(
+        monitored.verdict.findings, key=lambda finding: order.index(finding.level)
+    )
 
 
 def _rows(monitored: Monitored) -> Iterator[Row]:

@@ -1,4 +1,5 @@
-"""The random sample of a window as a run: judged as stored answers are, with personal data replaced."""
+"""The random sample of a window as a run: judged as stored answers are, with personal
+data replaced."""
 
 from __future__ import annotations
 
@@ -21,15 +22,24 @@ from ragstone.tools.monitor.window import Window
 async def judge_sample(
     window: Window, size: int, settings: Settings, context: RunContext, out: Path
 ) -> RunDirectory | None:
-    """The run in `out` with the scores of a sample of `window`; None if there is no answer that can be judged.
+    """The run in `out` with the scores of a sample of `window`; None if there is no
+    answer that can be judged.
 
-    The metrics are those of `settings`, else those that need no reference. Raises what a run raises.
+    The metrics are those of `settings`, else those that need no reference. Raises what
+    a run raises.
     """
     sample = draw_sample(window, size)
     if not sample:
         return None
-    answers = Interactions(f"interactions of {window.period.name}", map(without_personal_data, sample))
-    plan = run_plan(settings.having("run.out", str(out)), context, golden=GoldenSet(()), command=None)
+    answers = Interactions(
+        f"interactions of {window.period.name}", map(without_personal_data, sample)
+    )
+    plan = run_plan(
+        settings.having("run.out", str(out)),
+        context,
+        golden=GoldenSet(()),
+        command=None,
+    )
     rescored = await rescore([answers], replace(plan, answers=1), context)
     return rescored.run
 
@@ -37,17 +47,26 @@ async def judge_sample(
 def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
     """At most `size` answers that a judge can score: those with the lowest keys.
 
-    Keys are hashes, so it is a random sample, and the same in each job. An answer whose sources are not logged with
-    their texts can't be judged: an id is no evidence.
+    Keys are hashes, so it is a random sample, and the same in each job. An answer whose
+    sources are not logged with their texts can't be judged: an id is no evidence.
     """
     sample: list[tuple[Sample, Response]] = []
     for key, interaction in sorted(window.interactions.items()):
         if len(sample) == size:
             break
-        if interaction.question and interaction.answer and interaction.sources is not None:
-            logged = {"answer": interaction.answer, "contexts": list(interaction.sources)}
+        if (
+            interaction.question
+            and interaction.answer
+            and interaction.sources is not None
+        ):
+            logged = {
+                "answer": interaction.answer,
+                "contexts": list(interaction.sources),
+            }
             response = payload.read(key, logged, interaction.latency)
-            has_texts = all(" " in context.text.strip() for context in response.contexts)
+            has_texts = all(
+                " " in context.text.strip() for context in response.contexts
+            )
             if response.failure is None and has_texts:
                 sample.append((Sample(key, interaction.question), response))
     return sample
@@ -56,6 +75,8 @@ def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
 def without_personal_data(answer: tuple[Sample, Response]) -> tuple[Sample, Response]:
     """`answer` without personal data that a rule finds."""
     sample, response = answer
-    contexts = tuple(replace(context, text=strip(context.text)) for context in response.contexts)
+    contexts = tuple(
+        replace(context, text=strip(context.text)) for context in response.contexts
+    )
     public = replace(response, answer=strip(response.answer), contexts=contexts)
     return replace(sample, question=strip(sample.question)), public

@@ -1,11 +1,12 @@
-"""Traces as interactions: OTLP JSON with OpenInference's attributes or OpenTelemetry's for GenAI.
+"""Traces as interactions: OTLP JSON with OpenInference's attributes or OpenTelemetry's
+for GenAI.
 
-A trace is put together from its spans, wherever in the file they are: question and answer from the root, what was
-retrieved from its retriever spans. GenAI's conventions have ids of documents and no texts, so such traces are counted,
-and not judged.
+A trace is put together from its spans, wherever in the file they are: question and
+answer from the root, what was retrieved from its retriever spans. GenAI's conventions
+have ids of documents and no texts, so such traces are counted, and not judged.
 
-OTLP JSON has one request per line, as the collector's file exporter writes it; `system/worker/spans.py` reads the
-attributes.
+OTLP JSON has one request per line, as the collector's file exporter writes it;
+`system/worker/spans.py` reads the attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragstone.errors import ConfigError
-from ragstone.system.worker.spans import kind_of_span, span_attributes, span_documents, text_in
+from ragstone.system.worker.spans import (
+    kind_of_span,
+    span_attributes,
+    span_documents,
+    text_in,
+)
 
 MAX_SPANS = 1_000_000
 
@@ -24,7 +30,9 @@ _Nanoseconds = Annotated[int, Field(ge=0, lt=10**19)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", defer_build=True, coerce_numbers_to_str=True
+    )
 
 
 class _Attribute(_Part):
@@ -59,12 +67,16 @@ class _Request(_Part):
 
 
 def is_trace(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a request of OTLP, whose spans `interactions_of` puts together."""
+    """Whether a record is a request of OTLP, whose spans `interactions_of` puts
+    together."""
     return "resourceSpans" in record
 
 
-def interactions_of(records: Iterable[Mapping[str, Any]], where: str) -> Iterator[dict[str, Any]]:
-    """A record of an interaction per trace in `records`; a record that is no valid request is passed on.
+def interactions_of(
+    records: Iterable[Mapping[str, Any]], where: str
+) -> Iterator[dict[str, Any]]:
+    """A record of an interaction per trace in `records`; a record that is no valid
+    request is passed on.
 
     Raises ConfigError for more than MAX_SPANS spans.
     """
@@ -76,12 +88,19 @@ def interactions_of(records: Iterable[Mapping[str, Any]], where: str) -> Iterato
         except ValidationError:
             yield dict(record)
             continue
-        for span in (span for resource in request.resources for scope in resource.scopes for span in scope.spans):
+        for span in (
+            span
+            for resource in request.resources
+            for scope in resource.scopes
+            for span in scope.spans
+        ):
             traces.setdefault(span.trace, []).append(span)
             count += 1
         if count > MAX_SPANS:
             message = f"has more than {MAX_SPANS:,} spans."
-            raise ConfigError(message, where=where, hint="Give the spans of each day their own file.")
+            raise ConfigError(
+                message, where=where, hint="Give the spans of each day their own file."
+            )
     for spans in traces.values():
         yield _interaction(sorted(spans, key=lambda span: span.start))
 
@@ -90,21 +109,30 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     """The record of one trace; `spans` are sorted by their start."""
     ids = {span.id for span in spans}
     root = next((span for span in spans if span.parent not in ids), spans[0])
-    attributes = [root.attributes, *(span.attributes for span in spans if span is not root)]
+    attributes = [
+        root.attributes,
+        *(span.attributes for span in spans if span is not root),
+    ]
     newest_first = [attributes[0], *attributes[:0:-1]]
     record = {
         "id": root.trace,
         "timestamp": root.start / 1e9,
         "question": text_in(_first(attributes, "input.value", "gen_ai.input.messages")),
-        "answer": text_in(_first(newest_first, "output.value", "gen_ai.output.messages")),
+        "answer": text_in(
+            _first(newest_first, "output.value", "gen_ai.output.messages")
+        ),
         "latency_s": (root.end - root.start) / 1e9,
         "user_id": _first(attributes, "user.id", "enduser.id"),
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
         "error": root.status.get("code") in (2, "STATUS_CODE_ERROR"),
     }
-    retrievers = [values for values in attributes if kind_of_span(values) == "retrieval"]
+    retrievers = [
+        values for values in attributes if kind_of_span(values) == "retrieval"
+    ]
     if retrievers:
-        sources = [document for values in retrievers for document in span_documents(values)]
+        sources = [
+            document for values in retrievers for document in span_documents(values)
+        ]
         record |= {"sources": sources, "results": len(sources)}
     return record
 

@@ -1,4 +1,5 @@
-"""A window of production: the interactions of some hours or days, a random sample of them, and their figures."""
+"""A window of production: the interactions of some hours or days, a random sample of
+them, and their figures."""
 
 from __future__ import annotations
 
@@ -43,19 +44,29 @@ class Period:
 
     @property
     def name(self) -> str:
-        """``2026-10-01``, or for anything but a day ``2026-10-01T06 to 2026-10-01T12``."""
+        """``2026-10-01``, or for anything but a day ``2026-10-01T06 to
+        2026-10-01T12``."""
         is_day = self.end - self.start == _UNITS["d"]
-        return f"{self.start:%Y-%m-%d}" if is_day else f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
+        return (
+            f"{self.start:%Y-%m-%d}"
+            if is_day
+            else f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
+        )
 
 
 def period_before(until: datetime, since: str) -> Period:
-    """The last whole hours, days or weeks (``6h``, ``1d``, ``1w``) that were over at `until`, in UTC.
+    """The last whole hours, days or weeks (``6h``, ``1d``, ``1w``) that were over at
+    `until`, in UTC.
 
     Raises ConfigError.
     """
     parsed = _LENGTH.fullmatch(since)
     if parsed is None:
-        raise ConfigError(f"'{since}' is no length of time.", where="--since", hint="Write 6h, 1d or 1w, for example.")
+        raise ConfigError(
+            f"'{since}' is no length of time.",
+            where="--since",
+            hint="Write 6h, 1d or 1w, for example.",
+        )
     end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if parsed[2] != "h":
         end = end.replace(hour=0)
@@ -70,10 +81,14 @@ class Window:
     interactions: dict[str, Interaction]
 
 
-def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> tuple[Window, Counter[str]]:
-    """The window of `period` in `files`, in which each interaction counts once, and how often what was read.
+def read_window(
+    files: Iterable[Path], period: Period, rules: MonitorRules
+) -> tuple[Window, Counter[str]]:
+    """The window of `period` in `files`, in which each interaction counts once, and how
+    often what was read.
 
-    Raises ConfigError for a file that can't be opened, and for more than MAX_INTERACTIONS interactions.
+    Raises ConfigError for a file that can't be opened, and for more than
+    MAX_INTERACTIONS interactions.
     """
     interactions: dict[str, Interaction] = {}
     counts = Counter[str]()
@@ -98,7 +113,9 @@ def read_window(files: Iterable[Path], period: Period, rules: MonitorRules) -> t
             )
     for key, interaction in interactions.items():
         if interaction.id in feedback:
-            interactions[key] = interaction.model_copy(update={"feedback": feedback.pop(interaction.id)})
+            interactions[key] = interaction.model_copy(
+                update={"feedback": feedback.pop(interaction.id)}
+            )
     counts[NO_MATCH] += len(feedback)
     return Window(period, interactions), +counts
 
@@ -113,23 +130,38 @@ def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
 
 def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool | None:
     is_answer = interaction.answer and not interaction.is_abstention
-    return None if interaction.sources is None or not is_answer else not interaction.sources
+    return (
+        None
+        if interaction.sources is None or not is_answer
+        else not interaction.sources
+    )
 
 
-SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = MappingProxyType(
-    {
-        "slow": lambda interaction, rules: None if interaction.latency is None else interaction.latency > rules.slow_s,
-        "errors": lambda interaction, _: interaction.error,
-        "without_sources": _is_without_sources,
-        "without_results": lambda interaction, _: None if interaction.results is None else interaction.results == 0,
-        "abstentions": lambda interaction, _: interaction.is_abstention,
-        "bad_feedback": is_bad,
-    }
+SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = (
+    MappingProxyType(
+        {
+            "slow": lambda interaction, rules: (
+                None
+                if interaction.latency is None
+                else interaction.latency > rules.slow_s
+            ),
+            "errors": lambda interaction, _: interaction.error,
+            "without_sources": _is_without_sources,
+            "without_results": lambda interaction, _: (
+                None if interaction.results is None else interaction.results == 0
+            ),
+            "abstentions": lambda interaction, _: interaction.is_abstention,
+            "bad_feedback": is_bad,
+        }
+    )
 )
-"""The shares of interactions: whether one counts, or None if it is none of those that the share is of."""
+"""The shares of interactions: whether one counts, or None if it is none of those that
+the share is of."""
 
 LATENCIES = ("latency_mean", "latency_p95")
-TITLES: Mapping[str, str] = MappingProxyType(read_table("fields.toml", __package__)["figures"])
+TITLES: Mapping[str, str] = MappingProxyType(
+    read_table("fields.toml", __package__)["figures"]
+)
 """What reports call the figures."""
 
 
@@ -140,7 +172,9 @@ def figure_title(name: str) -> str:
 
 _WORDS: Mapping[str, Callable[[float | None], str]] = MappingProxyType(
     {
-        **dict.fromkeys(("questions", "users", "sessions"), lambda value: score(value, 0)),
+        **dict.fromkeys(
+            ("questions", "users", "sessions"), lambda value: score(value, 0)
+        ),
         **dict.fromkeys(LATENCIES, seconds),
         **dict.fromkeys(SHARES, percent),
     }
@@ -153,19 +187,31 @@ def show_figure(name: str, value: float | None) -> str:
 
 
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
-    """The figures of `window` by name, in the order of TITLES. What is not logged has none."""
+    """The figures of `window` by name, in the order of TITLES. What is not logged has
+    none."""
     interactions = window.interactions.values()
     yield "questions", FigurePart(value=len(interactions))
     for name, identity in (("users", "user_id"), ("sessions", "session_id")):
         people = {getattr(interaction, identity) for interaction in interactions} - {""}
         if people:
             yield name, FigurePart(value=len(people))
-    latencies = sorted(interaction.latency for interaction in interactions if interaction.latency is not None)
+    latencies = sorted(
+        interaction.latency
+        for interaction in interactions
+        if interaction.latency is not None
+    )
     if latencies:
         p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
-        yield "latency_mean", FigurePart(value=float(np.mean(latencies)), n=len(latencies))
+        yield (
+            "latency_mean",
+            FigurePart(value=float(np.mean(latencies)), n=len(latencies)),
+        )
         yield "latency_p95", FigurePart(value=p95, n=len(latencies))
     for name, counts in SHARES.items():
-        hits = [hit for hit in (counts(interaction, rules) for interaction in interactions) if hit is not None]
+        hits = [
+            hit
+            for hit in (counts(interaction, rules) for interaction in interactions)
+            if hit is not None
+        ]
         if hits:
             yield name, FigurePart(value=sum(hits) / len(hits), n=len(hits))
