@@ -78,9 +78,9 @@ async def collect_judgements(
             )
             kinds = needs - {JudgementKind.CUSTOM}
             return Judgements(
-                **{str(kind): failure for kind in kinds},
+                **{str(kind): failure for kind in kinds},  # type: ignore[arg-type]
                 custom=dict.fromkeys(custom or (), failure),
-            )  # type: ignore[arg-type]
+            )
     judging = _Round(own, judged_sample, response, call, previous)
     tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     graded: dict[str, asyncio.Task[object]] = {}

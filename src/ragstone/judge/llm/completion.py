@@ -78,8 +78,8 @@ class Form:
         lists = [
             name
             for name in groups
-            if self.schema["properties"][name]["type"] == "array"
-        ]  # type: ignore[index]
+            if self.schema["properties"][name]["type"] == "array"  # type: ignore[index]
+        ]
         if not lists:
             return ""
         requested = [
