@@ -1,19 +1,15 @@
-"""What judging 1,000 samples costs: the tokens of every request and reply, by part, and beside other tools.
+"""What judging 1,000 samples costs: the tokens of every request and reply, by part and by model.
 
     pip install bpe-openai
     python bench/judge_cost.py
-    python bench/judge_cost.py --peer ragas=PYTHON --peer autoevals=PYTHON
 
-No model is asked: a server on loopback takes the requests, those of the other tools made by their own packages
-(`judge_cost_peers.py`, run by the PYTHON of an environment that has the tool), and replies as a model would that does
-what is asked. All tools judge the same samples by the same four metrics: question 15 words, answer 60 in 3 to 8
-sentences (a statement each), reference 40 in 2 to 5, 3 to 6 contexts of 120 words. A quote has 6 words; a reason, which
-only other tools ask for, has 15. Tokens are those of o200k, OpenAI's encoding, of the schema and all messages.
+No model is asked: a server on loopback takes the requests, and replies as a model would that does what is asked. A
+sample has a question of 15 words, an answer of 60 in 3 to 8 sentences (a statement each), a reference of 40 in 2 to 5,
+and 3 to 6 contexts of 120 words. A quote has 6 words. Tokens are those of o200k, OpenAI's encoding.
 
 "With caches": requests that begin with what was sent before, from 1,024 tokens on and in steps of 128, pay the cached
-price for it, as OpenAI describes its cache. Every read that could hit does; a provider may lose entries sooner.
-"Without": all input at the full price. "Later run": the statements of the references are known, all else is new. "Short
-prompts": what models get whose cache isn't known to hold the long ones.
+price for it, as OpenAI describes its cache. "Without": all input at the full price. "Later run": the statements of the
+references are known, all else is new. "Short prompts": what models get whose cache isn't known to hold the long ones.
 """
 
 from __future__ import annotations
@@ -23,13 +19,10 @@ import asyncio
 import json
 import random
 import re
-import subprocess
-import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -61,7 +54,7 @@ WORDS = re.findall(
     "between maintenance every northern department written reported survey garden storm century island letters school "
     "several before canal forest window castle tunnel however journey plan price seats month support customers back",
 )
-ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
+REQUESTED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
 CONTEXT = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"^<<<.*?>>>\n?", re.MULTILINE)
 
@@ -142,24 +135,15 @@ class Model:
 
     async def chat(self, request: web.Request) -> web.Response:
         body = await request.json()
-        said = [text_of(message["content"]) for message in body["messages"]]
-        tools, functions = body.get("tools", []), body.get("functions", [])
-        form = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        schema = form or (tools[0]["function"]["parameters"] if tools else embedded(said))
-        declared = [form] if form else [*tools, *functions]
-        asked = ASKED.findall(said[-1])
-        known = self.samples[int(re.findall(r"Item (\d{4})", said[-1])[-1])]
-        filled = reply_to(said[-1], asked[-1], known) if asked else fill(schema, schema, known, "")
-        if filled is None:
-            filled = fill(schema, schema, known, "")
-        text = json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
-        fixed = "".join(json.dumps(one) for one in declared) + "".join(said[:-1])
-        self.sent.append(Sent(next(iter(schema["properties"])), fixed, said[-1], text))
-        message: dict[str, Any] = {"role": "assistant", "content": text}
-        if tools:
-            function = {"name": tools[0]["function"]["name"], "arguments": text}
-            message |= {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
-        choice = {"index": 0, "finish_reason": "tool_calls" if tools else "stop", "message": message}
+        texts = [text_of(message["content"]) for message in body["messages"]]
+        schema = body["response_format"]["json_schema"]["schema"]
+        requested = REQUESTED.findall(texts[-1])
+        own = self.samples[int(re.findall(r"Item (\d{4})", texts[-1])[-1])]
+        reply = reply_to(texts[-1], requested[-1], own) if requested else fill(schema, schema, own, "")
+        text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+        fixed = json.dumps(schema) + "".join(texts[:-1])
+        self.sent.append(Sent(next(iter(schema["properties"])), fixed, texts[-1], text))
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 4_000, "completion_tokens": 100, "total_tokens": 4_100}
         document = {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"], "usage": usage}
         return web.json_response({**document, "choices": [choice]})
@@ -169,66 +153,44 @@ def text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-def embedded(said: Sequence[str]) -> Any:
-    """The JSON schema that stands in a prompt: the last object with properties."""
-    decoder, text = json.JSONDecoder(), "\n".join(said)
-    for at in (found.start() for found in re.finditer(r"\{", text)):
-        try:
-            found, _ = decoder.raw_decode(text, at)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and "properties" in found:
-            return found
-    raise SystemExit(f"a request without a schema:\n{text[:2_000]}")
-
-
-def reply_to(data: str, asked: str, known: Texts) -> dict[str, object] | None:
-    """The reply to one of Ragstone's requests by id: every context is useful, and the first one has everything."""
-    groups = {name: ids for name, _, ids in (part.partition(": ") for part in asked.split("; "))}
-    shown = CONTEXT.search(data)
-    found: dict[str, object] = {}
-    for name, ids in groups.items():
+def reply_to(data: str, requested: str, texts: Texts) -> dict[str, object]:
+    """The reply to a request by id: every context is useful, and the first one has everything."""
+    reply: dict[str, object] = {}
+    for part in requested.split("; "):
+        name, _, ids = part.partition(": ")
         listed = ids.split(", ")
         if name == "verdicts":
+            shown = CONTEXT.search(data)
             assert shown is not None
             quote = " ".join(shown.group(1).split()[:6])
-            own = {"evidence": ["c1"], "against": [], "quote": quote, "verdict": "supported"}
-            found[name] = [{"id": item_id, **own} for item_id in listed]
+            verdict = {"evidence": ["c1"], "against": [], "quote": quote, "verdict": "supported"}
+            reply[name] = [{"id": item_id, **verdict} for item_id in listed]
         elif name == "contexts":
-            found[name] = [{"id": item_id, "use": "useful"} for item_id in listed]
+            reply[name] = [{"id": item_id, "use": "useful"} for item_id in listed]
         elif name == "questions":
-            found[name] = [{"id": item_id, "text": known.question} for item_id in listed]
+            reply[name] = [{"id": item_id, "text": texts.question} for item_id in listed]
         elif ids.startswith("list them"):
-            found[name] = [
-                {"id": f"r{at}", "text": text, "found_in": ["c1"]} for at, text in enumerate(known.reference, start=1)
+            reply[name] = [
+                {"id": f"r{at}", "text": text, "found_in": ["c1"]} for at, text in enumerate(texts.reference, start=1)
             ]
         else:
-            found[name] = [{"id": item_id, "text": "", "found_in": ["c1"]} for item_id in listed]
-    return found
+            reply[name] = [{"id": item_id, "text": "", "found_in": ["c1"]} for item_id in listed]
+    return reply
 
 
-REASON = " ".join(WORDS[16:31]).capitalize() + "."
-
-
-def fill(schema: Any, root: Any, known: Texts, name: str) -> Any:
-    """A value that fits `schema`: lists have an item for each sentence that they are about."""
+def fill(schema: Any, root: Any, texts: Texts, name: str) -> Any:
+    """A value that fits `schema`: lists have an item for each sentence of the answer."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type", "object")
     if kind == "object":
-        return {key: fill(inner, root, known, key) for key, inner in schema["properties"].items()}
+        return {key: fill(inner, root, texts, key) for key, inner in schema["properties"].items()}
     if kind == "array":
-        about = known.reference if "attributed" in json.dumps(root) else known.answer
-        items = [fill(schema["items"], root, known, name) for _ in about]
-        for item, text in zip(items, about, strict=True):
-            if isinstance(item, dict) and "statement" in item:
-                item["statement"] = text
-        return about if items and isinstance(items[0], str) else items
-    if kind in ("integer", "number", "boolean"):
-        return 0 if name == "noncommittal" else 1
-    return known.question if name == "question" else REASON
+        items = [fill(schema["items"], root, texts, name) for _ in texts.answer]
+        return texts.answer if items and isinstance(items[0], str) else items
+    return 1 if kind in ("integer", "number", "boolean") else texts.question
 
 
 @dataclass
@@ -291,7 +253,7 @@ def parts(sent: Sequence[Sent], task: str, samples: int) -> dict[str, float]:
     group = next(iter(schema_of(task)["properties"]))  # type: ignore[call-overload]
     own = [one for one in sent if one.task == group]
     data = sum(len(encoded(one.data)) for one in own) / samples
-    plain = sum(len(encoded(MARK.sub("", ASKED.sub("", one.data)))) for one in own) / samples
+    plain = sum(len(encoded(MARK.sub("", REQUESTED.sub("", one.data)))) for one in own) / samples
     return {
         "schema": len(encoded(json.dumps(schema_of(task)))),
         "instructions": len(encoded(instructions)),
@@ -322,17 +284,13 @@ def by_model(found: Mapping[str, Mapping[str, float]]) -> None:
         print(f"| {model} | ${price.cost_usd(whole):.2f} | {cached_share:.0%} | {reasoning:,} |")
 
 
-def row(name: str, one: Spent, price: Tariff, best: Spent | None) -> str:
-    with_caches, without = (one.dollars(price, caches=caches) for caches in (True, False))
-    shares = ""
-    if best is not None:
-        base = best.dollars(price, caches=True), best.dollars(price, caches=False)
-        shares = f" {with_caches / base[0]:.2f} | {without / base[1]:.2f} |"
-    counts = f"{one.calls:.1f} | {one.input:,.0f} | {one.cached:,.0f} | {one.output:,.0f}"
-    return f"| {name} | {counts} | ${with_caches:.2f} | ${without:.2f} |{shares}"
+def row(name: str, tokens: Spent, price: Tariff) -> str:
+    costs = " | ".join(f"${tokens.dollars(price, caches=caches):.2f}" for caches in (True, False))
+    counts = f"{tokens.calls:.1f} | {tokens.input:,.0f} | {tokens.cached:,.0f} | {tokens.output:,.0f}"
+    return f"| {name} | {counts} | {costs} |"
 
 
-async def measure(count: int, peers: Mapping[str, str]) -> None:
+async def measure(count: int) -> None:
     model = Model({number: sample(number) for number in range(1, count + 1)})
     runner = web.AppRunner(model.app())
     await runner.setup()
@@ -343,53 +301,22 @@ async def measure(count: int, peers: Mapping[str, str]) -> None:
     assert price is not None
     first, later = await ragstone(url, model)
     brief, _ = await ragstone(url, model, brief=True)
-    rows = {"Ragstone, first run": first, "Ragstone, later run": later, "Ragstone, short prompts": brief}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "samples.json")
-        write(file, model.samples.values())
-        for tool, python in peers.items():
-            model.sent.clear()
-            script = Path(__file__).with_name("judge_cost_peers.py")
-            process = await asyncio.create_subprocess_exec(
-                python, str(script), tool, url, str(file), stdout=subprocess.PIPE
-            )
-            said, _ = await process.communicate()
-            rows[said.decode().strip() or f"{tool} failed"] = list(model.sent)
     await runner.cleanup()
-    totals = {name: spent(sent, count) for name, sent in rows.items()}
-    best = next((one for name, one in totals.items() if name.startswith("ragas")), None)
-    extra = " ÷ ragas | ÷ ragas |" if best else ""
-    print(f"| | calls | input | of it cached | output | with caches | without |{extra}\n|---|---|---|---|---|---|---|")
-    for name, one in totals.items():
-        print(row(name, one, price, best))
-    found = {task: parts(first, task, count) for task in HEADLINE}
-    known = {task: parts(later, task, count) for task in HEADLINE}
-    names = list(found["support"])
+    print("| | calls | input | of it cached | output | with caches | without |\n|---|---|---|---|---|---|---|")
+    for name, sent in (("first run", first), ("later run", later), ("short prompts", brief)):
+        print(row(name, spent(sent, count), price))
+    by_task = {task: parts(first, task, count) for task in HEADLINE}
+    names = list(by_task["support"])
     print("\n| prompt |", " | ".join(names), "|\n|---|" + "---|" * len(names))
-    for task, tokens in [*found.items(), ("context_use, later run", known["context_use"])]:
+    for task, tokens in [*by_task.items(), ("context_use, later run", parts(later, "context_use", count))]:
         print(f"| {task} |", " | ".join(f"{tokens[name]:,.0f}" for name in names), "|")
-    by_model(found)
-
-
-def write(file: Path, samples: Iterable[Texts]) -> None:
-    file.write_text(json.dumps([whole(texts) for texts in samples]), encoding="utf-8")
-
-
-def whole(texts: Texts) -> dict[str, object]:
-    return {
-        "question": texts.question,
-        "answer": " ".join(texts.answer),
-        "reference": " ".join(texts.reference),
-        "contexts": texts.contexts,
-    }
+    by_model(by_task)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=40)
-    parser.add_argument("--peer", action="append", default=[], metavar="TOOL=PYTHON")
-    given = parser.parse_args()
-    asyncio.run(measure(given.samples, dict(peer.split("=", 1) for peer in given.peer)))
+    asyncio.run(measure(parser.parse_args().samples))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def field_docs(kind: type) -> dict[str, str]:
             if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
                 continue
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                texts[statement.target.id] = inspect.cleandoc(str(after.value.value))
+                texts[statement.target.id] = " ".join(str(after.value.value).split())
     return texts
 
 

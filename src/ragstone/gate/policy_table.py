@@ -247,17 +247,17 @@ DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
 )
 """The rules for the metrics that a policy does not name, unless it says `only_named`.
 
-Those of recall and precision are between the means of good and of bad systems that
-`bench/default_floors.py` measures; that of faithfulness is a share of statements, which
-the offline judge grades lower. Answer relevancy has none: it is a cosine, whose size
-depends on the embedding model, or on words where there is none.
+Those of recall and precision are between the means of good and of bad systems on
+WikiEval and CLAPNQ (measured on 2026-11-29 at 5796ca57); that of faithfulness is a share
+of statements, which the offline judge grades lower. Answer relevancy has none: it is a
+cosine, whose size depends on the embedding model, or on words where there is none.
 """
 
 OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
 """Metrics whose drops the offline judge measures well enough to block on by default.
 
-Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and
-`bench/broken_systems.py` finds no more.
+Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and of forty
+kinds of broken systems it found no more (2026-11-29, 5796ca57).
 """
 
 
