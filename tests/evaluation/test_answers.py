@@ -12,7 +12,6 @@ import pytest
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
 from ragstone.evaluation.replay import confirm
-from ragstone.evaluation.rescore import Rescored
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.scoring import combine_answers
 from ragstone.evaluation.serialise import record_from_line, record_to_line
@@ -23,7 +22,7 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.settings.settings import GoldenSettings, RunSettings, Settings, SystemSettings
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, judge, judgement, samples
-from tests.pipeline.asked import evaluate_golden_set, evaluate_run, rescore
+from tests.pipeline.asked import evaluate_golden_set, evaluate_run
 
 METRICS = select_metrics(["faithfulness"])
 TIMEOUT = SystemFailure(SystemFailureKind.TIMEOUT, "no answer in 60 s")
@@ -159,17 +158,3 @@ def test_a_file_of_recorded_answers_can_not_be_asked_again(tmp_path: Path) -> No
     )
     with pytest.raises(ConfigError, match="--answers can't be combined with recorded answers"):
         asyncio.run(evaluate_run(settings, RunContext(environ={})))
-
-
-def rescored(folder: Path, *sources: Path, **more: Any) -> Rescored:
-    settings = Settings(root=folder, run=RunSettings(out="again", metrics=("token_f1",)))
-    return asyncio.run(rescore(sources, settings, RunContext(environ={}), **more))
-
-
-def test_runs_with_different_numbers_of_answers_are_not_scored_together(tmp_path: Path) -> None:
-    first = evaluated(tmp_path / "a", InTurn(), judge(samples(6)), n=4)
-    other = evaluated(tmp_path / "b", InTurn(), judge(samples(6)), n=6, answers=1)
-    lines = (other.path / SAMPLES).read_text().splitlines(keepends=True)
-    (tmp_path / "rest.jsonl").write_text("".join(lines[4:]))
-    with pytest.raises(ConfigError, match=r"rest\.jsonl:1: has 1 answer to its question, but .*:1 has 3"):
-        rescored(tmp_path, first.path, tmp_path / "rest.jsonl")

@@ -104,6 +104,8 @@ def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path
         RunWriter.resume(tmp_path / "run", manifest(GOLDEN, judge_version="2"))
     with pytest.raises(RunDirectoryError, match="golden"):
         RunWriter.resume(tmp_path / "run", manifest(samples(5)))
+    with pytest.raises(RunDirectoryError, match="metrics"):
+        RunWriter.resume(tmp_path / "run", manifest(GOLDEN).model_copy(update={"metrics": {"token_f1": "1"}}))
 
 
 def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_is_whole(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 # ruff: noqa: F811 - a fixture is imported and then named as an argument
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ragstone.cli.rescore import command
-from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
-from ragstone.evaluation.directory import ASIDE, RunDirectory
-from ragstone.evaluation.stored import AnswerCollector
+from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.writer import write_manifest
 from ragstone.metrics.score import Scored
 from ragstone.system.response import Context
-from ragstone.system.worker.fields import Fields
 from tests.judge.conftest import FakeLlm
 from tests.pipeline.conftest import fake  # noqa: F401 - a fixture
-from tests.pipeline.project import Project, run_of
+from tests.pipeline.project import Project
 
 N = 6
 
@@ -63,9 +60,8 @@ def records(run: RunDirectory) -> dict[str, Any]:
     return {record.sample.id: record for record in run.records()}
 
 
-@pytest.mark.parametrize("source", ["one", "one/samples.jsonl"])
-def test_a_run_is_scored_by_another_judge_without_its_system(project: Project, source: str) -> None:
-    then, now = project.opened("one"), run_of(project.rescore(source, "two", judge="offline"))
+def test_a_run_is_scored_by_another_judge_without_its_system(project: Project) -> None:
+    then, now = project.opened("one"), project.rescore("one", "two", judge="offline")
     assert now.manifest.judge.provider == "offline"
     assert now.manifest.system == then.manifest.system
     assert now.manifest.metrics == then.manifest.metrics
@@ -76,7 +72,7 @@ def test_a_run_is_scored_by_another_judge_without_its_system(project: Project, s
 
 
 def test_only_judgements_that_are_missing_are_asked_for(project: Project) -> None:
-    same = run_of(project.rescore("one", "two"))
+    same = project.rescore("one", "two")
     assert project.calls == 0
     assert records(same).keys() == records(project.opened("one")).keys()
     project.rescore("one", "three", run__metrics=("faithfulness", "context_recall"))
@@ -85,43 +81,14 @@ def test_only_judgements_that_are_missing_are_asked_for(project: Project) -> Non
 
 def test_a_run_is_not_overwritten_by_its_own_scores(project: Project) -> None:
     before = (project.root / "one" / "samples.jsonl").read_bytes()
-    with pytest.raises(ConfigError, match="would be overwritten") as caught:
+    with pytest.raises(ConfigError, match="would be overwritten"):
         project.rescore("one", "one")
-    assert "--missing" in str(caught.value)
     assert (project.root / "one" / "samples.jsonl").read_bytes() == before
-
-
-@pytest.mark.parametrize("resumed", [False, True], ids=["rescore --missing", "run --resume"])
-def test_a_metric_is_added_to_the_run_itself_without_asking_its_system_again(project: Project, resumed: bool) -> None:
-    if resumed:
-        run = project.run("one", run__metrics=("token_f1",), run__resume=True)
-    else:
-        run = run_of(project.rescore("one", "one", run__metrics=("token_f1",), missing=True))
-    assert project.calls == 0
-    assert set(run.manifest.metrics) == {"faithfulness", "token_f1"}
-    assert all(set(one.scores) == {"faithfulness", "token_f1"} for one in run.records())
-    assert [one.scores["token_f1"] for one in run.records()] == [Scored(1.0)] * N
-    assert not (run.path / ASIDE).exists()
-
-
-def test_adding_a_metric_can_be_stopped_and_resumed_with_nothing_lost(project: Project) -> None:
-    with pytest.raises(JudgeError, match="budget"):
-        project.run("one", run__metrics=("context_recall",), run__resume=True, judge__max_cost_usd=1e-9)
-    assert (project.root / "one" / ASIDE).is_file()
-    with pytest.raises(RunDirectoryError, match="judge differ"):
-        project.run("one", judge="offline", run__resume=True)
-    run = project.run("one", run__metrics=("context_recall",), run__resume=True)
-    assert run.manifest.state == "finished"
-    found = records(run)
-    assert list(found) == [f"q{n}" for n in range(N)]
-    assert all(one.response.failure is None for one in found.values())
-    assert all(set(one.scores) == {"faithfulness", "context_recall"} for one in found.values())
-    assert not (project.root / "one" / ASIDE).exists()
 
 
 def test_recorded_interactions_need_no_golden_set_and_keep_their_other_fields(project: Project) -> None:
     interactions(project, 4)  # two of them ask the same question
-    run = run_of(project.rescore("log.jsonl", "production", judge="offline"))
+    run = project.rescore("log.jsonl", "production", judge="offline")
     found = list(run.records())
     assert [one.response.answer for one in found] == [f"It is {k}." for k in range(4)]
     assert found[1].response.contexts == (Context("1 is a number."),)
@@ -130,40 +97,33 @@ def test_recorded_interactions_need_no_golden_set_and_keep_their_other_fields(pr
     assert {"faithfulness", "answer_relevancy"} <= run.manifest.metrics.keys()
     assert "context_recall" not in run.manifest.metrics
     assert run.manifest.system.commit is None
-    again = run_of(project.rescore("production", "again", judge="offline"))
+    again = project.rescore("production", "again", judge="offline")
     assert [one.response.extra for one in again.records()] == [one.response.extra for one in found]
 
 
-def test_a_nightly_backfill_costs_only_what_is_new(project: Project) -> None:
-    def scored(**more: Any) -> tuple[int, int]:
-        found = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",), missing=True, **more)
-        return found.answers, found.kept
-
+def test_a_log_that_has_grown_costs_only_what_is_new(project: Project) -> None:
     interactions(project, 3)
-    scored()
+    project.rescore("log.jsonl", "production", run__metrics=("faithfulness",))
     calls = project.calls
     interactions(project, 4)
-    (project.root / "production" / "judgements.sqlite").unlink()  # not needed for what is scored
-    assert scored() == (4, 3)
+    run = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",))
+    assert run.manifest.counts.scored == 4
     assert project.calls == calls + 2  # the statements of one answer, and their support
-    project.write("log.jsonl", [{"question": "What is 9?", "answer": "It is 9.", "contexts": ["9 is a number."]}])
-    assert scored() == (5, 4)
-    assert scored(judge="offline") == (5, 0), "another judge has scored nothing yet"
 
 
 def test_a_golden_set_gives_interactions_their_references(project: Project) -> None:
     interactions(project, 4)
-    found = project.rescore("log.jsonl", "production", judge="offline", golden_paths=("golden.jsonl",))
-    assert found.joined == 4
-    samples = [one.sample for one in run_of(found).records()]
+    run = project.rescore("log.jsonl", "production", judge="offline", golden_paths=("golden.jsonl",))
+    assert "4 of 4 answers match a sample of the golden set." in project.said
+    samples = [one.sample for one in run.records()]
     assert [sample.reference for sample in samples] == ["It is 0.", "It is 1.", "It is 2.", "It is 0."]
     assert [sample.group for sample in samples] == ["q0", None, None, "q0"]  # two answers to one question
-    assert "context_recall" in run_of(found).manifest.metrics
+    assert "context_recall" in run.manifest.metrics
 
 
 def test_an_answer_is_never_read_as_the_reference(project: Project) -> None:
     project.write("log.jsonl", [{"question": "What is 1?", "answer": "It is 1."}])
-    run = run_of(project.rescore("log.jsonl", "production", judge="offline"))
+    run = project.rescore("log.jsonl", "production", judge="offline")
     (record,) = run.records()
     assert (record.sample.reference, record.response.answer) == (None, "It is 1.")
 
@@ -171,7 +131,7 @@ def test_an_answer_is_never_read_as_the_reference(project: Project) -> None:
 def test_answers_of_a_run_that_failed_can_not_become_a_baseline(project: Project) -> None:
     one = project.opened("one")
     write_manifest(one.path, one.manifest.model_copy(update={"verdict": "fail"}))
-    run = run_of(project.rescore("one", "two", judge="offline"))
+    run = project.rescore("one", "two", judge="offline")
     assert not run.manifest.standing.eligible
     assert "its verdict was fail" in run.manifest.standing.reason
     assert not RunDirectory.open(run.path).manifest.standing.eligible
@@ -203,14 +163,12 @@ def test_a_bad_file_is_refused(
 def test_more_stored_answers_than_a_golden_set_can_have_are_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragstone.evaluation.stored.MAX_SAMPLES", 2)
-    for name in ("a.jsonl", "b.jsonl"):
-        project.write(name, [{"question": f"{name} {number}?", "answer": "Yes."} for number in range(2)])
-    with closing(AnswerCollector(project.root / "collected")) as collector:
-        collector.add_path(project.root / "a.jsonl", {}, Fields())
-        with pytest.raises(ConfigError, match="more than 2 stored answers") as caught:
-            collector.add_path(project.root / "b.jsonl", {}, Fields())
-    assert caught.value.where == f"{project.root / 'b.jsonl'}:1"
+    monkeypatch.setattr("ragstone.evaluation.interactions.MAX_SAMPLES", 2)
+    interactions(project, 3)
+    with pytest.raises(ConfigError, match="more than 2 stored answers") as caught:
+        project.rescore("log.jsonl", "production", judge="offline")
+    assert caught.value.where == f"{project.root / 'log.jsonl'}:3"
+    assert not (project.root / "production").exists()
 
 
 def invoke(*arguments: str) -> Result:
@@ -220,8 +178,6 @@ def invoke(*arguments: str) -> Result:
 def test_the_command_says_what_it_did(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project.root)
     done = invoke("one", "--judge", "offline", "--golden", "golden.jsonl")
-    assert f"{N} of {N} answers match" in done.stdout
+    assert f"{N} of {N} answers match" in done.stderr
     for fact in (f"{N} answers scored", "0 with a failed score", "0 without an answer", "ragstone-rescored"):
         assert fact in done.stdout
-    done = invoke("one", "--judge", "offline", "--out", "ragstone-rescored", "--missing", "--dry-run")
-    assert f"0 of {N} stored answers to score: no paid judge call" in done.stdout

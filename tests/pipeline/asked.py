@@ -11,11 +11,9 @@ from ragstone.evaluation import rescore as rescoring
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.redact import Redactor
-from ragstone.evaluation.rescore import Rescored
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.stored import Interactions
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
@@ -31,6 +29,7 @@ from ragstone.pipeline.run_plan import run_plan
 from ragstone.report.parts import Links
 from ragstone.report.render import Format
 from ragstone.settings.settings import Settings
+from ragstone.system.kind import answer_fields
 from ragstone.system.response import System
 
 
@@ -48,18 +47,16 @@ async def gate(
 
 
 async def rescore(
-    sources: Sequence[Path | Interactions],
+    source: Path,
     settings: Settings,
     context: RunContext,
     *,
     golden_paths: Sequence[str] = (),
-    missing: bool = False,
-    dry_run: bool = False,
-) -> Rescored:
+) -> RunDirectory:
     golden = load_golden_set(golden_paths, root=settings.root) if golden_paths else GoldenSet(())
     plan = run_plan(settings, context, golden=golden, command=None)
-    columns = settings.golden.columns
-    return await rescoring.rescore(sources, plan, context, columns=columns, missing=missing, dry_run=dry_run)
+    answers = rescoring.open_source(source, settings.golden.columns, answer_fields(settings.system))
+    return await rescoring.rescore(answers, plan, context)
 
 
 def report(

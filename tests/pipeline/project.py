@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.rescore import Rescored
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.verdict import Check, CheckKind
 from ragstone.pipeline.gate import GateOutcome
@@ -84,10 +83,9 @@ class Project:
             again(self.root / out, settings, outcome)
         return outcome
 
-    def rescore(self, source: str, out: str, **more: Any) -> Rescored:
-        options = {name: more.pop(name) for name in ("missing", "golden_paths", "dry_run") if name in more}
+    def rescore(self, source: str, out: str, *, golden_paths: Sequence[str] = (), **more: Any) -> RunDirectory:
         settings = self.settings(out, **more)
-        return asyncio.run(rescore([self.root / source], settings, self.context(), **options))
+        return asyncio.run(rescore(self.root / source, settings, self.context(), golden_paths=golden_paths))
 
     def opened(self, name: str) -> RunDirectory:
         return RunDirectory.open(self.root / name)
@@ -105,6 +103,6 @@ def drop(outcome: GateOutcome, metric: str = "faithfulness") -> Check:
     return check
 
 
-def run_of(outcome: GateOutcome | Rescored) -> RunDirectory:
+def run_of(outcome: GateOutcome) -> RunDirectory:
     assert outcome.run is not None
     return outcome.run

@@ -7,7 +7,6 @@ import csv
 import json
 import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
 from io import BytesIO
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.evaluation.stored import AnswerCollector
+from ragstone.evaluation.interactions import read_interactions
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Message, Sample
 from ragstone.system import recorded
@@ -298,11 +297,8 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, kind: str
         assert (response.failure, response.answer) == (None, answer)
         assert sample.reference == (None if columns[3] == "answer" else reference)
         assert [one.text for one in response.contexts] == contexts
-    with closing(AnswerCollector(room.folder / "collected")) as collector:
-        collector.add_path(path, {}, Fields())
-        stored = collector.stored()
-    assert [stored.response(sample.id).answer for sample in stored.golden] == [answer for _, _, answer, _ in ROWS]
-    asyncio.run(stored.close())
+    interactions = read_interactions(path, {}, Fields())
+    assert [response.answer for _, response in interactions.answers] == [answer for _, _, answer, _ in ROWS]
 
 
 @pytest.mark.parametrize(

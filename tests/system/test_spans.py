@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import closing
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.evaluation.stored import AnswerCollector
+from ragstone.evaluation.interactions import read_interactions
 from ragstone.golden.sample import Sample
 from ragstone.system.payload import read
 from ragstone.system.response import Context, ModelCall, Retrieval, TokenUsage, ToolCall
@@ -229,11 +227,8 @@ def test_recorded_answers_have_the_steps_of_their_traces(room: Any, name: str, t
 def test_recorded_interactions_have_the_steps_of_their_traces(room: Any) -> None:
     room.write("outputs.spans.jsonl", json.dumps(document(*SHUFFLED)))
     path = room.write("outputs.jsonl", json.dumps({**TRACED, "question": "How long?"}))
-    with closing(AnswerCollector(room.folder / "collected")) as collector:
-        collector.add_path(path, {}, Fields())
-        stored = collector.stored()
-    assert stored.response("a").steps == STEPS
-    asyncio.run(stored.close())
+    ((_, response),) = read_interactions(path, {}, Fields()).answers
+    assert response.steps == STEPS
 
 
 @pytest.mark.parametrize(

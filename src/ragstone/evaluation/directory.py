@@ -20,9 +20,6 @@ from ragstone.files import read_regular
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
-ASIDE = f"{SAMPLES}.stored"
-"""A copy of a run's records, from which it is scored again; removed when the run is
-finished."""
 CACHE = "judgements.sqlite"
 SPENT = "spent.json"
 """What judging the run has cost so far (`evaluation/spent.py`)."""

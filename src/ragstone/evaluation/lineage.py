@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import (
-    ASIDE,
     CACHE,
     FINGERPRINT_DIGITS,
     LOCK,
@@ -185,7 +184,6 @@ def _remove(path: Path) -> None:
         for name in (
             *RUN_FILES,
             f"{SAMPLES}.previous",
-            ASIDE,
             SYSTEM_LOG,
             LOCK,
             *_UNFINISHED,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.evaluation.directory import (
-    ASIDE,
     BASE_COMMIT,
     CACHE,
     HISTORY,
@@ -27,7 +26,7 @@ JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the
 database."""
 
-_PARTS = (*RUN_FILES, f"{SAMPLES}.previous", ASIDE, HISTORY, VERDICT, PAGE, *JUDGED)
+_PARTS = (*RUN_FILES, f"{SAMPLES}.previous", HISTORY, VERDICT, PAGE, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +14,6 @@ from typing import IO
 
 from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import (
-    ASIDE,
     BASE_COMMIT,
     CACHE,
     LOCK,
@@ -82,8 +82,7 @@ class RunWriter:
         with writing_to(path):
             path.mkdir(parents=True, exist_ok=True)
             _put_aside(path)
-            for name in (ASIDE, SPENT):
-                (path / name).unlink(missing_ok=True)
+            (path / SPENT).unlink(missing_ok=True)
             write_facts(path, RoundFacts())
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
@@ -96,10 +95,8 @@ class RunWriter:
         """Resume the run in `path`, whose manifest must describe the same evaluation as
         `manifest`.
 
-        `manifest` may have more metrics: records without them are removed, to be scored
-        again from their stored answers (`evaluation/stored.py`). An incomplete last
-        line of a killed run is removed. Raises RunDirectoryError that says what
-        differs.
+        An incomplete last line of a killed run is removed. Raises RunDirectoryError
+        that says what differs.
         """
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
@@ -112,11 +109,9 @@ class RunWriter:
             )
         differing = [
             name
-            for name in ("golden", "judge", "repeats", "answers")
+            for name in ("golden", "judge", "metrics", "repeats", "answers")
             if getattr(earlier, name) != getattr(manifest, name)
         ]
-        if not earlier.metrics.items() <= manifest.metrics.items():
-            differing.append("metrics")
         if earlier.system.entrypoint != manifest.system.entrypoint:
             differing.append("entrypoint")
         if earlier.system.part != manifest.system.part:
@@ -127,39 +122,6 @@ class RunWriter:
                 where=str(path),
                 hint="Use the settings of that run, or start over without --resume.",
             )
-        wanted = manifest.metrics.keys()
-        return cls._continue(
-            path,
-            manifest,
-            earlier,
-            redact,
-            lambda record: record.scores.keys() >= wanted,
-        )
-
-    @classmethod
-    def extend(
-        cls,
-        path: Path,
-        manifest: Manifest,
-        *,
-        keep: Callable[[SampleRecord], bool],
-        redact: Callable[[str], str] = str,
-    ) -> RunWriter:
-        """Start the run that `manifest` describes with the records of the run in `path`
-        for which `keep` is true."""
-        if not (path / MANIFEST).exists():
-            return cls.create(path, manifest, redact=redact)
-        return cls._continue(path, manifest, read_manifest(path), redact, keep)
-
-    @classmethod
-    def _continue(
-        cls,
-        path: Path,
-        manifest: Manifest,
-        earlier: Manifest,
-        redact: Callable[[str], str],
-        keep: Callable[[SampleRecord], bool],
-    ) -> RunWriter:
         if (path / SAMPLES).is_symlink():
             raise RunDirectoryError(
                 "is a link, which Ragstone does not write to.",
@@ -167,14 +129,16 @@ class RunWriter:
             )
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
             usage = UsageCount(manifest.price)
-            offsets, counts, cost = _finished_part(path, keep, usage)
-        planted = (
-            read_facts(path).judge.planted if earlier.judge == manifest.judge else None
-        )
+            offsets, counts, cost = _finished_part(path, usage)
+        planted = read_facts(path).judge.planted
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
-        times = {"wall_s": earlier.wall_s, "created_at": earlier.created_at}
         continued = manifest.model_copy(
-            update={"counts": counts, "cost": cost, **times}
+            update={
+                "counts": counts,
+                "cost": cost,
+                "wall_s": earlier.wall_s,
+                "created_at": earlier.created_at,
+            }
         )
         write_manifest(path, continued)
         with writing_to(path / SAMPLES):
@@ -229,8 +193,7 @@ class RunWriter:
             self._stream.close()
             _sort_records(self.path / SAMPLES, self._offsets, order)
         self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
-        for name in (f"{SAMPLES}.previous", ASIDE):
-            (self.path / name).unlink(missing_ok=True)
+        (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
@@ -311,37 +274,29 @@ def _put_aside(path: Path) -> None:
 
 
 def _finished_part(
-    path: Path, keep: Callable[[SampleRecord], bool], usage: UsageCount
+    path: Path, usage: UsageCount
 ) -> tuple[dict[str, int], Counts, Cost]:
-    """The offset, by sample id, of each record that is complete and to be kept; all
-    others are removed."""
+    """The offset of each complete record, by sample id; what follows them is
+    removed."""
     samples = path / SAMPLES
     if not samples.exists():
         samples.touch()
     offsets: dict[str, int] = {}
-    counts: dict[str, int] = {}
+    states: Counter[str] = Counter()
     cost = Cost()
-    wanted: list[int] = []
-    end = good = 0
+    end = 0
     with open_regular(samples) as stream:
         while line := stream.readline(MAX_LINE_BYTES):
             if not is_complete_line(line):
                 break
             record = record_from_line(line, str(samples))
-            if keep(record):
-                wanted.append(end)
-                offsets[record.sample.id] = good
-                state = sample_state(record.scores, record.responses)
-                counts[state] = counts.get(state, 0) + 1
-                cost = cost.plus(Cost.of(record.ledger))
-                usage.add(record.responses)
-                good += len(line)
+            offsets[record.sample.id] = end
+            states[sample_state(record.scores, record.responses)] += 1
+            cost = cost.plus(Cost.of(record.ledger))
+            usage.add(record.responses)
             end += len(line)
-    if good == end:
-        os.truncate(samples, end)
-    else:
-        _write_records(samples, wanted)
-    return offsets, Counts(**counts), cost
+    os.truncate(samples, end)
+    return offsets, Counts(**states), cost
 
 
 def _write_records(path: Path, offsets: Iterable[int]) -> None:

@@ -3,18 +3,16 @@ in the same job, to compare like with like."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Cost
-from ragstone.evaluation.rounds.judge_stored import judge_stored, judging_cost
-from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.session import RunPlan, Session
+from ragstone.evaluation.rounds.judge_stored import judge_stored
+from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.formatting import counted, dollars, some
@@ -23,14 +21,11 @@ from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.judgements import JudgementKind
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.pipeline.decide import ComparedRun
-from ragstone.system.response import Context, Response
 
-if TYPE_CHECKING:
-    from ragstone.judge.llm.estimate import CostEstimate
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,87 +44,63 @@ class Rejudged:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What of the baseline is to be judged again: `golden` are its samples, `now` the
-    current scores with its ids.
+    """What of the baseline is to be judged again."""
 
-    `stored` are its answers, to be closed. `wanted` are the metrics with an allowed
-    drop, with the reason; `metrics` are those to score. `edited` are the samples with
-    other labels now, and `by_metric` those that a metric reads; if the judge or a
-    version `moved`, `golden` has others too.
-    """
-
-    now: RunScores
-    wanted: Mapping[str, str]
-    stored: StoredAnswers
-    golden: GoldenSet
-    metrics: Sequence[Metric]
-    by_metric: Mapping[str, frozenset[str]]
-    edited: frozenset[str]
-    moved: bool
+    current: RunScores
+    """The scores of this run, with the ids of the baseline."""
+    reasons: Mapping[str, str]
+    """The metrics to score, each with the reason as a clause."""
+    samples: frozenset[str]
+    """The samples to judge."""
+    relabelled: Mapping[str, Sample]
+    """The samples with other labels now, as they are in this run's golden set."""
+    edited: Mapping[str, frozenset[str]]
+    """By metric, the samples with other labels of those that it reads."""
+    judge_changed: bool
 
     @property
     def why(self) -> str:
-        return "; ".join(dict.fromkeys(self.wanted.values()))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(metric.info.name for metric in self.metrics)
+        reasons = "; ".join(dict.fromkeys(self.reasons.values()))
+        return f"{reasons[:1].upper()}{reasons[1:]}"
 
 
 def _plan(
-    baseline: ComparedRun, current: RunScores, policy: Policy, run: RunPlan
+    baseline: RunScores, current: RunScores, policy: Policy, golden: GoldenSet
 ) -> _Plan | None:
-    """What is to be judged again; None if nothing is, and then no answer is read."""
-    now, names = with_ids_of(
-        baseline.scores, current
-    )  # the stored answers have the baseline's ids
+    """What is to be judged again; None if nothing is."""
+    now, names = with_ids_of(baseline, current)
     rules = resolve_rules(policy, now).rules
-    moved = to_rejudge(now, baseline.scores, rules, policy)
-    pairing = pair_runs(now, baseline.scores, unmatched=policy.gate.unmatched)
-    paired, changed = frozenset(pairing.samples), outdated(now, baseline.scores)
-    scored = (name for name in now.metrics if name in moved or name not in changed)
-    by_metric = {
-        name: edited for name in scored if (edited := pairing.edited_for(name) & paired)
-    }
-    drops = {
-        rule.metric for rule in rules if rule.max_drop is not None
-    } & by_metric.keys()
-    edited = frozenset[str]().union(*(by_metric[name] for name in drops))
-    wanted = {
-        **dict.fromkeys(
-            sorted(drops), f"the labels of {counted(len(edited), 'sample')} changed"
-        ),
-        **moved,
-    }
-    if baseline.run is None or not wanted or not paired:
+    scored_otherwise = to_rejudge(now, baseline, rules, policy)
+    pairing = pair_runs(now, baseline, unmatched=policy.gate.unmatched)
+    paired = frozenset(pairing.samples)
+    changed = outdated(now, baseline)
+    edited: dict[str, frozenset[str]] = {}
+    for name in now.metrics:
+        samples = pairing.edited_for(name) & paired
+        if samples and (name in scored_otherwise or name not in changed):
+            edited[name] = samples
+    drops = {rule.metric for rule in rules if rule.max_drop is not None}
+    relabelled_drops = sorted(drops & edited.keys())
+    relabelled_ids: set[str] = set()
+    for name in relabelled_drops:
+        relabelled_ids |= edited[name]
+    labels_changed = f"the labels of {counted(len(relabelled_ids), 'sample')} changed"
+    reasons = {**dict.fromkeys(relabelled_drops, labels_changed), **scored_otherwise}
+    if not reasons or not paired:
         return None
-    stored = StoredAnswers.of(baseline.run)
-    ids = {names.get(name, name): name for name in edited}
-    labelled = {
-        ids[sample.id]: replace(sample, id=ids[sample.id])
-        for sample in run.golden
-        if sample.id in ids
-    }
-    chosen = paired if moved else edited
-    golden = GoldenSet(
-        tuple(
-            labelled.get(sample.id, sample)
-            for sample in stored.golden
-            if sample.id in chosen
-        )
-    )
-    metrics = _metrics(
-        wanted, {*changed, *by_metric} if moved else {*by_metric}, golden, run.metrics
-    )
+    baseline_ids = {names.get(name, name): name for name in relabelled_ids}
+    relabelled: dict[str, Sample] = {}
+    for sample in golden:
+        if sample.id in baseline_ids:
+            name = baseline_ids[sample.id]
+            relabelled[name] = replace(sample, id=name)
     return _Plan(
         now,
-        wanted,
-        stored,
-        golden,
-        metrics,
-        by_metric,
-        frozenset(labelled),
-        bool(moved),
+        reasons,
+        paired if scored_otherwise else frozenset(relabelled_ids),
+        relabelled,
+        edited,
+        bool(scored_otherwise),
     )
 
 
@@ -144,41 +115,42 @@ async def rejudge(
     """Judge the answers of `baseline` as those of the `current` run were, with its
     judge, its cache and its budget.
 
-    Only if the policy says so, and only the samples and metrics that are compared and
+    Only if the policy says so, and only for the metrics with an allowed drop that
     differ in judge, prompts or version. If the budget, the time or the judge do not
     suffice, the baseline is returned as it is, with a warning that says what is not
     guarded. The new records are written to the empty `folder`.
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    run, context = current.run, session.context
-    plan = _plan(baseline, current.scores, policy, session.plan)
+    plan = _plan(baseline.scores, current.scores, policy, session.plan.golden)
     if plan is None:
         return Rejudged(baseline)
-    stored = plan.stored
+    if session.budget_spent(current.run.manifest.cost):
+        obstacle = "the judge's budget is used up; raise judge.max_cost_usd"
+        return _unguarded(baseline, plan, obstacle)
+    if session.time_left_s is not None and session.time_left_s <= 0:
+        return _unguarded(baseline, plan, "the time limit is reached")
+    session.context.say(
+        f"{plan.why}: judging {counted(len(plan.samples), 'answer')} of the baseline again, to compare like with like."
+    )
+    stored = StoredAnswers.of(baseline.run)
+    samples = GoldenSet(
+        tuple(
+            plan.relabelled.get(sample.id, sample)
+            for sample in stored.golden
+            if sample.id in plan.samples
+        )
+    )
+    own = {metric.info.name: metric for metric in session.plan.metrics.own()}
+    metrics: list[Metric] = []
+    for name in plan.reasons:
+        metric = own.get(name) or find_metric(name)
+        if metric is not None:
+            metrics.append(metric)
     try:
-        golden = plan.golden
-        # An answer that is the same in both runs was judged a moment ago, and is in the
-        # cache.
-        same = _same_answers(run, stored, frozenset(sample.id for sample in golden))
-        different = GoldenSet(
-            tuple(sample for sample in golden if sample.id not in same)
-        )
-        cost = judging_cost(stored, different, plan.metrics, session.plan)
-        needed = f" To judge {counted(len(golden), 'answer')} takes {cost.sentence()}."
-        if (obstacle := _obstacle(cost, run.manifest.cost, session)) is not None:
-            return _unguarded(baseline, plan, obstacle, needed)
-        context.say(
-            f"{plan.why}: judging {counted(len(golden), 'answer')} of the baseline again, to compare like with like: "
-            f"{cost.sentence()}."
-        )
-        try:
-            private = replace(context, system_log=None)
-            judged = await judge_stored(
-                stored, session, plan.metrics, folder, samples=golden, context=private
-            )
-        except (JudgeError, TimeLimitReached) as error:
-            return _unguarded(baseline, plan, error.message, needed)
+        judged = await judge_stored(stored, session, metrics, folder, samples)
+    except (JudgeError, TimeLimitReached) as error:
+        return _unguarded(baseline, plan, error.message.rstrip("."))
     finally:
         await stored.close()
     return _rejudged(baseline, plan, judged, seed=session.plan.seed)
@@ -190,122 +162,51 @@ def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
 
 
 def _rejudged(
-    baseline: ComparedRun, plan: _Plan, again: RunDirectory, *, seed: int
+    baseline: ComparedRun, plan: _Plan, judged: RunDirectory, *, seed: int
 ) -> Rejudged:
-    """The baseline with the scores of `again`, its answers as they were judged
+    """The baseline with the scores of `judged`, its answers as they were judged
     again."""
-    scores = again.scores()
-    label = again.manifest.judge.label()
-    spent = again.manifest.cost
-    price = "" if spent.usd is None else f", {dollars(spent.usd)}"
-    paid = f" ({counted(spent.calls, 'call')}{price})" if spent.calls else ""
-    why = f"{plan.why[:1].upper()}{plan.why[1:]}"
-    judges = (
-        compare_judges(baseline.scores, scores, plan.names, seed=seed)
-        if plan.moved
-        else ()
-    )
-    warning = f"{why}: the baseline's answers were judged again by {label}{paid}, so drops compare like with like."
-    if judges:
-        warning += " Floors were set for the old scores; the notes say how far the new ones differ."
-    return Rejudged(
-        replace(
-            baseline,
-            scores=_merged(baseline.scores, scores, plan),
-            details=again if plan.moved else None,
-        ),
-        (warning, *_lost(scores, plan.names)),
-        tuple(difference.sentence() for difference in judges),
-        spent,
-    )
-
-
-def _same_answers(
-    run: RunDirectory, stored: StoredAnswers, ids: frozenset[str]
-) -> frozenset[str]:
-    """The samples with the same answers and contexts in `run` as in `stored`."""
-
-    def texts(responses: Iterable[Response]) -> list[tuple[str, tuple[Context, ...]]]:
-        return [(response.answer, response.contexts) for response in responses]
-
-    records = (record for record in run.records() if record.sample.id in ids)
-    return frozenset(
-        record.sample.id
-        for record in records
-        if texts(record.responses)
-        == texts(
-            stored.response(record.sample.id, number)
-            for number in range(len(record.answers))
-        )
-    )
-
-
-def _metrics(
-    wanted: Mapping[str, str],
-    changed: Collection[str],
-    golden: GoldenSet,
-    project: ProjectMetrics,
-) -> list[Metric]:
-    """The metrics to score: those with an allowed drop, and those that need no other
-    judgement than they do."""
-    own = {metric.info.name: metric for metric in project.own()}
-    changed_metrics = {
-        name: metric
-        for name in changed
-        if (metric := own.get(name) or find_metric(name)) is not None
-    }
-
-    def needs(metric: Metric) -> frozenset[JudgementKind]:
-        return frozenset().union(*(metric.needs(sample) for sample in golden))
-
-    kinds = frozenset[JudgementKind]().union(
-        *(needs(changed_metrics[name]) for name in wanted if name in changed_metrics)
-    )
-    return [
-        metric
-        for name, metric in changed_metrics.items()
-        if name in wanted or needs(metric) <= kinds
+    scores = judged.scores()
+    spent = judged.manifest.cost
+    paid = ""
+    if spent.calls:
+        price = "" if spent.usd is None else f", {dollars(spent.usd)}"
+        paid = f" ({counted(spent.calls, 'call')}{price})"
+    warnings = [
+        f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{paid}, so drops "
+        "compare like with like."
     ]
+    notes: tuple[str, ...] = ()
+    if plan.judge_changed:
+        compared = compare_judges(baseline.scores, scores, tuple(scores), seed=seed)
+        notes = tuple(difference.sentence() for difference in compared)
+    if notes:
+        warnings[0] += (
+            " Floors were set for the old scores; the notes say how far the new ones differ."
+        )
+    unjudged: set[str] = set()
+    for metric in scores.metrics.values():
+        failures = metric.failed.items()
+        unjudged |= {sample_id for sample_id, why in failures if why.by == "judge"}
+    if unjudged:
+        warnings.append(
+            f"{counted(len(unjudged), 'answer')} of the baseline could not be judged again and are not compared."
+        )
+    rejudged = replace(
+        baseline,
+        scores=_merged(baseline.scores, scores, plan),
+        details=judged if plan.judge_changed else None,
+    )
+    return Rejudged(rejudged, tuple(warnings), notes, spent)
 
 
-def _obstacle(cost: CostEstimate, run: Cost, session: Session) -> str | None:
-    """Why the baseline can't be judged again, if that is known before."""
-    if session.time_left_s is not None and session.time_left_s <= 0:
-        return "the time limit is reached"
-    budget = session.plan.judge.settings.max_cost_usd
-    if budget is None or cost.usd is None:
-        return None
-    remaining = budget - (run.usd or 0.0)
-    if cost.usd <= remaining:
-        return None
-    enough = math.ceil(100.0 * ((run.usd or 0.0) + cost.usd)) / 100.0
-    return f"{dollars(max(remaining, 0.0))} of the budget is left; raise judge.max_cost_usd to {dollars(enough)}"
-
-
-def _unguarded(
-    baseline: ComparedRun, plan: _Plan, obstacle: str, needed: str = ""
-) -> Rejudged:
-    """The baseline as it is, with a warning. `needed` says what judging it again would
-    take."""
+def _unguarded(baseline: ComparedRun, plan: _Plan, obstacle: str) -> Rejudged:
+    """The baseline as it is, with a warning."""
     warning = (
-        f"Unguarded: the drops of {some(sorted(plan.wanted))}. {plan.why[:1].upper()}{plan.why[1:]}, and the "
-        f"baseline's answers were not judged again ({obstacle.rstrip('.')}).{needed}"
+        f"Unguarded: the drops of {some(sorted(plan.reasons))}. {plan.why}, and the baseline's answers were not judged "
+        f"again ({obstacle})."
     )
     return Rejudged(baseline, (warning,))
-
-
-def _lost(scores: RunScores, names: Sequence[str]) -> list[str]:
-    lost = {
-        i
-        for name in names
-        for i, failure in scores.metrics[name].failed.items()
-        if failure.by == "judge"
-    }
-    if not lost:
-        return []
-    return [
-        f"{counted(len(lost), 'answer')} of the baseline could not be judged again and are not compared."
-    ]
 
 
 def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
@@ -315,62 +216,55 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
     A sample that would lose a score by its new labels keeps the old ones: nothing can
     be compared there.
     """
-    now, changed = plan.now, outdated(plan.now, then)
-    scored = {
-        name: metric_scores
-        for name, metric_scores in then.metrics.items()
-        if name not in changed
-    }
-    lost = set[str]()
-    for name in plan.wanted.keys() & plan.by_metric.keys() & then.metrics.keys():
-        scored_ids = (
-            again.metrics[name].values.keys()
-            if name in again.metrics
-            else frozenset[str]()
-        )
-        lost |= plan.by_metric[name] & then.metrics[name].values.keys() - scored_ids
-    relabelled = plan.edited - lost
+    changed = outdated(plan.current, then)
+    lost: set[str] = set()
+    for name in plan.reasons.keys() & plan.edited.keys() & then.metrics.keys():
+        scored_before = then.metrics[name].values.keys()
+        lost |= plan.edited[name] & scored_before - again.scores_of(name).values.keys()
+    relabelled = plan.relabelled.keys() - lost
     metrics = {
-        name: _spliced(metric_scores, then.metrics.get(name), lost)
-        for name, metric_scores in again.metrics.items()
+        name: _spliced(scores, then.scores_of(name), lost)
+        for name, scores in again.metrics.items()
     }
-    for name, metric_scores in scored.items():
-        metrics[name] = _spliced(
-            metric_scores,
-            again.metrics.get(name),
-            plan.by_metric.get(name, frozenset()) & relabelled,
+    for name, scores in then.metrics.items():
+        if name not in changed:
+            edited = plan.edited.get(name, frozenset()) & relabelled
+            metrics[name] = _spliced(scores, again.scores_of(name), edited)
+    samples = dict(then.samples)
+    for name in relabelled:
+        now = plan.current.samples[name]
+        samples[name] = replace(
+            samples[name], parts=now.parts, answerable=now.answerable
         )
-    samples = {
-        name: replace(
-            then.samples[name],
-            parts=now.samples[name].parts,
-            answerable=now.samples[name].answerable,
-        )
-        for name in relabelled
-    }
-    manifest, rounds = then.manifest, then.rounds
-    if plan.moved:
-        judge = rounds.judge.model_copy(update={"observed": now.rounds.judge.observed})
-        rounds = replace(rounds, judge=judge)
-    if plan.moved and manifest is not None and now.manifest is not None:
+    merged = replace(
+        then,
+        metrics=metrics,
+        samples=samples,
+        system=_with_judged_facts(then.system, again.system, again.samples.keys()),
+    )
+    return _as_judged_now(merged, plan.current) if plan.judge_changed else merged
+
+
+def _as_judged_now(scores: RunScores, current: RunScores) -> RunScores:
+    """`scores` with the judge of `current` in their manifest."""
+    observed = current.rounds.judge.observed
+    judge = scores.rounds.judge.model_copy(update={"observed": observed})
+    manifest = scores.manifest
+    if manifest is not None and current.manifest is not None:
+        versions = {
+            name: metric.version
+            for name, metric in scores.metrics.items()
+            if metric.version is not None
+        }
         manifest = manifest.model_copy(
             update={
-                "judge": now.manifest.judge,
-                "repeats": now.manifest.repeats,
-                "metrics": {
-                    name: metric_scores.version
-                    for name, metric_scores in metrics.items()
-                    if metric_scores.version is not None
-                },
+                "judge": current.manifest.judge,
+                "repeats": current.manifest.repeats,
+                "metrics": versions,
             }
         )
     return replace(
-        then,
-        metrics=metrics,
-        manifest=manifest,
-        rounds=rounds,
-        samples={**then.samples, **samples} if samples else then.samples,
-        system=_with_judged_facts(then.system, again.system, again.samples.keys()),
+        scores, manifest=manifest, rounds=replace(scores.rounds, judge=judge)
     )
 
 
@@ -379,31 +273,35 @@ def _with_judged_facts(
 ) -> SystemFacts:
     """`then` with what `again` says of the samples `judged` again, as far as that
     depends on labels and judge."""
-    ranked = {
-        name: contexts for name, contexts in then.ranked.items() if name not in judged
-    }
-    reworded = {
-        name: words for name, words in then.reworded.items() if name not in judged
-    }
     return replace(
-        then, ranked={**ranked, **again.ranked}, reworded={**reworded, **again.reworded}
+        then,
+        ranked=_with(then.ranked, again.ranked, judged),
+        reworded=_with(then.reworded, again.reworded, judged),
     )
 
 
 def _spliced(
-    scores: MetricScores, source: MetricScores | None, ids: Collection[str]
+    scores: MetricScores, source: MetricScores, ids: Collection[str]
 ) -> MetricScores:
     """`scores`, with what `source` says of the samples `ids` in place of its own."""
     if not ids:
         return scores
-    parts: dict[str, Any] = {}
-    for name in (part.name for part in fields(scores) if part.name != "version"):
-        own_values, source_values = (
-            getattr(scores, name),
-            {} if source is None else getattr(source, name),
-        )
-        parts[name] = {
-            key: value for key, value in own_values.items() if key not in ids
-        }
-        parts[name] |= {key: source_values[key] for key in ids if key in source_values}
-    return replace(scores, **parts)
+    return replace(
+        scores,
+        values=_with(scores.values, source.values, ids),
+        not_applicable=_with(scores.not_applicable, source.not_applicable, ids),
+        failed=_with(scores.failed, source.failed, ids),
+        answers=_with(scores.answers, source.answers, ids),
+        readings=_with(scores.readings, source.readings, ids),
+    )
+
+
+def _with(
+    values: Mapping[str, _Value], source: Mapping[str, _Value], ids: Collection[str]
+) -> dict[str, _Value]:
+    """`values`, with those of `source` for `ids`, if it has one."""
+    merged = {name: value for name, value in values.items() if name not in ids}
+    for name in ids:
+        if name in source:
+            merged[name] = source[name]
+    return merged

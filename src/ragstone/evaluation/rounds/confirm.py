@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.earlier import with_earlier_of
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.stored import PlaysBack, StoredAnswers
+from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.sample import Sample
+from ragstone.system.given import Wrapped
 from ragstone.system.response import Response, System
 
 
@@ -44,7 +48,7 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
         await stored.close()
 
 
-class _OnceMore(PlaysBack):
+class _OnceMore(Wrapped):
     """Plays back the first answers in `stored`, `own` to each question, and asks
     `system` for one more.
 
@@ -52,7 +56,8 @@ class _OnceMore(PlaysBack):
     """
 
     def __init__(self, stored: StoredAnswers, own: int, system: System) -> None:
-        super().__init__(stored, system)
+        super().__init__(system)
+        self._stored = stored
         self._own = own
 
     async def ask(self, sample: Sample) -> Response:
@@ -60,3 +65,9 @@ class _OnceMore(PlaysBack):
         if number < self._own:
             return self._stored.numbered(sample, number)
         return await self._system.ask(sample)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[System]:
+        async with super().session() as session, self._stored.session() as stored:
+            cast(_OnceMore, session)._stored = stored
+            yield session

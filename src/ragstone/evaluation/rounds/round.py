@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
-from ragstone.evaluation.directory import ASIDE, MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.evaluation.directory import MANIFEST, SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import drop_carried
@@ -33,21 +32,16 @@ from ragstone.evaluation.rounds.project_metrics import (
     ungraded,
 )
 from ragstone.evaluation.scoring import needed_judgements
-from ragstone.evaluation.stored import AnswerCollector, AnswersFirst
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge, JudgeIdentity
 from ragstone.judge.rubric import NO_MODEL
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.registry import find_metric
 from ragstone.system.response import GENERATION, System
 
 if TYPE_CHECKING:
     from ragstone.evaluation.executors import Workers
-
-Begin = Callable[[Manifest], RunWriter]
-"""Starts the run that a manifest describes, or continues it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +64,8 @@ class Round:
     time of the event loop's clock; what judging may cost is up to the judge.
 
     `whole` is the golden set of which `samples` are a part. `recorded` is the system in
-    the manifest, if it is not the one that is asked. `begin` starts the run in another
-    way than `resume` says. `check` is called with the started system, before anything
-    is written. `clears` are folders of the run directory that belong to an earlier run,
+    the manifest, if it is not the one that is asked. `check` is called with the started
+    system, before anything is written. `clears` are folders of the run directory that belong to an earlier run,
     and are removed when this one starts.
     """
 
@@ -89,7 +82,6 @@ class Round:
     resume: bool = False
     whole: GoldenSet | None = None
     recorded: SystemManifest | None = None
-    begin: Begin | None = None
     check: Callable[[System], None] = lambda _system: None
     policy_hash: str | None = None
     invocation: Invocation | None = None
@@ -151,8 +143,6 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     writer: RunWriter | None = None
     measures: Measures | None = None
     workers: Workers | None = None
-    if this.begin is None and this.resume and (out / MANIFEST).is_file():
-        this = _with_its_answers(this, RunDirectory.open(out))
     try:
         if this.recorded is None:  # else the answers are there already
             refuse_without_given(this.samples, this.project.system.settings.part)
@@ -170,12 +160,8 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
         manifest = this.describe(context)
         for folder in this.clears:
             drop_carried(out, folder)
-        start = partial(
-            RunWriter.resume if this.resume else RunWriter.create,
-            out,
-            redact=context.redact,
-        )
-        writer = (this.begin or start)(manifest)
+        start = RunWriter.resume if this.resume else RunWriter.create
+        writer = start(out, manifest, redact=context.redact)
         workers = workers_of(
             this, len(this.samples) - len(writer.finished_ids), context.say
         )
@@ -213,35 +199,6 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
             where=str(bare[0].origin) if bare[0].origin is not None else None,
             hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
         )
-
-
-def _with_its_answers(this: Round, run: RunDirectory) -> Round:
-    """The round that resumes `run`: with its metrics and those that are selected now,
-    and with its answers.
-
-    Answers that lack a metric are not asked for again.
-    """
-    project = this.project
-    measured = [
-        name
-        for name in run.manifest.metrics
-        if name in project.custom or find_metric(name) is not None
-    ]
-    wanted = project.selected or (
-        [metric.info.name for metric in this.metrics] if project.custom else ()
-    )
-    names = tuple(dict.fromkeys((*wanted, *measured)))
-    metrics = project.select(this.golden, names or None)
-    added = {metric.info.name for metric in metrics} - run.manifest.metrics.keys()
-    if not added and not (run.path / ASIDE).is_file():
-        return replace(this, metrics=metrics)
-    with closing(AnswerCollector(run.path / ASIDE)) as collector:
-        collector.add_run(run)
-        collector.add_aside(run.path)
-        stored = collector.stored()
-    return replace(
-        this, metrics=metrics, system=AnswersFirst(stored, this.system, this.samples)
-    )
 
 
 def _store_log(context: RunContext, out: Path) -> None:

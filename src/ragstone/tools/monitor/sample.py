@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.interactions import Interactions
 from ragstone.evaluation.rescore import rescore
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.stored import Interactions
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import Settings
 from ragstone.system import payload
@@ -31,8 +31,9 @@ async def judge_sample(
     sample = draw_sample(window, size)
     if not sample:
         return None
+    name = f"interactions of {window.period.name}"
     answers = Interactions(
-        f"interactions of {window.period.name}", map(without_personal_data, sample)
+        ColumnMapping(name, "interactions", {}), map(without_personal_data, sample)
     )
     plan = run_plan(
         settings.having("run.out", str(out)),
@@ -40,8 +41,7 @@ async def judge_sample(
         golden=GoldenSet(()),
         command=None,
     )
-    rescored = await rescore([answers], replace(plan, answers=1), context)
-    return rescored.run
+    return await rescore(answers, plan, context)
 
 
 def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:

@@ -1,0 +1,160 @@
+"""Recorded interactions: questions and answers that an application has logged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ragstone.errors import ConfigError, disk_errors
+from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.columns import ColumnPlan, plan_columns
+from ragstone.golden.profile import profile_rows
+from ragstone.golden.reader import SampleReader, derived_id
+from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, Sample
+from ragstone.system.recorded import open_records, recorded_response
+from ragstone.system.response import Response
+from ragstone.system.span_file import steps_beside
+from ragstone.system.worker.fields import Fields
+from ragstone.system.worker.spans import trace_key
+
+_ANSWER_COLUMNS = frozenset(
+    {*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak}
+)
+_CONTEXT_COLUMNS = frozenset({*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong})
+_RESPONSE_COLUMNS = frozenset(
+    {
+        *SYSTEM_NAMES["answer"],
+        *SYSTEM_NAMES["contexts"],
+        *SYSTEM_NAMES["steps"],
+        "latency_s",
+        "error",
+        "usage",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    """Answers that were recorded outside of a run, each to a sample of another id.
+
+    The file of `mapping` names their source in the manifest.
+    """
+
+    mapping: ColumnMapping
+    answers: Iterable[tuple[Sample, Response]]
+
+
+def read_interactions(
+    path: Path, columns: Mapping[str, str], fields: Fields
+) -> Interactions:
+    """The recorded interactions in the file `path`.
+
+    `columns` maps fields of a sample to columns, `fields` are those of the answers.
+    Raises ConfigError if the file can't be read, and GoldenSetError or
+    SystemUnderTestError with the line of a broken interaction.
+    """
+    source = SourceFile(path, str(path))
+    profile = profile_rows(source, _rows(source), columns.values())
+    if not profile.rows:
+        raise source.error(
+            "contains no interactions.",
+            hint='Expected {"question": "…", "answer": "…"} per line.',
+        )
+    plan = _without_responses(plan_columns(source, profile, columns))
+    names = {name: paths[0] for name, paths in plan.fields.items()}
+    reader = _InteractionReader(source, plan, fields)
+    return Interactions(
+        ColumnMapping(source.name, "interactions", names), reader.answers()
+    )
+
+
+class _InteractionReader:
+    """Reads the rows of one file of recorded interactions."""
+
+    def __init__(self, source: SourceFile, plan: ColumnPlan, fields: Fields) -> None:
+        self._source = source
+        self._fields = fields
+        self._steps = steps_beside(source)
+        self._reader = SampleReader(source, plan)
+        self._used = set(_RESPONSE_COLUMNS)
+        for paths in (*plan.fields.values(), fields.paths()):
+            self._used.update(path.partition(".")[0] for path in paths)
+
+    def answers(self) -> Iterator[tuple[Sample, Response]]:
+        """Each sample with its response. A row that is there twice is one of them."""
+        ids: set[str] = set()
+        for row in _rows(self._source):
+            sample = self._reader.sample(row)
+            has_id = sample.id != derived_id(
+                sample.question,
+                sample.reference,
+                sample.reference_contexts,
+                sample.history,
+            )
+            if not has_id:
+                sample = replace(sample, id=_id_of(row))
+            if sample.id in ids:
+                if not has_id:
+                    continue
+                raise ConfigError(
+                    f"the id '{sample.id}' is already used by another answer.",
+                    where=self._source.at(row.line),
+                    hint="Give each interaction its own id, or none.",
+                )
+            ids.add(sample.id)
+            if len(ids) > MAX_SAMPLES:
+                raise ConfigError(
+                    f"there are more than {MAX_SAMPLES:,} stored answers to score.",
+                    where=self._source.at(row.line),
+                    hint="Split the file, and score each part with its own --out.",
+                )
+            yield sample, self._response(sample.id, row)
+
+    def _response(self, sample_id: str, row: Row) -> Response:
+        """The response in `row`; the columns that are neither's are extra data of
+        it."""
+        response = recorded_response(
+            sample_id,
+            row.values,
+            self._source.at(row.line),
+            fields=self._fields,
+            steps=self._steps.get(trace_key(row.values.get("trace_id"))),
+        )
+        extra = {
+            name: value for name, value in row.values.items() if name not in self._used
+        }
+        return replace(response, extra=extra)
+
+
+def _id_of(row: Row) -> str:
+    """An id of all that an interaction says: the same question may be asked often."""
+    body = json.dumps(row.values, sort_keys=True, default=str)
+    digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"i-{digest[:16]}"
+
+
+def _rows(source: SourceFile) -> Iterator[Row]:
+    with disk_errors(
+        source.path,
+        hint="Expected a run directory, or a file of recorded interactions.",
+    ):
+        file, records = open_records(source)
+    with file:
+        for record, _, _, line in records:
+            yield Row(record, line)
+
+
+def _without_responses(plan: ColumnPlan) -> ColumnPlan:
+    """`plan` without fields read from the columns of the answer: those are what is
+    judged, never a reference."""
+    answers = {"reference": _ANSWER_COLUMNS, "reference_contexts": _CONTEXT_COLUMNS}
+    fields = {}
+    for name, paths in plan.fields.items():
+        own = answers.get(name, frozenset())
+        if not any(normal(path) in own for path in paths):
+            fields[name] = paths
+    return replace(plan, fields=fields)
