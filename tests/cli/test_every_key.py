@@ -67,7 +67,7 @@ LLM = {"name": "openai:gpt-4o-mini", "base_url": "{llm}/v1"}
 KEY = {"RAGSTONE_JUDGE_API_KEY": "sk-0123456789"}
 PRICE = {"input": 1.0, "output": 2.0}
 RULES: Mapping[str, Mapping[str, Any]] = {
-    "faithfulness": {"min": 0.5, "target": 0.6, "max_drop": 0.1, "action": "warn"},
+    "faithfulness": {"min": 0.5, "max_drop": 0.1, "action": "warn"},
     "hallucination": {"max": 0.5, "max_rise": 0.5},
 }
 SHOUTS = {"shouts": {"max": 0.5, "lower_is_better": True}}

@@ -54,7 +54,6 @@ for _name, _text in {
     "a floor that is assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.8\n',
     "a floor that is not assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.93\n',
     "a floor by its point": '[gate]\ndecision = "point"\n[metrics.context_recall]\nmin = 0.951\n',
-    "a target": "[metrics.answer_correctness]\nmin = 0.5\ntarget = 0.95\n",
     "a ceiling": "[metrics.hallucination]\nmax = 0.01\n",
     "only what is named": "[gate]\nonly_named = true\n[metrics.context_recall]\nmin = 0.8\n",
     "an unknown metric": "[metrics.faithfullness]\nmin = 0.8\n",

@@ -240,7 +240,7 @@ STARVED = made(CheckKind.PAIRED, Status.ERROR)
         pytest.param([replace(DROP, estimate=None)], {}, [], id="a drop without an estimate"),
         pytest.param([replace(DROP, estimate=0.1)], {}, [], id="no loss"),
         pytest.param([MEAN], {}, [], id="no metric"),
-        pytest.param([made(CheckKind.TARGET, metric="mrr", estimate=0.3)], {}, [], id="no loss at all"),
+        pytest.param([made(CheckKind.COVERAGE, metric="mrr", estimate=0.3)], {}, [], id="no loss at all"),
         pytest.param([DOUBT], {}, [], id="a doubt"),
         pytest.param([DOUBT], {"inconclusive": "fail"}, [("mrr", 0.05)], id="a doubt that ends the run"),
         pytest.param([DOUBT, QUESTIONS], {}, [("mrr", 0.05)], id="what broken questions are made of"),

@@ -86,7 +86,7 @@ def test_a_metric_turned_around_gets_the_same_verdict(decision: str, bound: floa
         ("faithfulness", "lower_is_better = true\nmin = 0.5", "higher is better for faithfulness", "Remove"),
         ("error_rate", "max = 0.2\nmax_drop = 0.1", "lower is better for error_rate", "'max_rise'"),
         ("error_rate", "lower_is_better = true\nmin = 0.1", "lower is better", "'max'"),
-        ("error_rate", "lower_is_better = true", "none of 'max', 'max_rise', 'max_drift' and 'target'", "Set one"),
+        ("error_rate", "lower_is_better = true", "none of 'max', 'max_rise' and 'max_drift'", "Set one"),
         ("wer", "max = 0.2\n[slices.x.metrics.wer]\nmin = 0.2", "lower is better for wer, as the other keys say", ""),
     ],
 )

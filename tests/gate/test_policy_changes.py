@@ -54,7 +54,6 @@ def ruled(**changed: Any) -> Policy:
             policy(slices=SLICES[1]),
             ["lowers slices.de.metrics.faithfulness.min from 0.7 to 0.6"],
         ),
-        (policy(), ruled(target=0.9), ["adds metrics.faithfulness.target = 0.9"]),
         # What weakens the gate comes first.
         (
             policy(),

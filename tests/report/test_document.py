@@ -171,9 +171,8 @@ def test_a_metric_has_a_row_if_it_has_a_score_or_lost_one() -> None:
 @pytest.mark.parametrize(
     ("kinds", "n"),
     [
-        ({CheckKind.FLOOR: 10, CheckKind.DROP: 5, CheckKind.TARGET: 7}, 10),
-        ({CheckKind.DROP: 5, CheckKind.TARGET: 7}, 5),
-        ({CheckKind.TARGET: 7}, 7),
+        ({CheckKind.FLOOR: 10, CheckKind.DROP: 5}, 10),
+        ({CheckKind.DROP: 5}, 5),
         ({}, 1),
     ],
 )

@@ -46,10 +46,6 @@ def _rules(result: CheckResult) -> tuple[str, str]:
         if rule.slice is not None or rule.key not in policy.metrics:
             continue
         written = policy.metrics[rule.key]
-        if written.target is not None:
-            bounds[Action.WARN].setdefault(rule.metric, []).append(
-                f"target {written.target:g}"
-            )
         for action, left_out in (
             (rule.floor_action, changes),
             (rule.drop_action, levels),

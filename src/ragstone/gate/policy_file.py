@@ -67,7 +67,6 @@ def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
         raise source.invalid(error, PolicyTable, document) from None
     _check_directions(table, source)
     for path, name, rule in table.rules():
-        _check_target(path, rule, source)
         _check_comparison(path, name, rule, source)
     _check_must_pass(table, source)
     return table
@@ -100,7 +99,7 @@ def _check_comparison(
             if rule.lower_is_better or lower_is_better(name)
             else "'min', 'max_drop'"
         )
-        message = f"[{table}] has none of {keys}, 'max_drift' and 'target', so it checks nothing."
+        message = f"[{table}] has none of {keys} and 'max_drift', so it checks nothing."
         raise source.error(path, message, "Set one of them, or remove the table.")
 
 
@@ -162,23 +161,3 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
                     f"'{'.'.join(path)}.{key}' doesn't fit: {direction} is better for {name}{why}.",
                     f"Use '{_OTHER_WAY[key]}'." if key in _OTHER_WAY else "Remove it.",
                 )
-
-
-def _check_target(path: KeyPath, rule: MetricRule, source: Source) -> None:
-    """Raise ConfigError for a target that asks for no more than the floor or
-    ceiling."""
-    if rule.target is None:
-        return
-    if rule.min is not None and rule.target <= rule.min:
-        key = "min"
-        beyond = "above"
-    elif rule.max is not None and rule.target >= rule.max:
-        key = "max"
-        beyond = "below"
-    else:
-        return
-    raise source.error(
-        (*path, "target"),
-        f"'{'.'.join(path)}.target' is {rule.target:g}, which is not {beyond} '{key}'.",
-        f"'{key}' is what must hold, 'target' what would be good: set it {beyond} '{key}', or remove it.",
-    )

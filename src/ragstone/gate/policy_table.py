@@ -72,7 +72,6 @@ class MetricRule(_Table):
     max: Share | None = None
     max_drop: Share | None = None
     max_rise: Share | None = None
-    target: Share | None = None
     lower_is_better: bool | None = Field(default=None, strict=True)
     max_drift: Share | None = None
     action: Action | None = None
@@ -85,7 +84,6 @@ class MetricRule(_Table):
             self.max_drop,
             self.max_rise,
             self.max_drift,
-            self.target,
         } == {None}
 
     @property

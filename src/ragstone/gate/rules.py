@@ -40,8 +40,6 @@ class Rule:
     accepted: str | None = None
     """The id of the accepted drop that `max_drop` comes from, if any."""
     lower_is_better: bool = False
-    target: float | None = None
-    """On the metric's own scale."""
 
     @property
     def direction(self) -> Direction:
@@ -148,7 +146,6 @@ def _rule(
         drop_action=drop_action,
         written=True,
         lower_is_better=policy.lower_is_better(name),
-        target=written.target,
     )
 
 

@@ -35,7 +35,6 @@ class CheckKind(StrEnum):
     CEILING = "ceiling"
     DROP = "drop"
     RISE = "rise"
-    TARGET = "target"
     DRIFT = "drift"
     COVERAGE = "coverage"
     APPLICABILITY = "applicability"

@@ -52,17 +52,13 @@ class PlannedMetric:
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
     """What is needed to detect each of `drops` with probability `power`, if `tests`
-    blocking checks share `alpha`.
-
-    `targets` are the metrics with a target, which is no test and so needs no samples.
-    """
+    blocking checks share `alpha`."""
 
     drops: tuple[float, ...]
     power: float
     alpha: float
     tests: int
     metrics: tuple[PlannedMetric, ...]
-    targets: tuple[str, ...] = ()
 
     @property
     def needed(self) -> tuple[int | None, ...]:
@@ -123,8 +119,7 @@ def plan(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    targets = tuple(rule.title for rule in rules if rule.target is not None)
-    return SamplePlan(tuple(drops), power, policy.alpha, tests, tuple(rows), targets)
+    return SamplePlan(tuple(drops), power, policy.alpha, tests, tuple(rows))
 
 
 def _blocking(rule: Rule) -> int:

@@ -41,13 +41,12 @@ ICONS = {
 WARNS = "\u00a0(warns)"
 """What follows a check that only warns."""
 
-METRIC_KINDS = LEVELS | CHANGES | {CheckKind.TARGET, CheckKind.APPLICABILITY}
+METRIC_KINDS = LEVELS | CHANGES | {CheckKind.APPLICABILITY}
 """The checks of a metric that are shown in its row."""
 
 _SIGNS = {
     "floor": "≥",
     "ceiling": "≤",
-    "target": "target",
     "drop": "drop\u00a0≤",
     "rise": "rise\u00a0≤",
 }
@@ -181,7 +180,7 @@ def _digits(
 
 
 def thresholds(row: MetricPart) -> list[str]:
-    """``≥ 0.85``, ``target 0.95`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``);
+    """``≥ 0.85`` and ``drop ≤ 0.02 (warns)`` (or ``≤``, ``rise ≤``);
     its spaces don't break."""
     return [
         f"{_SIGNS[limit.kind]}\u00a0{bound(limit.value)}{WARNS if limit.warns else ''}"

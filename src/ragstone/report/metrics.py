@@ -26,10 +26,9 @@ _BEYOND = {
     CheckKind.CEILING: "above ceiling",
     CheckKind.DROP: "dropped",
     CheckKind.RISE: "rose",
-    CheckKind.TARGET: "acceptable, not yet good",
 }
 _NO_SCORES = MetricScores({})
-_NO_CHECK = Check("", CheckKind.TARGET, Status.PASS, Action.WARN, "")
+_NO_CHECK = Check("", CheckKind.FLOOR, Status.PASS, Action.WARN, "")
 """Instead of one that is not made: it has no figures."""
 
 
@@ -80,10 +79,9 @@ def _metric_part(
 ) -> MetricPart:
     scores = current.scores_of(metric)
     level = _of_kind(checks, LEVELS)
-    target = _of_kind(checks, (CheckKind.TARGET,))
     change_check = _of_kind(checks, CHANGES)
-    counted = level or change_check or target
-    shown = level or target or _NO_CHECK
+    counted = level or change_check
+    shown = level or _NO_CHECK
     change = change_check or _NO_CHECK
     score = shown.estimate
     if score is None:
@@ -153,7 +151,7 @@ def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | N
 
 
 def _only_warns(check: Check) -> bool:
-    return check.action is Action.WARN and check.kind != CheckKind.TARGET
+    return check.action is Action.WARN
 
 
 def _reliability(metric: str, run: RunScores) -> str | None:

@@ -134,7 +134,7 @@ class Limit:
     """What a metric must keep to."""
 
     kind: str
-    """``floor``, ``ceiling``, ``drop``, ``rise``, or ``target``: the ideal."""
+    """``floor``, ``ceiling``, ``drop`` or ``rise``."""
     value: float
     """The lowest or highest score, or the largest loss."""
     warns: bool

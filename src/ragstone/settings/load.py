@@ -447,9 +447,7 @@ def _refuse_unknown_in_metrics(table: Mapping[str, Any], read: _ConfigText) -> N
         _refuse_unknown(CustomMetric, value, read, path)
 
 
-_THRESHOLDS = frozenset(
-    {"min", "max", "max_drop", "max_rise", "max_drift", "action", "target"}
-)
+_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action"})
 
 
 def _shown(value: object) -> str:

@@ -201,9 +201,7 @@ def drops_by_tag(
         unruled = [rule for rule in wholes if (rule.metric, tag) not in ruled]
         samples = frozenset(members[tag])
         rules += [
-            replace(
-                rule, slice=tag, samples=samples, min=None, target=None, written=False
-            )
+            replace(rule, slice=tag, samples=samples, min=None, written=False)
             for rule in unruled
         ]
     checks = questions(evidence.current, evidence.pairing, rules)

@@ -24,7 +24,6 @@ from ragstone.gate.checks.planted import PlantedAnswers
 from ragstone.gate.checks.quotes import Quotes
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.checks.system_rises import SystemRises
-from ragstone.gate.checks.targets import Targets
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check
@@ -53,7 +52,6 @@ CHECKERS: tuple[Checker, ...] = (
     Drops(Action.WARN),
     SystemLimits(Action.WARN),
     SystemRises(Action.WARN),
-    Targets(),
     ErrorRate(),
     Unfinished(),
     NothingDecided(),
