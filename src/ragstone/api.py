@@ -53,7 +53,7 @@ from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.progress import notebook_progress, progress_for
-from ragstone.report.notebook import framed_html, golden_html, run_html, verdict_html
+from ragstone.report.notebook import framed_html, golden_html, run_html
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.settings.settings import Settings, SystemSettings
@@ -157,8 +157,8 @@ class Verdict(GateVerdict):
         """The report as Markdown, for a comment on GitHub."""
         return self.report("md")
 
-    def _repr_html_(self) -> str:
-        return verdict_html(self.document)
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

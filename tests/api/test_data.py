@@ -230,4 +230,4 @@ def test_a_key_in_the_environment_is_in_no_report_and_in_no_record(
     )
     policy = {"metrics": {"sk-very-secret-key": {"min": 0.4}}}
     verdict = ragstone.compare({"sk-very-secret-key": {"a": 0.5}}, policy=policy)
-    assert "very-secret" not in verdict.to_markdown() + verdict.report("html") + verdict._repr_html_()
+    assert "very-secret" not in verdict.to_markdown() + verdict.report("html") + verdict._repr_markdown_()

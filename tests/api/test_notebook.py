@@ -62,12 +62,12 @@ def shown(outputs: list[dict[str, str]], start: str) -> dict[str, str]:
 
 def test_the_notebook_shows_golden_set_progress_run_and_verdict(outputs: list[dict[str, str]]) -> None:
     golden = shown(outputs, "GoldenSet(10 samples from 'list')")
-    assert Text(golden["text/html"]).text.split()[:4] == ["10", "samples", "from", "list"]
+    assert Text(golden["text/html"]).text.split()[:4] == ["First", "of", "10", "samples"]
     run = shown(outputs, "Run(")
     assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness [01]\.\d\d, .* 0\.\d\d\)", run["text/plain"])
     assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s[01]\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
     verdict = shown(outputs, "Verdict('fail', 'context_recall dropped by")
-    assert re.search("❌ Blocked: retrieval .*7 of 10", Text(verdict["text/html"]).text)
+    assert re.search("❌ Blocked: retrieval .*7 of 10", verdict["text/markdown"])
     bars = [output for output in outputs if output["text/plain"].startswith("Evaluated 10 of 10 samples (10 scored), ")]
     assert ['<progress value="10" max="10">' in bar["text/html"] for bar in bars] == [True, True]
 
@@ -92,7 +92,7 @@ def system(_: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def hostile() -> list[Any]:
-    """A golden set, a run and a verdict with hostile text wherever text can be."""
+    """A golden set and a run with hostile text wherever text can be."""
     text = every_fragment.replace("\x00", "").replace("\ud800", "")  # which no golden set may have
     attack = f"x{text}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
     rows = [
@@ -106,10 +106,7 @@ def hostile() -> list[Any]:
     ]
     golden = ragstone.load_golden_set(rows)
     run = ragstone.evaluate(golden, system, metrics=["faithfulness", "context_recall"])
-    bad = {attack: {sample.id: 0.1 for sample in golden}}
-    good = {attack: {sample.id: 0.9 for sample in golden}}
-    verdict = ragstone.compare(bad, good, {"metrics": {attack.strip(): {"max_drop": 0.01}}})
-    return [golden, run, ragstone.compare(run, run), verdict]
+    return [golden, run]
 
 
 def test_hostile_text_is_text_and_representations_are_short_and_on_one_line(hostile: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""The warning about answers that ignore the first context, and the counts behind its picture."""
+"""The warning about answers that ignore the first context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, SystemFacts
-from ragstone.gate.alignment import RankUse, alignment_findings, contexts_used
+from ragstone.gate.alignment import alignment_findings
 from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Action, Attribution, Check, CheckKind, Explanation, Side, Status
 from ragstone.metrics.alignment import UsedContexts
@@ -57,30 +57,3 @@ def test_in_a_run_that_fails_it_is_a_note_and_known_causes_say_what_to_do() -> N
     failed = Check("mrr.drop", CheckKind.DROP, Status.FAIL, Action.BLOCK, "so")
     (note,) = alignment_findings(replace(evidence, explanation=blamed, decided=(failed,)))
     assert (note.level, note.text) == (Level.NOTE, found.text.partition(" Look at")[0])
-
-
-def test_the_counts_by_rank() -> None:
-    run = run_of([(0,), (0, 2), (), (1,)])
-    short = {**run.system.used_contexts, "s3": UsedContexts((0, 1), (1,))}
-    found = contexts_used(replace(run, system=SystemFacts(used_contexts=short)))
-    assert found is not None
-    assert (found.answers, found.top, found.lower, found.none) == (4, 2, 1, 1)
-    assert found.ranks == (RankUse(1, False, 4, 2), RankUse(2, False, 4, 1), RankUse(3, False, 3, 1))
-    assert contexts_used(run_of([(1,)], answerable=False)) is None
-
-
-@pytest.mark.parametrize(
-    ("returned", "used", "last"),
-    [
-        (40, (3, 30), RankUse(21, True, 1, 1)),
-        (40, (3,), RankUse(21, True, 1, 0)),
-        (22, (20,), RankUse(21, True, 1, 1)),
-        (21, (20,), RankUse(21, False, 1, 1)),
-        (20, (19,), RankUse(20, False, 1, 1)),
-    ],
-)
-def test_ranks_below_the_twentieth_are_counted_together(returned: int, used: tuple[int, ...], last: RankUse) -> None:
-    many = {"s0": UsedContexts(tuple(range(returned)), used)}
-    found = contexts_used(replace(run_of([()]), system=SystemFacts(used_contexts=many)))
-    assert found is not None
-    assert found.ranks[-1] == last

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.history.codes import MAX_SCORES, compact, decode, encode, fits, group_codes, sample_codes
-from ragstone.history.trend import MAX_POINTS, trends
-from tests.history.seasons import HEADLINE, line, scores
+from tests.history.seasons import HEADLINE, scores
 
 
 @given(st.floats(0, 1))
@@ -58,33 +57,3 @@ def test_scores_must_fit_their_samples_and_ten_thousand_are_kept_whole() -> None
     assert not fits(found.samples, ["zzzzzz"])
     large = compact(scores({name: [0.5] * 10_000 for name in HEADLINE}), HEADLINE)
     assert all(len(codes) == 20_000 for codes in large.scores.values())
-
-
-# -- trends ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_trend_marks_where_the_judge_or_the_golden_set_changed_and_has_gaps() -> None:
-    runs = [
-        line(0),
-        line(1, judge_key="b" * 16, judge="openai new"),
-        line(2, judge_key="c" * 16, judge="openai new", golden="a"),
-        line(3, judge_key="c" * 16, judge="openai new", golden="a", metrics=()),
-        line(4, judge_key="c" * 16, judge="openai new", golden="a"),
-    ]
-    (trend,) = trends(runs, HEADLINE[:1])
-    assert [point.changed for point in trend.points] == [
-        (),
-        ("judge: now openai new",),
-        ("judge: openai new, other prompts or parameters", "golden set changed"),
-        (),
-        (),
-    ]
-    assert [point.value is None for point in trend.points] == [False, False, False, True, False]
-
-
-def test_a_trend_is_of_the_newest_runs_and_of_metrics_that_have_one() -> None:
-    runs = [line(number, metrics=HEADLINE[:1] if number < 99 else HEADLINE) for number in range(100)]
-    (trend,) = trends(runs, HEADLINE)
-    assert (trend.metric, len(trend.points)) == (HEADLINE[0], MAX_POINTS)
-    assert trend.points[-1].time == runs[-1].time
-    assert trends(runs[:1], HEADLINE) == ()

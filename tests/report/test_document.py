@@ -25,7 +25,7 @@ from tests.report.conftest import Text, helpdesk_report, record, run_scores, ver
 from tests.report.runs import compared, passed, scores
 
 
-def test_without_a_comparable_baseline_there_are_no_changes_and_no_differences() -> None:
+def test_without_a_comparable_baseline_there_are_no_changes() -> None:
     first = helpdesk_report(Status.PASS, first_run=True)
     assert {row.change for row in first.metrics} == {None}
     assert first.comparison is not None
@@ -33,7 +33,6 @@ def test_without_a_comparable_baseline_there_are_no_changes_and_no_differences()
     found = replace(verdict(Text(), Status.PASS), comparability=Comparability(False, ("judge changed",), total=60))
     other = document_of(found, run_scores(Text()), run_scores(Text(), label="main"))
     assert all(cell.change is None for row in other.samples.rows for cell in row.cells)
-    assert first.samples.differences == other.samples.differences == ()
 
 
 def test_many_samples_are_cut_to_the_worst() -> None:
@@ -228,15 +227,6 @@ def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
     (group,) = RunSamples(passed(), run, None, Links()).failures({})
     assert group.reason == "raised: ValueError: line 0"
     assert [sample.id for sample in group.samples] == ids
-
-
-def test_differences_count_what_got_worse_and_better() -> None:
-    now = scores({"m": {"a": 0.0, "b": 0.5, "c": 0.5, "d": 1.0}})
-    then = scores({"m": {"a": 1.0, "b": 0.5, "c": 0.25, "d": 0.0}})
-    (differences,) = document_of(passed(comparability=compared("m", samples=4)), now, then).samples.differences
-    assert (differences.worse, differences.same, differences.better) == (1, 1, 2)
-    assert sum(differences.counts) == 3
-    assert differences.counts[0] == differences.counts[-1] == 1
 
 
 def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:

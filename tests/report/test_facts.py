@@ -33,7 +33,7 @@ COST = ("openai gpt-x-mini", "24 ", "212 from the cache", "$0.03", "main@9d8c7b6
 REPEAT = ("git checkout 3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e", "ragstone gate", "--golden golden/helpdesk.jsonl")
 FAILED = ("Blocked", "0.89", "0.80", "48 questions", "0.02")
 ROWS = (
-    *("Faithfulness", "0.91 [0.88, 0.96]", "drop", "−0.09 [−0.13, −0.05]", "≥ 0.85", "dropped"),
+    *("Faithfulness", "0.91 [0.88, 0.96]", "−0.09 [−0.13, −0.05]", "≥ 0.85", "dropped"),
     *("0.84 [0.80, 0.88]", "−0.14", "≥ 0.75", "0.71 [0.65, 0.77]", "−0.15", "≥ 0.8", "below floor"),
     *("0.83 [0.77, 0.88]", "(warns)", "tone", "0.69", "not gated", "0.62 [0.48, 0.75]", "below floor"),
 )
@@ -65,7 +65,7 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
     ("error", "text"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", "✘ Coverage", "98 %", *LOST, *REPEAT),
     ("error", "md"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", *LOST, *REPEAT),
     ("first-run", "text"): (
-        *("Passed", "0.91 [0.88, 0.96]", "–", "pass", "offline judge 1", "Faithfulness B (fair)", "First run", *LOST),
+        *("Passed", "0.91 [0.88, 0.96]", "pass", "offline judge 1", "Faithfulness B (fair)", "First run", *LOST),
     ),
     ("first-run", "md"): ("Passed", "0.91 [0.88, 0.96]", "pass", "First run", *LOST),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from urllib.parse import quote
 import pytest
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.gate.alignment import ContextsUsed, RankUse
 from ragstone.printable import clean
 from ragstone.report.parts import Document
 from ragstone.report.render import render
@@ -86,17 +84,6 @@ def test_the_page_opens_from_a_file_in_light_and_dark_without_a_complaint(
     assert page.run("document.documentElement.scrollWidth") <= 1240
     assert page.requests == [(tmp_path / "report.html").as_uri()]
     assert page.complaints == []
-
-
-def test_the_picture_of_used_ranks_has_a_name_and_a_bar_for_each_rank() -> None:
-    ranks = (RankUse(1, False, 40, 20), RankUse(2, False, 40, 4), RankUse(3, True, 10, 0))
-    report = helpdesk_report()
-    used = ContextsUsed(40, top=20, lower=3, none=17, ranks=ranks)
-    html = render(replace(report, explanation=replace(report.explanation, contexts_used=used)), "html")
-    assert "rank 1: 20 of 40 answers (50 %); rank 2: 4 of 40 answers (10 %); rank 3+: 0 of 10 answers (0 %)" in html
-    heights = [float(height) for height in re.findall(r'<rect class="rank"[^>]* height="([\d.]+)"', html)]
-    assert heights[0] == pytest.approx(5 * heights[1], rel=1e-3)
-    assert heights[2] == 0
 
 
 @browser

@@ -14,7 +14,6 @@ from ragstone.gate.verdict import Action, Changed, Check, CheckKind, Status
 from ragstone.report.document import check_part
 from ragstone.report.html import render_html
 from ragstone.report.markdown import render_markdown
-from ragstone.report.notebook import verdict_html
 from ragstone.report.parts import Document, FindingPart
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECTS, cut, cut_summary, summary_of
@@ -76,7 +75,7 @@ def test_an_alert_is_in_every_format_whatever_the_verdict(status: Status, form: 
 
 def test_an_alert_stands_directly_below_line_one() -> None:
     report = with_findings(helpdesk_report(Status.PASS), Level.ALERT, ALERT)
-    for text in (*(start(report) for start in STARTS.values()), verdict_html(report)):
+    for text in (start(report) for start in STARTS.values()):
         assert plain(text).partition(report.verdict.fact)[2].lstrip(" ⚠️!-").startswith(ALERT)
 
 

@@ -70,8 +70,3 @@ def test_a_terminal_gets_colour_unless_it_is_not_wanted_and_a_log_none(monkeypat
     for out in (log, plain):
         assert "\x1b" not in out.getvalue()
         assert "Blocked: " in out.getvalue()
-
-
-def test_pictures_are_drawn_where_there_is_room() -> None:
-    assert "├" in render_text(helpdesk_report(), width=120)
-    assert "├" not in render_text(helpdesk_report(), width=80)

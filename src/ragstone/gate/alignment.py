@@ -3,8 +3,7 @@ from recorded verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, interval_words, percent
@@ -17,66 +16,6 @@ MAX_IGNORED = 0.30
 """If more than this share of answers is shown to ignore the first context, there is a
 warning."""
 
-_MAX_RANKS = 20
-"""Lower ranks are counted together."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankUse:
-    """How many answers use their context at one rank."""
-
-    rank: int
-    """From 1."""
-    and_lower: bool
-    """Contexts at lower ranks are counted with it."""
-    answers: int
-    """The answers with a context there."""
-    used: int
-    """Those of them that use it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextsUsed:
-    """Which contexts the answers to answerable samples draw on, of those with
-    statements and contexts."""
-
-    answers: int
-    top: int
-    """The answers that draw on the first context."""
-    lower: int
-    """Those that draw on other contexts only."""
-    none: int
-    """Those that draw on no context."""
-    ranks: tuple[RankUse, ...]
-
-
-def contexts_used(run: RunScores) -> ContextsUsed | None:
-    """The use of contexts by rank, of the first answer to each answerable sample; None
-    if no verdict was recorded."""
-    answers = list(_used_contexts(run).values())
-    if not answers:
-        return None
-    top = sum(contexts.top for contexts in answers)
-    none = sum(not contexts.used for contexts in answers)
-    deepest = max(contexts.ranks[-1] for contexts in answers)
-    last_rank = min(deepest, _MAX_RANKS)
-    ranks = tuple(_use_of_rank(rank, answers, deepest) for rank in range(last_rank + 1))
-    return ContextsUsed(len(answers), top, len(answers) - top - none, none, ranks)
-
-
-def _use_of_rank(rank: int, answers: Sequence[UsedContexts], deepest: int) -> RankUse:
-    """How many answers use the context at `rank` (from 0), or at it or a lower rank, if
-    it is _MAX_RANKS."""
-    with_lower = rank == _MAX_RANKS
-    returned = 0
-    used = 0
-    for contexts in answers:
-        if rank in contexts.ranks or (with_lower and contexts.ranks[-1] > rank):
-            returned += 1
-            lowest_used = max(contexts.used, default=0)
-            used += rank in contexts.used or (with_lower and lowest_used > rank)
-    return RankUse(rank + 1, with_lower and deepest > rank, returned, used)
-
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     """A finding if more than MAX_IGNORED of the answers are shown to ignore the first
@@ -87,27 +26,28 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     """
     name = TopContextUsed.info.name
     run = evidence.current
-    counts = contexts_used(run)
     has_floor = any(
         rule.metric == name and rule.slice is None and rule.min is not None
         for rule in evidence.rules
     )
-    if counts is None or has_floor:
-        return
     answers = _used_contexts(run)
+    if not answers or has_floor:
+        return
     ignored = [not contexts.top for contexts in answers.values()]
     share = mean_of(
         run, list(answers), ignored, confidence=evidence.policy.gate.confidence
     )
     if share.low <= MAX_IGNORED:
         return
+    none = sum(not contexts.used for contexts in answers.values())
+    lower = sum(ignored) - none
     advice = ""
     if evidence.explanation.attribution is None:
-        advice = _LOOK_AT_RANKS if counts.none <= counts.lower else _LOOK_AT_PROMPT
+        advice = _LOOK_AT_RANKS if none <= lower else _LOOK_AT_PROMPT
     span = interval_words(share.low, share.high, share.confidence, percent)
     text = (
-        f"{percent(share.estimate)} of {counted(counts.answers, 'answer')} ignore the first context ({span}; more than "
-        f"{percent(MAX_IGNORED)} is worth a look): {counts.lower} draw on lower ranks only, {counts.none} on no "
+        f"{percent(share.estimate)} of {counted(len(answers), 'answer')} ignore the first context ({span}; more than "
+        f"{percent(MAX_IGNORED)} is worth a look): {lower} draw on lower ranks only, {none} on no "
         f"context.{advice}"
     )
     level = Level.NOTE if evidence.fails else Level.ASIDE

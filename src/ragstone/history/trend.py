@@ -1,43 +1,13 @@
-"""Trends of the metrics of a branch, the data for the plots in reports."""
+"""What sets a run of the history apart from the run before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
 from typing import Literal
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.history.lines import AcceptedPart, RunLine
-
-MAX_POINTS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One run."""
-
-    time: datetime
-    value: float | None
-    """It is None if the run has no score."""
-    verdict: str
-    commit: str | None
-    changed: tuple[str, ...]
-    """Changes since the previous run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """One metric over the newest runs, the oldest first."""
-
-    metric: str
-    points: tuple[Point, ...]
-
-    @property
-    def values(self) -> list[float]:
-        return [point.value for point in self.points if point.value is not None]
-
 
 MarkKind = Literal["judge", "golden", "metric", "part", "system", "release", "accepted"]
 
@@ -53,36 +23,6 @@ class Mark:
     metric: str | None = None
     """The metric that it is about alone, if it is about one."""
     slice: str | None = None
-
-
-def trends(
-    runs: Sequence[RunLine], metrics: Sequence[str], *, most: int = MAX_POINTS
-) -> tuple[Trend, ...]:
-    """The trend of each of `metrics` that at least two of `runs` have, over the newest
-    `most` of them."""
-    changes: list[tuple[str, ...]] = [()]
-    for before, after in pairwise(runs):
-        marks_between = _differences(1, before, after)
-        changes.append(
-            tuple(
-                mark.text for mark in marks_between if mark.kind in ("judge", "golden")
-            )
-        )
-    newest = runs[-most:]
-    changes = [(), *changes[-most:][1:]]
-    all_trends = []
-    for metric in metrics:
-        points = tuple(
-            _point(run, metric, changed)
-            for run, changed in zip(newest, changes, strict=False)
-        )
-        all_trends.append(Trend(metric, points))
-    return tuple(trend for trend in all_trends if len(trend.values) >= 2)
-
-
-def _point(run: RunLine, metric: str, changed: tuple[str, ...]) -> Point:
-    value = run.metrics[metric].mean if metric in run.metrics else None
-    return Point(run.time, value, run.verdict, run.commit, changed)
 
 
 def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:

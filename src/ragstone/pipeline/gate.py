@@ -27,7 +27,6 @@ from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
-from ragstone.history.trend import trends
 from ragstone.pipeline.baseline import NamedRun, baseline_beside
 from ragstone.pipeline.confirm import Confirmed, confirm_run
 from ragstone.pipeline.decide import (
@@ -407,9 +406,6 @@ def write(
     if past is not None:
         history = add_run(
             past, run, manifest, current.scores, request.policy, verdict.checks
-        )
-        document = replace(
-            document, trends=trends(history.gated, document.samples.metrics)
         )
     document = context.redact.tree(document)
     # Now, while the baseline is where it was.

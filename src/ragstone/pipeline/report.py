@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.gate.policy import Policy
 from ragstone.history.file import read_history
-from ragstone.history.trend import trends
 from ragstone.pipeline.baseline import NamedRun, open_baseline
 from ragstone.pipeline.compare import Compared
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
@@ -84,9 +83,6 @@ def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Com
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))
     verdict = decide(current, terms, past=past if past.history.runs else None)
     document = run_document(current, verdict, baseline, links)
-    document = replace(
-        document, trends=trends(past.history.gated, document.samples.metrics)
-    )
     return Compared(verdict, document, current, baseline)
 
 

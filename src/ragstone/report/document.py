@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.alignment import contexts_used
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
 from ragstone.gate.headline import headline_of
@@ -88,7 +87,6 @@ def document_of(
             attribution=explanation.attribution,
             diagnosis=explanation.diagnosis,
             retrieval=explanation.retrieval,
-            contexts_used=contexts_used(current),
             oracle=verdict.oracle,
             changes=tuple(finding.data for finding in verdict.of_kind(CHANGED)),
             golden_set_change=next(
@@ -107,7 +105,6 @@ def document_of(
             rows=tuple(
                 sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)
             ),
-            differences=tuple(samples.differences(compared)),
         ),
         comparison=comparison_part(verdict, baseline, links),
         run=run_part(current, links, reproduce),

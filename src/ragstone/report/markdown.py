@@ -23,7 +23,6 @@ from ragstone.report.templates import (
     Templates,
     render_template,
 )
-from ragstone.report.trend import interval_pictures, sparkline
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def render_markdown(
             detail, *levels = levels
             try:
                 text = render_template(
-                    name, context(report, detail), filters(report, detail), templates
+                    name, context(report, detail), filters(detail), templates
                 )
             except TemplateExhaustedError:  # which long text can cause too
                 if not levels:
@@ -143,15 +142,11 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
     }
 
 
-def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]]:
+def filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
     """Filters for templates. What they return is escaped when it is printed, unless it
     is `SafeText`."""
-    pictures = interval_pictures(
-        most_important(report.metrics, detail.rows), report.checks
-    )
     return {
         **FILTERS,
-        "check_kind": lambda row: pictures.get(row.check, ("", ""))[0],
         "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(plain(text))),
         "counts": counts,
@@ -165,8 +160,6 @@ def filters(report: Document, detail: Detail) -> Mapping[str, Callable[..., Any]
             escape.markdown_link(plain(text), None if url is None else plain(url))
         ),
         "omitted": lambda items, shown: max(0, len(items) - shown),
-        "plot": lambda row: pictures.get(row.check, ("", ""))[1],
-        "sparkline": sparkline,
     }
 
 

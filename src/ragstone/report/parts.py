@@ -12,7 +12,6 @@ from typing import Literal
 from urllib.parse import quote
 
 from ragstone.evaluation.manifest import Cost, SystemUsage
-from ragstone.gate.alignment import ContextsUsed
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.sample_change import SampleChange
@@ -29,7 +28,6 @@ from ragstone.gate.verdict import (
     Status,
 )
 from ragstone.golden.sample import Origin
-from ragstone.history.trend import Trend
 from ragstone.metrics.score import FailedBy
 
 TITLE = "Ragstone"
@@ -296,20 +294,6 @@ class SampleRow:
     """What differs from the baseline: ``answer``, ``contexts``, ``scores``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Paired differences (current minus baseline) of one metric, in bins over [-1, 1];
-    exact zeros are separate."""
-
-    metric: str
-    lower_is_better: bool
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    worse: int
-    same: int
-    better: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesPart:
     """The samples of the run."""
@@ -324,7 +308,6 @@ class SamplesPart:
     """The columns of `rows`."""
     rows: tuple[SampleRow, ...] = ()
     """The first rows of the table of samples, which begins with the worst."""
-    differences: tuple[Differences, ...] = ()
 
     @property
     def worst_total(self) -> int:
@@ -341,8 +324,6 @@ class ExplanationPart:
     """The causes of the worse samples, counted."""
     retrieval: RetrievalChanges | None = None
     """What became of the evidence where retrieval fell."""
-    contexts_used: ContextsUsed | None = None
-    """Which contexts answers draw on."""
     oracle: OracleShares | None = None
     """What is lost in retrieval, and what in generation."""
     changes: tuple[Changed, ...] = ()
@@ -421,8 +402,6 @@ class Document:
     samples: SamplesPart
     comparison: ComparisonPart | None
     run: RunPart
-    trends: tuple[Trend, ...] = ()
-    """The metrics over the newest runs of the main branch."""
 
     def texts(self, *levels: Level) -> tuple[str, ...]:
         """The sentences of these levels, level by level."""

@@ -8,8 +8,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ragstone.gate.verdict import CHANGES, Check
-from ragstone.history.trend import Trend
-from ragstone.report.parts import Differences
 
 WIDTH = 240.0
 """Width of a plot, in SVG units."""
@@ -17,8 +15,6 @@ WIDTH = 240.0
 _PAD = 20.0
 _STEPS = (0.05, 0.1, 0.2, 0.5)
 _MAX_STEPS = 5
-_MIN_SPAN = 0.1
-"""Of the values of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +68,3 @@ def check_values(check: Check) -> list[float]:
     return [
         value for value in (check.estimate, check.threshold, *ends) if value is not None
     ]
-
-
-def bins(differences: Differences) -> list[tuple[float, float, int]]:
-    """The ends of each bin with samples, and their number."""
-    edges = zip(
-        differences.edges, differences.edges[1:], differences.counts, strict=False
-    )
-    return [(low, high, count) for low, high, count in edges if count]
-
-
-def bins_axis(differences: Differences) -> Axis:
-    """An axis on which all samples that changed fit, with no difference in the
-    middle."""
-    reach = max([0.1, *(max(-low, high) for low, high, _ in bins(differences))])
-    return Axis(-reach, reach, (-reach, 0.0, reach), signed=True)
-
-
-def span(trend: Trend) -> tuple[float, float]:
-    """The range of the plot of a trend: all values, and at least a tenth of the
-    scale."""
-    lowest = min(trend.values)
-    highest = max(trend.values)
-    middle = (lowest + highest) / 2
-    low = min(lowest, max(0.0, min(middle - _MIN_SPAN / 2, 1.0 - _MIN_SPAN)))
-    return low, max(highest, low + _MIN_SPAN)

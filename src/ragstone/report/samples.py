@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
-
-import numpy as np
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
@@ -20,7 +17,6 @@ from ragstone.report.escape import bounded
 from ragstone.report.parts import (
     Cell,
     ChangePart,
-    Differences,
     FailedSamplePart,
     FailurePart,
     Links,
@@ -31,9 +27,6 @@ from ragstone.report.parts import (
 )
 from ragstone.report.traces import last_frames
 
-Number = TypeVar("Number", float, np.ndarray)
-
-_BINS = 40
 _NO_SCORES = MetricScores({})
 
 
@@ -144,35 +137,6 @@ class RunSamples:
             sorted(parts, key=lambda part: (part.by != "system", -len(part.samples)))
         )
 
-    def differences(self, shared: Collection[str]) -> Iterator[Differences]:
-        """The distribution of the paired differences of each metric of `shared` that
-        both runs scored."""
-        for metric in self.columns:
-            before = self._baseline_scores(metric)
-            scores = self._current.metrics[metric].values
-            deltas = np.array(
-                [
-                    value - before[name]
-                    for name, value in scores.items()
-                    if name in before
-                ]
-            )
-            if metric not in shared or not deltas.size:
-                continue
-            losses = self._loss(metric, deltas)
-            counts, edges = np.histogram(
-                deltas[deltas != 0], bins=_BINS, range=(-1.0, 1.0)
-            )
-            yield Differences(
-                metric=metric,
-                lower_is_better=metric in self._explanation.lower_is_better,
-                edges=tuple(edges.round(2).tolist()),
-                counts=tuple(counts.tolist()),
-                worse=int((losses > 0).sum()),
-                same=int((losses == 0).sum()),
-                better=int((losses < 0).sum()),
-            )
-
     def _failures(self) -> Iterator[_Failure]:
         unanswered = self._current.system.failures
         for sample_id, reason in unanswered.items():
@@ -216,7 +180,7 @@ class RunSamples:
             return {}
         return self.compared.metrics.get(metric, _NO_SCORES).values
 
-    def _loss(self, metric: str, change: Number) -> Number:
+    def _loss(self, metric: str, change: float) -> float:
         """By how much a change makes a metric worse."""
         if metric in self._explanation.lower_is_better:
             return change
