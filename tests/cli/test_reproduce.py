@@ -28,7 +28,6 @@ from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.settings.load import OPTIONS, Option
 from ragstone.settings.settings import Settings
 from tests.cli.project import SYSTEM, append, commit, environment, git, make_project, ragstone, read_json
-from tests.cli.terminal import in_window
 
 NOT_SETTINGS = {
     "config": "says where the settings are",
@@ -95,20 +94,11 @@ def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     first = ragstone(command, origin / "qa", env={"RAGSTONE_SYSTEM_RETRIES": "2"}, exit_code=1)
     git(tmp_path, "clone", "--quiet", str(origin), "clone")
     clone = tmp_path / "clone"
-    again = in_shell(pasted(origin / "qa"), clone)
+    again = in_shell(printed(ragstone(["report", "ragstone-run", "--verbose"], origin / "qa").stdout), clone)
     assert again.returncode == 1, again.stdout + again.stderr
     assert facts(clone / "qa/ragstone-run") == facts(origin / "qa/ragstone-run")
     shown = ragstone(["report", "ragstone-run", "--verbose"], clone / "qa")
     assert printed(shown.stdout) == [line for line in printed(first.stdout) if not line.startswith("HTML report: ")]
-
-
-def pasted(folder: Path) -> list[str]:
-    """The lines as a wide terminal shows them."""
-    screen = in_window(["report", "ragstone-run", "--verbose"], folder, columns=400)
-    lines = printed(screen.text)
-    assert any(line.endswith(" \\") for line in lines)
-    assert max(map(len, screen.lines)) <= 80
-    return lines
 
 
 def test_without_a_config_file_the_run_starts_in_its_folder_and_uncommitted_changes_are_not_checked_out(
