@@ -3,22 +3,17 @@ mappings."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.formatting import counted, some
+from ragstone.formatting import some
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
-from ragstone.golden.formats import delimited, json_text
-from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
@@ -26,69 +21,72 @@ from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
 
-_HEAD_BYTES = 4096
 ROUNDING = 1e-9
 """By so much a score may miss [0, 1], as a sum of floats does."""
 
 _EMPTY = frozenset({"", "nan", "none", "null", "n/a", "na"})
-_NO_SCORES = NO_SCORES | {
-    name
-    for table in (FIELDS, RECORDED)
-    for one in table.values()
-    for name in (*one.strong, *one.weak)
-}
-"""Columns of numbers that are none, though the numbers may be in [0, 1]."""
+_EXPECTED = (
+    'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header; or a table '
+    "with one sample per row, with its id or question and a column for each metric."
+)
 
-_REQUIRED = ("id", "metric", "value")
+Rows = Sequence[tuple[str, Mapping[str, object]]]
+"""Rows, each with its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """The score of a sample by a metric, and the place that it was read from."""
+
+    sample_id: str
+    metric: str
+    value: object
+    where: str
+    group: str | None = None
 
 
 def read_score_file(
-    path: str | Path,
-    golden: GoldenSet | None = None,
-    *,
-    named: Collection[str] | None = None,
+    path: Path, golden: GoldenSet | None = None, *, named: Collection[str] = ()
 ) -> RunScores:
-    """The scores in `path`: JSON Lines, or a table in any format that a golden set may
-    have.
+    """The scores in `path`: a table in any format that a golden set may have.
 
     Either one `id, metric, value[, group]` per row, or one sample per row with a column
     for each metric, as ragas has it: the sample of `golden` with the same id, or else
-    the same question, or else at the same place; without `golden`, it is known by its
-    id or question. A column is a metric if its name is known, or `named` by a policy;
-    without `named`, every column of numbers in [0, 1] is one. Values are in [0, 1]; an
+    the same question; without `golden`, it is known by its id or question. A column is
+    a metric if its name is known, or `named` by a policy. Values are in [0, 1]; an
     empty one, null or NaN is a failed score, which counts against coverage. A sample of
     `golden` with bounds of its own is in the run though no row is of it. Raises
     ConfigError with the line of the first error.
     """
-    rows = read_rows(Path(path), required=(), expected=_EXPECTED)
-    first = next(rows, None)
-    if first is None:
-        raise ConfigError("contains no scores.", where=str(path), hint=_EXPECTED)
-    rows = chain([first], rows)
-    scores = None
-    if not {"metric", "value"} & {name.lower() for name in first[1]}:
-        wide = list(rows)
-        metrics, unnamed = _metric_columns([row for _, row in wide], named)
-        if metrics:
-            scores = _one_sample_per_row(wide, metrics, str(path), golden)
-            scores = replace(scores, remarks=(*scores.remarks, *_left_out(unnamed)))
-        elif unnamed:
-            raise _no_metric(unnamed, str(path))
-        rows = iter(wide)
-    if scores is None:
-        scores = _one_score_per_row(_with_fields(rows, _REQUIRED, _EXPECTED), str(path))
+    label = str(path)
+    rows = list(read_rows(path, required=(), expected=_EXPECTED))
+    if not rows:
+        raise ConfigError("contains no scores.", where=label, hint=_EXPECTED)
+    remarks: tuple[str, ...] = ()
+    questions: dict[str, str] = {}
+    if {"metric", "value"} & {name.lower() for name in rows[0][1]}:
+        values = _one_score_per_row(rows)
+    else:
+        metrics, remarks = _metric_columns(rows, named, label)
+        ids = _sample_ids(rows, golden)
+        values = _one_sample_per_row(rows, metrics, ids)
+        for sample_id, (_, row) in zip(ids, rows, strict=True):
+            questions[sample_id] = _question(row)
+    scores = _collect(values, label)
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
-            where=str(path),
+            where=label,
             hint="Split the file, and compare each part by itself.",
         )
-    facts = {
-        sample.id: SampleFacts.of(sample)
-        for sample in golden or ()
-        if sample.id in scores.samples or sample.bounds
+    samples = {
+        name: replace(facts, question=questions.get(name, ""))
+        for name, facts in scores.samples.items()
     }
-    return replace(scores, samples={**scores.samples, **facts})
+    for sample in golden or ():
+        if sample.id in samples or sample.bounds:
+            samples[sample.id] = SampleFacts.of(sample)
+    return replace(scores, samples=samples, remarks=remarks)
 
 
 def read_rows(
@@ -97,244 +95,154 @@ def read_rows(
     """The rows of a file in any format of a golden set, each with its place
     (``scores.csv:12``).
 
-    A file without an ending of these is JSON Lines, CSV or TSV. If there are fields
-    `required`, every row has them, and all names are in lower case; empty cells are
-    None. `expected` tells the user what a row looks like; `limit` is in bytes. Raises
-    ConfigError.
+    If there are fields `required`, every row has them, and all names are in lower case;
+    empty cells are None. `expected` tells the user what a row looks like; `limit` is in
+    bytes. Raises ConfigError.
     """
     source = SourceFile(path, str(path), limit=limit)
     try:
-        if path.suffix.lower() in BY_ENDING:
-            read = table_rows(source)
-        else:
-            read = (
-                json_text.read_rows
-                if _first_sign(source) in (b"{", b"[")
-                else delimited.read_csv
-            )(source)
-        rows = ((source.at(row.line), row.values) for row in read)
-        yield from _with_fields(rows, required, expected) if required else rows
+        for row in table_rows(source):
+            where = source.at(row.line)
+            if required:
+                yield where, _with_fields(row.values, required, where, expected)
+            else:
+                yield where, row.values
     except GoldenSetError as error:
         raise ConfigError(error.message, where=error.where, hint=expected) from None
 
 
 def _with_fields(
-    rows: Iterable[tuple[str, Mapping[str, object]]],
-    required: Sequence[str],
-    expected: str,
-) -> Iterator[tuple[str, Mapping[str, object]]]:
+    row: Mapping[str, object], required: Sequence[str], where: str, expected: str
+) -> Mapping[str, object]:
+    values = {str(name).lower(): cell for name, cell in row.items()}
+    for name in required:
+        if name not in values:
+            columns = ", ".join(map(repr, values))[:200]
+            raise ConfigError(
+                f"'{name}' is missing, found: {columns}.", where=where, hint=expected
+            )
+    return values
+
+
+def _one_score_per_row(rows: Rows) -> Iterator[_Value]:
     for where, row in rows:
-        values = {str(name).lower(): cell for name, cell in row.items()}
-        for name in required:
-            if name not in values:
-                columns = ", ".join(map(repr, values))[:200]
-                raise ConfigError(
-                    f"'{name}' is missing, found: {columns}.",
-                    where=where,
-                    hint=expected,
-                )
-        yield where, values
-
-
-def _metric_columns(
-    rows: Sequence[Mapping[str, object]], named: Collection[str] | None
-) -> tuple[list[str], dict[str, tuple[float, float]]]:
-    """The columns of scores in a table with one sample per row, and the smallest and
-    the largest number in each other column of numbers that could be scores."""
-    metrics: list[str] = []
-    unnamed: dict[str, tuple[float, float]] = {}
-    for name in dict.fromkeys(str(name) for row in rows for name in row):
-        if (
-            normal(name) in SCORES
-            or find_metric(name) is not None
-            or name.strip() in (named or ())
-        ):
-            metrics.append(name)
-            continue
-        numbers = [
-            _as_number(row[name])
-            for row in rows
-            if name in row and not _is_missing(row[name])
-        ]
-        if normal(name) in _NO_SCORES or not numbers or any(map(math.isnan, numbers)):
-            continue
-        limits = min(numbers), max(numbers)
-        if named is None and limits[0] >= 0.0 and limits[1] <= 1.0:
-            metrics.append(name)
-        else:
-            unnamed[name] = limits
-    return metrics, unnamed
-
-
-def _left_out(unnamed: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
-    """A remark that names the columns of numbers that are no metric."""
-    if not unnamed:
-        return ()
-    columns = [
-        f"'{name}' ({least:g} to {largest:g})"
-        for name, (least, largest) in unnamed.items()
-    ]
-    return (f"Columns of numbers that no rule names are left out: {some(columns)}.",)
-
-
-def _no_metric(unnamed: Mapping[str, tuple[float, float]], label: str) -> ConfigError:
-    in_range = [
-        name
-        for name, (least, largest) in unnamed.items()
-        if least >= 0.0 and largest <= 1.0
-    ]
-    lines = [
-        f"  [metrics.{json.dumps(name, ensure_ascii=False)}]\n  min = 0.80"
-        for name in in_range[:3]
-    ]
-    rules = "Write a rule for each metric in thresholds.toml, such as:\n" + "\n".join(
-        lines
-    )
-    return ConfigError(
-        f"there is no verdict. {_left_out(unnamed)[0]}",
-        where=label,
-        hint=rules
-        if lines
-        else "Scores are from 0 to 1: divide each by the maximum value of its metric.",
-    )
-
-
-def _as_number(value: object) -> float:
-    """`value` as a number, NaN if it is none."""
-    try:
-        return _clamped(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, str):
-        return value.strip().lower() in _EMPTY
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _clamped(value: object) -> float:
-    """`value` as a number ("85%" is 0.85), or the end of [0, 1] that it misses by a
-    rounding error."""
-    text = value.strip() if isinstance(value, str) else ""
-    number = float(text[:-1]) / 100.0 if text.endswith("%") else float(value)  # type: ignore[arg-type]
-    return (
-        min(1.0, max(0.0, number)) if -ROUNDING <= number <= 1.0 + ROUNDING else number
-    )
+        values = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
+        group = values.get("group")
+        yield _Value(
+            _text(values["id"], "id", where),
+            _text(values["metric"], "metric", where),
+            values["value"],
+            where,
+            None if group in (None, "") else _text(group, "group", where),
+        )
 
 
 def _one_sample_per_row(
-    rows: Sequence[tuple[str, Mapping[str, object]]],
-    metrics: Sequence[str],
-    label: str,
-    golden: GoldenSet | None,
-) -> RunScores:
-    identities = [
-        (where, _cell(row, "id"), " ".join((_cell(row, "question") or "").split()))
-        for where, row in rows
-    ]
-    names, remarks = (
-        _named(identities, label)
-        if golden is None
-        else _joined(identities, golden, label)
-    )
-    collected = _Collected(label)
-    for (where, row), name in zip(rows, names, strict=True):
-        group = _cell(row, "group")
+    rows: Rows, metrics: Sequence[str], ids: Sequence[str]
+) -> Iterator[_Value]:
+    for sample_id, (where, row) in zip(ids, rows, strict=True):
+        group = _cell(row, FIELDS["group"].strong)
         for metric in metrics:
             if metric in row:
                 place = f"{where}: column '{metric}'"
-                collected.add(
-                    name, metric.strip(), _number(row[metric], place), group, place
-                )
-    scores, questions = (
-        collected.scores(),
-        {name: identity[2] for name, identity in zip(names, identities, strict=True)},
+                yield _Value(sample_id, metric.strip(), row[metric], place, group)
+
+
+def _metric_columns(
+    rows: Rows, named: Collection[str], label: str
+) -> tuple[list[str], tuple[str, ...]]:
+    """The columns of scores in a table with one sample per row, and a remark on other
+    columns of numbers. Raises ConfigError without a column of scores."""
+    metrics: list[str] = []
+    others: list[str] = []
+    for name in dict.fromkeys(name for _, row in rows for name in row):
+        if (
+            normal(name) in SCORES
+            or name.strip() in named
+            or find_metric(name) is not None
+        ):
+            metrics.append(name)
+        elif normal(name) not in _no_scores() and _has_numbers(rows, name):
+            others.append(name)
+    remark = f"Columns of numbers that no rule names are left out: {some(others)}."
+    if metrics:
+        return metrics, (remark,) if others else ()
+    if not others:
+        raise ConfigError("'metric' is missing.", where=rows[0][0], hint=_EXPECTED)
+    rule = f"[metrics.{json.dumps(others[0], ensure_ascii=False)}]\n  min = 0.80"
+    raise ConfigError(
+        f"there is no verdict. {remark}",
+        where=label,
+        hint=f"Write a rule for each metric in thresholds.toml, such as:\n  {rule}",
     )
-    facts = {
-        name: replace(facts, question=questions[name])
-        for name, facts in scores.samples.items()
-    }
-    return replace(scores, samples=facts, remarks=remarks)
 
 
-def _cell(row: Mapping[str, object], field: str) -> str | None:
-    """The text of `row` under one of the names of `field`."""
-    by_name = {normal(str(name)): value for name, value in row.items()}
-    aliases = FIELDS[field]
-    for name in (*aliases.strong, *(() if field == "group" else aliases.weak)):
-        value = by_name.get(name)
+def _no_scores() -> frozenset[str]:
+    """Columns of numbers that are none, though the numbers may be in [0, 1]."""
+    names = set(NO_SCORES)
+    for aliases in (*FIELDS.values(), *RECORDED.values()):
+        names.update(aliases.strong, aliases.weak)
+    return frozenset(names)
+
+
+def _has_numbers(rows: Rows, name: str) -> bool:
+    """Whether each value of the column is a number, and there is one."""
+    values = [row[name] for _, row in rows if not _is_missing(row.get(name))]
+    try:
+        return bool(values) and not any(
+            math.isnan(float(str(value))) for value in values
+        )
+    except ValueError:
+        return False
+
+
+def _cell(
+    row: Mapping[str, object],
+    names: Iterable[str],
+    read: Callable[[object], str | None] = cells.text,
+) -> str | None:
+    """The text of `row` under the first of `names` that it has."""
+    by_name = {normal(name): value for name, value in row.items()}
+    for name in names:
         try:
-            read = cells.question(value) if field == "question" else cells.text(value)
+            text = read(by_name.get(name))
         except cells.CellError:
             continue
-        if read is not None:
-            return read
+        if text is not None:
+            return text
     return None
 
 
-Asked = Sequence[tuple[str, str | None, str]]
-"""Of each row its place, its id and its question."""
+def _question(row: Mapping[str, object]) -> str:
+    aliases = FIELDS["question"]
+    names = (*aliases.strong, *aliases.weak)
+    return " ".join((_cell(row, names, cells.question) or "").split())
 
 
-def _named(rows: Asked, label: str) -> tuple[list[str], tuple[str, ...]]:
-    """A name of each row: its id, or else its question; of several rows with one
-    question, with a number. And a remark if there are rows that have neither, which are
-    known by their place alone."""
+def _sample_ids(rows: Rows, golden: GoldenSet | None) -> list[str]:
+    """The id of the sample that each row is of: its own, or that of its question.
+    Raises ConfigError for a row that is of no sample."""
+    ids = FIELDS["id"]
+    by_question: dict[str, str] = {}
+    for sample in golden or ():
+        by_question[" ".join(sample.question.split())] = sample.id
+    known_ids = set(by_question.values()) | {sample.id for sample in golden or ()}
     names: list[str] = []
-    times: Counter[str] = Counter()
-    for number, (_, name, question) in enumerate(rows, start=1):
+    for where, row in rows:
+        name = _cell(row, (*ids.strong, *ids.weak))
+        question = _question(row)
+        if golden is None and name is None and question:
+            name = derived_id(question, None, ())
+        elif golden is not None and name not in known_ids:
+            name = by_question.get(question)
         if name is None:
-            name = derived_id(question, None, ()) if question else f"row {number}"
-            times[name] += 1
-            name = f"{name}-{times[name]}" if times[name] > 1 else name
+            raise ConfigError(
+                f"the row is of no sample: {(question or 'it has no id and no question')[:80]!r}.",
+                where=where,
+                hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
+            )
         names.append(name)
-    placed = any(name is None and not question for _, name, question in rows)
-    remark = f"{label}: there are rows without an id and a question, so they are compared by their place."
-    return names, (remark,) if placed else ()
-
-
-def _joined(
-    rows: Asked, golden: GoldenSet, label: str
-) -> tuple[list[str], tuple[str, ...]]:
-    """The id of the sample in `golden` that each row is of, and a remark if that is
-    known by its place alone."""
-    ids = {sample.id for sample in golden}
-    listed: dict[str, list[str]] = {}
-    for sample in golden:
-        listed.setdefault(" ".join(sample.question.split()), []).append(sample.id)
-    of = {question: iter(same) for question, same in listed.items()}
-    matches = [
-        name if name in ids else next(of.get(question_text, iter(())), None)
-        for _, name, question_text in rows
-    ]
-    names = [name for name in matches if name is not None]
-    if len(names) == len(rows):
-        return names, ()
-    if (
-        not names
-        and len(rows) == len(golden)
-        and not any(question for _, _, question in rows)
-    ):
-        remark = f"{label}: its rows have no ids of the golden set and no questions, so each is read as the sample at"
-        return [sample.id for sample in golden], (
-            f"{remark} its place: row 1 is '{golden[0].id}'.",
-        )
-    where, name, question = rows[matches.index(None)]
-    raise ConfigError(
-        f"{len(rows) - len(names)} of {counted(len(rows), 'row')} are of no sample of the golden set, first "
-        f"{(question or name or 'one without id and question')[:80]!r}.",
-        where=where,
-        hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
-    )
-
-
-def _first_sign(source: SourceFile) -> bytes:
-    try:
-        with source.open() as stream:
-            return stream.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-    except OSError as error:
-        raise source.unreadable(error) from None
+    return names
 
 
 def scores_from_mapping(
@@ -351,141 +259,90 @@ def scores_from_mapping(
             f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}.",
             hint=None,
         )
-    collected = _Collected(label)
-    for metric, values in scores.items():
-        if not isinstance(values, Mapping):
+    values: list[_Value] = []
+    for metric, by_sample in scores.items():
+        if not isinstance(by_sample, Mapping):
             raise ConfigError(
-                f"{label}: '{metric}' must map sample ids to values, found {type(values).__name__}."
+                f"{label}: '{metric}' must map sample ids to values, found {type(by_sample).__name__}."
             )
-        collected.declare(_text(metric, "metric", label))
-        for sample_id, value in values.items():
+        name = _text(metric, "metric", label)
+        for sample_id, value in by_sample.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            collected.add(
-                str(sample_id),
-                str(metric),
-                _number(value, where, strict=True),
-                None,
-                where,
-            )
-    return collected.scores()
+            if value is not None and _is_missing(value):
+                raise _no_number(value, where)
+            values.append(_Value(str(sample_id), name, value, where))
+    collected = _collect(values, label)
+    unscored = {str(metric): MetricScores({}) for metric in scores}
+    return replace(collected, metrics={**unscored, **collected.metrics})
 
 
-_EXPECTED = (
-    'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header; or a table '
-    "with one sample per row, with its id or question and a column for each metric."
-)
-
-
-class _Collected:
-    """Scores as they come in, each sample and metric once."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._values: dict[str, dict[str, float]] = {}
-        self._failed: dict[str, dict[str, Failed]] = {}
-        self._groups: dict[str, str | None] = {}
-
-    def declare(self, metric: str) -> None:
-        self._values.setdefault(metric, {})
-        self._failed.setdefault(metric, {})
-
-    def add(
-        self,
-        sample_id: str,
-        metric: str,
-        value: float | None,
-        group: str | None,
-        where: str,
-    ) -> None:
-        self.declare(metric)
-        if sample_id in self._values[metric] or sample_id in self._failed[metric]:
+def _collect(values: Iterable[_Value], label: str) -> RunScores:
+    """The run of these scores. Raises ConfigError for one that is there twice, or is
+    none."""
+    metrics: dict[str, MetricScores] = {}
+    groups: dict[str, str | None] = {}
+    for score in values:
+        sample_id = score.sample_id
+        metric = metrics.setdefault(score.metric, MetricScores({}))
+        if sample_id in metric.applies_to:
             raise ConfigError(
-                f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where
+                f"duplicate value of '{score.metric}' for sample '{sample_id}'.",
+                where=score.where,
             )
-        group_before = self._groups.setdefault(sample_id, group)
-        if group is not None and group_before is None:
-            self._groups[sample_id] = group
-        elif group is not None and group_before != group:
+        group = groups.get(sample_id) or score.group
+        if score.group is not None and group != score.group:
             raise ConfigError(
-                f"sample '{sample_id}' is in group '{group}' here, but was in '{group_before}'.",
-                where=where,
+                f"sample '{sample_id}' is in group '{score.group}' here, but was in '{group}'.",
+                where=score.where,
             )
-        if value is None:
-            self._failed[metric][sample_id] = Failed("judge", "no value was given")
+        groups[sample_id] = group
+        number = _number(score.value, score.where)
+        if number is None:
+            metric.failed[sample_id] = Failed("judge", "no value was given")
         else:
-            self._values[metric][sample_id] = value
-
-    def scores(self) -> RunScores:
-        return RunScores(
-            label=self._label,
-            metrics={
-                metric: MetricScores(values, failed=self._failed[metric])
-                for metric, values in self._values.items()
-            },
-            samples={
-                sample_id: SampleFacts(group=group)
-                for sample_id, group in self._groups.items()
-            },
-        )
+            metric.values[sample_id] = number
+    samples = {name: SampleFacts(group=group) for name, group in groups.items()}
+    return RunScores(label, metrics, samples)
 
 
-def _one_score_per_row(
-    rows: Iterator[tuple[str, Mapping[str, object]]], label: str
-) -> RunScores:
-    collected = _Collected(label)
-    for where, row in rows:
-        group = row.get("group")
-        collected.add(
-            _text(row["id"], "id", where),
-            _text(row["metric"], "metric", where),
-            _number(row["value"], where),
-            None if group in (None, "") else _text(group, "group", where),
-            where,
-        )
-    return collected.scores()
+def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in _EMPTY
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-_NO_VALUE = (
-    "Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: that counts "
-    "against coverage."
-)
-
-
-def _number(value: object, where: str, *, strict: bool = False) -> float | None:
-    """The score in `value`; None if it is missing. `strict`: only None is."""
-    if _is_missing(value) and not (strict and value is not None):
+def _number(value: object, where: str) -> float | None:
+    """The score in `value`, or the end of [0, 1] that it misses by a rounding error;
+    None if it is missing."""
+    if _is_missing(value):
         return None
-    if isinstance(value, bool):
-        return float(value)
     try:
-        number = _clamped(value)
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise ConfigError(
-            f"a score must be a number in [0, 1], found {str(value)[:80]!r}.",
-            where=where,
-            hint=_NO_VALUE,
-        ) from None
+        raise _no_number(value, where) from None
     if not math.isfinite(number):
-        raise ConfigError(
-            f"a score must be a number in [0, 1], found {number}.",
-            where=where,
-            hint=_NO_VALUE,
-        )
-    if not 0.0 <= number <= 1.0:
+        raise _no_number(value, where)
+    if not -ROUNDING <= number <= 1.0 + ROUNDING:
         raise ConfigError(
             f"a score must be in [0, 1], found {number:g}.",
             where=where,
             hint="Divide by the maximum value of the metric.",
         )
-    return number
+    return min(1.0, max(0.0, number))
+
+
+def _no_number(value: object, where: str) -> ConfigError:
+    return ConfigError(
+        f"a score must be a number in [0, 1], found {str(value)[:80]!r}.",
+        where=where,
+        hint="Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: that "
+        "counts against coverage.",
+    )
 
 
 def _text(value: object, field: str, where: str) -> str:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, str | int)
-        or not str(value).strip()
-    ):
+    is_text = isinstance(value, str | int) and not isinstance(value, bool)
+    if not is_text or not str(value).strip():
         raise ConfigError(
             f"'{field}' must be a non-empty string, found {str(value)[:80]!r}.",
             where=where,

@@ -55,11 +55,8 @@ def read_side(
             f"there is no such file or directory: {shown_name(str(path))}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
-    return ComparedRun(
-        read_score_file(
-            path, golden, named=None if policy is None else _metrics_in(policy)
-        )
-    )
+    named = set() if policy is None else _metrics_in(policy)
+    return ComparedRun(read_score_file(path, golden, named=named))
 
 
 def _metrics_in(policy: Policy) -> set[str]:

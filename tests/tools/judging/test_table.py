@@ -13,7 +13,7 @@ from ragstone.tools.judging.table import MAX_CELL, Labels, from_text, label_file
 
 
 def read(tmp_path: Path, text: str, **options: object) -> Labels:
-    path = tmp_path / "labels"
+    path = tmp_path / ("labels.jsonl" if text.startswith("{") else "labels.csv")
     path.write_text(text, encoding="utf-8")
     return read_labels([path], **options)  # type: ignore[arg-type]
 
@@ -97,8 +97,9 @@ def test_probabilities_for_some_and_files_without_labels_are_refused(tmp_path: P
         read(tmp_path, "id,metric,label,probability\nq,m,1,0.5\nr,m,1,\n")
     with pytest.raises(ConfigError, match="no answer has a label yet"):
         read(tmp_path, "id,metric,label\nq,m,\n")
+    (tmp_path / "nothing").mkdir()
     with pytest.raises(ConfigError, match="has no CSV file of labels"):
-        label_files([tmp_path])
+        label_files([tmp_path / "nothing"])
 
 
 def test_what_is_written_is_read_back_and_nothing_in_it_is_a_formula(tmp_path: Path) -> None:
