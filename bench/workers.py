@@ -123,7 +123,7 @@ def main() -> None:
         processes, found = asyncio.run(seconds_of(ProcessWorkers(given.workers, task_of(golden)), golden, answers))
         assert found == expected
         with dask_cluster(given.workers, folder) as address:
-            on_cluster = DaskWorkers(address, task_of(golden), say=print)
+            on_cluster = DaskWorkers(address, task_of(golden))
             dask, found = asyncio.run(seconds_of(on_cluster, golden, answers))
         assert found == expected
     print("| answers judged by | seconds | times as fast |")

@@ -15,7 +15,7 @@ from ragstone.evaluation.record import RecordLine, SampleRecord
 from ragstone.evaluation.scoring import combine_rounds, score_response
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade, StatementList
-from ragstone.judge.protocol import Call, Judge
+from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.custom import FunctionMetric
 from ragstone.metrics.registry import select_metrics
@@ -56,8 +56,8 @@ class Slow(Workers):
 
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
         await self.free.wait()
-        self.judged += [job.sample.id for job in jobs]
-        return [RecordLine(job.sample.id, job.responses, "scored", job.ledger, "") for job in jobs]
+        self.judged += [sample.id for sample, _ in jobs]
+        return [RecordLine(sample.id, responses, "scored", Ledger(), "") for sample, responses in jobs]
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         raise NotImplementedError
@@ -84,7 +84,6 @@ def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
 
     assert asyncio.run(evaluate()) <= 2 * 3 * BATCH + 1  # with the workers, in the queue, at the system
     assert sorted(written) == sorted(sample.id for sample in golden)
-    assert written == [sample.id for sample in golden]
 
 
 def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the_sink() -> None:

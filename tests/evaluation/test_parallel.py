@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ragstone.evaluation.rounds.sources import SystemSource
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.registry import select_metrics
-from ragstone.settings.settings import SystemSettings
+from ragstone.settings.settings import CustomMetric, SystemSettings
 from tests.evaluation.builders import Answering, samples
 
 
@@ -41,6 +42,12 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
     assert isinstance(workers_of(round_of(OfflineJudge(), processes=2), 1, said.append), ProcessWorkers)
     assert workers_of(round_of(OfflineJudge(), processes=2), 0, said.append) is None
     assert len(said) == 1
+
+
+def test_metrics_of_the_project_are_graded_in_this_process() -> None:
+    project = ProjectMetrics(SystemSource(SystemSettings()), {"polite": CustomMetric(rubric="Is it polite?")})
+    this = replace(round_of(OfflineJudge(), processes=2), metrics=project.own(), project=project)
+    assert workers_of(this, 10_000, lambda _: None) is None
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 workers of a Dask cluster.
 
 Both get batches of samples with their answers, and return the lines of their records.
-The system under test is asked, custom metrics are graded and the run is written by this
-process. Workers get no environment, no key and no code of the user's.
+The system under test is asked and the run is written by this process. Workers get no
+environment, no key and no code of the user's.
 
 If a worker is lost, the samples that were on their way are judged once more, one at a
 time. A sample over which a worker is lost a second time fails, and no other one with
@@ -13,7 +13,6 @@ it.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import platform
 import signal
@@ -21,7 +20,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -38,10 +37,8 @@ from ragstone.evaluation.scoring import judge_sample
 from ragstone.evaluation.serialise import record_line
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.collect import Measure
-from ragstone.judge.judgements import Grade, JudgementFailure
 from ragstone.judge.portable import PortableJudge
-from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
+from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response
 
@@ -59,8 +56,8 @@ PATIENCE_S = 300.0
 
 CLOSE_S = 10.0
 LOST_S = 2.0
-MIN_DASK_LANES = 16
-"""Batches on their way at least, since workers may join."""
+DASK_LANES = 64
+"""Batches on their way, since workers may join."""
 
 PACKAGES = (
     "ragstone",
@@ -76,7 +73,6 @@ here."""
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """What an interpreter may need to start at all."""
 
-_DASK_LOGGERS = ("distributed.client", "distributed.batched", "distributed.comm")
 _RESUME = "Finished samples are saved: continue with --resume"
 _LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
 
@@ -98,18 +94,8 @@ class Task:
     run: str = field(default_factory=lambda: uuid4().hex)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A sample and the responses to it.
-
-    `grades` are those of custom metrics, by response, repeat and metric: none for a
-    response that failed. `ledger` is what they have cost.
-    """
-
-    sample: Sample
-    responses: tuple[Response, ...]
-    grades: tuple[tuple[Mapping[str, Grade | JudgementFailure], ...], ...] = ()
-    ledger: Ledger = field(default_factory=Ledger)
+Job = tuple[Sample, tuple[Response, ...]]
+"""A sample and the responses to it."""
 
 
 # -- in a worker
@@ -155,12 +141,6 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
         return asyncio.run(_judge(_prepared[task.run], jobs))
 
 
-def same(task: Task) -> Task:
-    """The task itself. As the result of a function, a cluster keeps it, and makes it
-    again if a worker is lost."""
-    return task
-
-
 def _prepare(task: Task) -> _Prepared:
     if differing := differences(versions(), task.versions):
         raise JudgeError(
@@ -182,44 +162,17 @@ async def _judge(prepared: _Prepared, jobs: Sequence[Job]) -> list[RecordLine]:
 
 
 async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
-    responses = tuple(
-        map(replace, job.responses)
-    )  # one that comes twice is two objects, to tell them apart
+    sample, responses = job
     record = await judge_sample(
         judge,
         task.metrics,
-        job.sample,
+        sample,
         responses,
         repeats=task.repeats,
-        custom=_graded_before(job, responses),
-        ledger=job.ledger,
+        custom={},
+        ledger=Ledger(),
     )
     return record_line(record)
-
-
-def _graded_before(job: Job, responses: Sequence[Response]) -> dict[str, Measure]:
-    """Measures that return the grades in `job` of the `responses` themselves."""
-    places = {id(response): place for place, response in enumerate(responses)}
-
-    def measure(name: str) -> Measure:
-        async def grade(
-            _judge: Judge, _sample: Sample, response: Response, call: Call
-        ) -> Grade:
-            outcome = job.grades[places[id(response)]][call.repeat][name]
-            if isinstance(outcome, JudgementFailure):
-                raise JudgementFailed(
-                    outcome.reason, not_applicable=outcome.not_applicable
-                )
-            return outcome
-
-        return grade
-
-    return {
-        name: measure(name)
-        for rounds in job.grades
-        for grades in rounds
-        for name in grades
-    }
 
 
 def versions() -> dict[str, str]:
@@ -291,8 +244,8 @@ class Workers(ABC):
     async def _judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
         records = await self._submit(jobs)
         return [
-            replace(record, responses=job.responses)
-            for record, job in zip(records, jobs, strict=True)
+            replace(record, responses=responses)
+            for record, (_, responses) in zip(records, jobs, strict=True)
         ]
 
     @abstractmethod
@@ -486,30 +439,20 @@ class DaskWorkers(Workers):
     send.
     """
 
+    lanes = DASK_LANES
+
     def __init__(
-        self,
-        address: str,
-        task: Task,
-        *,
-        say: Callable[[str], None],
-        patience_s: float = PATIENCE_S,
+        self, address: str, task: Task, *, patience_s: float = PATIENCE_S
     ) -> None:
         super().__init__(task)
         self._address = address
-        self._say = say
         self._patience_s = patience_s
-        self._levels: dict[str, int] = {}
         self._client: Client | None = None
-        self._executor: Executor | None = None
-        self._task_there: Any = None
 
     async def start(self) -> None:
         """Connect, and wait for the first worker. Raises JudgeError."""
         from distributed import Client
 
-        self._levels = {name: logging.getLogger(name).level for name in _DASK_LOGGERS}
-        for name in _DASK_LOGGERS:  # they also log what is raised here
-            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._client = Client(
             self._address, asynchronous=True, set_as_default=False, name="ragstone"
         )
@@ -517,41 +460,24 @@ class DaskWorkers(Workers):
             async with asyncio.timeout(self._patience_s):
                 await self._client
         except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
-            raise JudgeError(
+            raise self._error(
                 f"no connection with the Dask scheduler: {_line(error)}",
-                where=self._address,
-                hint="Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
+                "Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
             ) from None
-        self._executor = self._client.get_executor(pure=False)
-        self._task_there = self._client.submit(same, self._task, pure=False)
-        try:
-            await self._submit(())
-        except WorkerLost:
-            raise JudgeError(
-                "the Dask cluster lost its workers before they were ready.",
-                where=self._address,
-            ) from None
-        workers = len(await self._client.scheduler.ncores())
-        self.lanes = max(MIN_DASK_LANES, 2 * workers)
-        self._say(f"Judging with {counted(workers, 'Dask worker')} at {self._address}.")
+        await self.judge(())
 
     async def close(self) -> None:
         if self._client is not None:
             with suppress(Exception):  # whatever the state of the cluster is
                 async with asyncio.timeout(CLOSE_S):
                     await self._client.close()
-        for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         from distributed import KilledWorker
 
-        assert self._executor is not None and self._client is not None  # noqa: PT018, S101 - started
-        if self._task_there.cancelled():
-            self._task_there = self._client.submit(same, self._task, pure=False)
-        result = asyncio.wrap_future(
-            self._executor.submit(judge_jobs, self._task_there, jobs)
-        )
+        assert self._client is not None  # noqa: S101 - started
+        executor = self._client.get_executor(pure=False)
+        result = asyncio.wrap_future(executor.submit(judge_jobs, self._task, jobs))
         try:
             finished, _ = await asyncio.wait({result}, timeout=self._patience_s)
             if not finished:
@@ -568,7 +494,8 @@ class DaskWorkers(Workers):
                 raise self._error(
                     "the connection with the Dask scheduler was lost.", f"{_RESUME}."
                 )
-            return result.result()
+            records: list[RecordLine] = result.result()
+            return records
         except KilledWorker:
             raise WorkerLost from None
         except (RagstoneError, WorkerLost):

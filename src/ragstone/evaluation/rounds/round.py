@@ -220,12 +220,9 @@ def _store_log(context: RunContext, out: Path) -> None:
 def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
     """Workers to judge so many samples of a round with, not started yet; None: judge in
     this process."""
-    settings, judge = this.workers, this.judge
-    if (
-        settings is None
-        or samples == 0
-        or not any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    ):
+    settings = this.workers
+    is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
+    if settings is None or samples == 0 or not is_judged:
         return None
     count = worker_count(settings.processes, samples * this.answers * this.repeats)
     if settings.dask is None and count == 0:
@@ -239,17 +236,19 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     )
     from ragstone.judge.portable import portable_judge
 
-    portable = portable_judge(judge)
-    if portable is None:
+    identity = this.judge.identity
+    portable = portable_judge(this.judge)
+    is_custom = any(metric.info.name in this.project.custom for metric in this.metrics)
+    if portable is None or is_custom:
         if settings.dask is not None:
             say(
-                "run.dask is not used, and answers are judged in this process: "
-                f"{judge.identity.label()} can't be built elsewhere without its key and its limits."
+                "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither "
+                "the keys of a judge nor the project's own metrics."
             )
         return None
-    task = Task(portable, this.metrics, this.repeats, judge.identity, versions())
+    task = Task(portable, this.metrics, this.repeats, identity, versions())
     if settings.dask is not None:
-        return DaskWorkers(settings.dask, task, say=say)
+        return DaskWorkers(settings.dask, task)
     return ProcessWorkers(count, task)
 
 
