@@ -110,10 +110,8 @@ def test_without_a_config_file_the_run_starts_in_its_folder_and_uncommitted_chan
     assert "cd qa" in lines
     assert any(line.startswith("git checkout ") for line in lines)
     append(origin / "qa/houses.py", "# changed\n")
-    (origin / "notes.txt").write_text("new", encoding="utf-8")
     text = " ".join(printed(ragstone(named, origin / "qa", exit_code=1).stdout)).replace(" # ", " ")
     assert "uncommitted changes in 1 file" in text
-    assert "1 untracked file." in text
     assert "git checkout" not in text
 
 
@@ -220,7 +218,7 @@ def test_run_is_reproduced_with_its_own_options() -> None:
 # -- what must not be printed ------------------------------------------------------------------------------------------
 
 
-def test_secrets_are_named_but_not_shown() -> None:
+def test_secrets_are_not_shown() -> None:
     environ = {
         "RAGSTONE_JUDGE_API_KEY": "sk-private",
         "RAGSTONE_JUDGE_HEADERS": "X-Key: private",
@@ -229,7 +227,6 @@ def test_secrets_are_named_but_not_shown() -> None:
     }
     text = "\n".join(reproduce_lines(manifest(invocation_of(settings_from({}, environ), environ, command="gate"))))
     assert "private" not in text
-    assert "Needs RAGSTONE_JUDGE_API_KEY and RAGSTONE_JUDGE_HEADERS." in text
     assert "https://gateway.example/v1" in text
 
 
@@ -272,7 +269,6 @@ def test_a_hostile_manifest_adds_no_commands() -> None:
         folder="x; touch a",
         config="$(touch b)",
         options={"golden.paths": ("`touch c`", "--judge"), "system.version": "v\ntouch d", "no.such": "touch e"},
-        secrets=("touch f", "judge.api_key"),
         changed=1,
     )
     lines = reproduce_lines(manifest(found, system=SystemManifest(entrypoint="x:y", commit="c\ntouch g")))

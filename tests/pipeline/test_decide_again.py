@@ -237,12 +237,10 @@ def test_a_dirty_checkout_and_an_earlier_commit_are_refused(world: World) -> Non
 
 
 @pytest.mark.heavy
-@pytest.mark.attack(by="stored run", tries="hide an edited file from git", stopped_by="its content is compared")
+@pytest.mark.attack(by="stored run", tries="hide an edited file from git", stopped_by="a hidden file counts as changed")
 @pytest.mark.parametrize("flag", ["assume-unchanged", "skip-worktree"])
 def test_an_edit_that_git_was_told_not_to_look_at_is_seen(world: World, flag: str) -> None:
     with edited(world, "houses.py", hidden=flag) as houses:
-        with gated(world) as run:
-            assert world.exit_code(run) == 0
         append(houses, "\n# edited\n")
         assert git(world.root, "status", "--porcelain", "houses.py") == ""
         with gated(world) as run:

@@ -56,26 +56,22 @@ class SystemManifest(Part):
 
 
 class Invocation(Part):
-    """How the run was started, for the commands that reproduce it.
-
-    `folder` is the place in the repository to start it from (None: not in a
-    repository), and all other paths are relative to it. `config` is the config file,
-    None for the one in `folder`, if any. `options` has the settings that differ from
-    the config file, by key, without secrets; `secrets` are the keys of those that were
-    set. `changed` and `untracked` count the files that differed from the commit; None
-    if that is not known. `from_github`: the commit may have to be fetched. `tree` is
-    Git's name for the commit's files, from GitHub.
-    """
+    """How the run was started, for the commands that reproduce it."""
 
     command: Literal["run", "gate"]
     folder: str | None = None
+    """The folder of the config in the repository, to which paths are relative; None if
+    it is in none."""
     config: str | None = None
+    """The name of the config file; None for the usual one."""
     options: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
-    secrets: tuple[str, ...] = ()
+    """The settings that differ from the config file, by key, without secrets."""
     changed: int | None = Field(default=None, ge=0)
-    untracked: int | None = Field(default=None, ge=0)
+    """How many files differed from the commit; None if that is not known."""
     tree: str | None = None
+    """Git's name for the commit's files, from GitHub."""
     from_github: bool = False
+    """The commit may have to be fetched."""
 
 
 class GoldenManifest(Part):

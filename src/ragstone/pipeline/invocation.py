@@ -4,7 +4,7 @@ reproduce it."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -24,8 +24,8 @@ _NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
 _SKIPPED = "S"
 """What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one
 with ``assume-unchanged``."""
-_HASHED_AT_ONCE = 200
 
+_CACHES = ":(top,exclude,glob)**/__pycache__/**"
 _OWN_OUTPUT = ("run.out", "run.history", "gate.baseline", "gate.baseline_folder")
 
 
@@ -37,133 +37,79 @@ def invocation_of(
     trusts_checkout: bool = True,
     redact: Callable[[str], str] = str,
 ) -> Invocation:
-    """How a run with `settings` is started again: every option whose value is not the
-    config file's.
+    """How a run with `settings` is started again in the folder of its config: every
+    option whose value is not the config file's.
 
     Credentials are left out. A checkout that is not trusted is taken to be the commit
     and is not examined, because its Git configuration can name programs to run; files
     outside of it are copies that Ragstone made.
     """
-    top = _top(settings, environ) if trusts_checkout else settings.within
-    start = Path()
-    if top is not None:
-        start = top if settings.file is not None else settings.root
-    changed, untracked = None, None
-    if trusts_checkout and top is not None:
-        changed, untracked = _uncommitted(settings, environ)
-    shared = None if trusts_checkout else settings.within
+    top, changed = settings.within, None
+    if trusts_checkout:
+        found = _git(settings.root, environ, "rev-parse", "--show-toplevel")
+        top = Path(found) if found else None
+        changed = None if top is None else _changed_files(settings, top, environ)
     return Invocation(
         command=command,
-        folder=None if top is None else _relative(start, top),
-        config=_config(settings, start),
-        options=_options(settings, start, command, shared, redact),
-        secrets=tuple(
-            option.key
-            for option in OPTIONS
-            if option.secret and _value(settings, option.key) is not None
-        ),
+        folder=None if top is None else _relative(settings.root, top),
+        config=None if settings.config is None else settings.config.name,
+        options=_options(settings, command, redact, copies=not trusts_checkout),
         changed=changed,
-        untracked=untracked,
         from_github=bool(environ.get("GITHUB_SHA")),
     )
 
 
 def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
     """The evaluated commit: from the CI environment, else from git, else None."""
-    if commit := environ.get("GITHUB_SHA"):
-        return commit
-    return _git(root, environ, "rev-parse", "HEAD") or None
-
-
-def _config(settings: Settings, start: Path) -> str | None:
-    if settings.file is None or (
-        settings.config is None and _same(settings.root, start)
-    ):
-        return None
-    return _relative(settings.file, start)
+    commit = environ.get("GITHUB_SHA")
+    return commit or _git(root, environ, "rev-parse", "HEAD") or None
 
 
 def _options(
-    settings: Settings,
-    start: Path,
-    command: str,
-    shared: Path | None,
-    redact: Callable[[str], str],
+    settings: Settings, command: str, redact: Callable[[str], str], *, copies: bool
 ) -> dict[str, str | tuple[str, ...]]:
-    """The options that differ from the config file, as text. Paths are relative to
-    `start`; with `shared`, those outside of it are left out."""
+    """The options that differ from the config file, as text, with paths relative to its
+    folder. Absolute paths may be `copies` of the job, and are left out then."""
     reference = settings.of_file or Settings(root=settings.root)
     options: dict[str, str | tuple[str, ...]] = {}
     for option in OPTIONS:
         value = _value(settings, option.key)
-        is_skipped = (
-            option.secret
-            or option.key in _NOT_REPRODUCED
-            or (command == "run" and option.of_gate)
-        )
-        if is_skipped or value in (None, ()) or value == _value(reference, option.key):
+        is_other_commands = command == "run" and option.of_gate
+        if option.secret or option.key in _NOT_REPRODUCED or is_other_commands:
+            continue
+        if value in (None, ()) or value == _value(reference, option.key):
             continue
         items = value if isinstance(value, tuple) else (value,)
-        texts = [_text(option, item, settings.root, start) for item in items]
+        texts = [_text(option, item, settings.root) for item in items]
         if (
-            shared is not None
+            copies
             and option.is_path
-            and any(_is_outside(start / text, shared) for text in texts)
+            and any(Path(text).is_absolute() for text in texts)
         ):
             continue
-        texts = [redact(text) for text in texts]
-        options[option.key] = tuple(texts) if isinstance(value, tuple) else texts[0]
+        shown = tuple(map(redact, texts))
+        options[option.key] = shown if isinstance(value, tuple) else shown[0]
     return options
 
 
-def _text(option: Option, value: object, root: Path, start: Path) -> str:
+def _text(option: Option, value: object, root: Path) -> str:
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    if (path := option.path_in(text)) is not None:
-        base = Path() if option.table == "judge" else root
-        return f"{text.strip().partition(':')[0]}:{_path(Path(path), base, start)}"
     if option.name.endswith("entrypoint"):
         return shown_entrypoint(text)
-    if (
-        option.name.endswith("python")
-        and "/" not in text
-        and not (root / text).exists()
-    ):
-        return text  # a command on PATH
-    if option.key == "judge.ca_bundle":
-        return _path(Path(text), Path(), start)
-    if option.is_path:
-        return _path(Path(text), root, start)
+    path = option.path_in(text)
+    if option.key == "judge.name" and path is not None:
+        return f"{option.path_after}:{_relative(Path(path), root)}"
+    if option.key == "judge.ca_bundle" and not Path(text).is_absolute():
+        return _relative(Path(text), root)
     return _without_credentials(text) if "://" in text else text
 
 
-def _path(path: Path, base: Path, start: Path) -> str:
-    """`path`, which is relative to `base`, as given in `start`. A bare name means a
-    file next to the config file."""
-    if path.is_absolute() and _is_outside(path, start):
-        return str(path)
-    relative = _relative(base / path, start)
-    return relative if "/" in relative or _same(base, start) else f"./{relative}"
-
-
 def _relative(path: Path, start: Path) -> str:
-    """`path` as seen from `start`. The last part of a path can be a link, and stays
-    one."""
-    real = (
-        Path(os.path.realpath(path.parent)) / path.name
-        if path.name not in ("", "..")
-        else path.resolve()
-    )
-    return Path(os.path.relpath(real, os.path.realpath(start))).as_posix()
-
-
-def _same(first: Path, second: Path) -> bool:
-    return os.path.realpath(first) == os.path.realpath(second)
-
-
-def _is_outside(path: Path, folder: Path) -> bool:
-    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    """`path` as seen from `start`."""
+    real = os.path.relpath(os.path.realpath(path), os.path.realpath(start))
+    return Path(real).as_posix()
 
 
 def _without_credentials(url: str) -> str:
@@ -186,64 +132,35 @@ def _value(settings: Settings, key: str) -> object:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def _top(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    folder = _git(settings.root, environ, "rev-parse", "--show-toplevel")
-    return Path(folder) if folder else None
-
-
-def _uncommitted(
-    settings: Settings, environ: Mapping[str, str]
-) -> tuple[int | None, int | None]:
-    """The number of changed and of untracked files, without caches and what Ragstone
-    itself reads and writes."""
-    top = _top(settings, environ)
-    if top is None:
-        return None, None
-    values = [_value(settings, key) for key in _OWN_OUTPUT]
-    own = [
-        os.path.realpath(settings.path(str(value)))
-        for value in values
-        if value is not None
-    ]
-    excluded = [f":(exclude){path}" for path in own if not _is_outside(Path(path), top)]
-    caches = ":(top,exclude,glob)**/__pycache__/**"
-    status = _git(
-        settings.root, environ, "status", "--porcelain", "--", ":/", caches, *excluded
-    )
-    hidden = _hidden_changes(top, environ)
-    if status is None or hidden is None:
-        return None, None
-    untracked = sum(line.startswith("??") for line in status.splitlines())
-    return len(status.splitlines()) - untracked + hidden, untracked
-
-
-def _hidden_changes(top: Path, environ: Mapping[str, str]) -> int | None:
-    """How many files differ from the index that git was told not to look at
-    (``assume-unchanged``, ``skip-worktree``).
-
-    A file that a sparse checkout leaves out does not. None if git can't say.
-    """
-    listing = _git(top, environ, "ls-files", "-v", "--stage", "-z")
-    if listing is None:
+def _changed_files(
+    settings: Settings, top: Path, environ: Mapping[str, str]
+) -> int | None:
+    """The number of tracked files that differ from the commit, without what Ragstone
+    itself writes; None if git can't say."""
+    excluded = [f":(exclude){path}" for path in _own_output(settings, top)]
+    command = ("status", "--porcelain", "--untracked-files=no", "--", ":/", _CACHES)
+    status = _git(settings.root, environ, *command, *excluded)
+    listing = _git(top, environ, "ls-files", "-v", "-z")
+    if status is None or listing is None:
         return None
-    expected: dict[str, str] = {}
-    for entry in filter(None, listing.split("\0")):
-        facts, _, name = entry.partition("\t")
-        tag, _, sha, _ = facts.split(" ")
-        is_left_out = tag.upper() == _SKIPPED and not os.path.lexists(top / name)
-        if (tag.islower() or tag == _SKIPPED) and not is_left_out:
-            expected[name] = sha
-    names = [name for name in expected if (top / name).is_file()]
-    hashes: list[str] = []
-    for start in range(0, len(names), _HASHED_AT_ONCE):
-        printed = _git(
-            top, environ, "hash-object", "--", *names[start : start + _HASHED_AT_ONCE]
-        )
-        if printed is None:
-            return None
-        hashes += printed.split()
-    same = sum(expected[name] == sha for name, sha in zip(names, hashes, strict=True))
-    return len(expected) - same
+    hidden = sum(_is_hidden(entry, top) for entry in filter(None, listing.split("\0")))
+    return len(status.splitlines()) + hidden
+
+
+def _own_output(settings: Settings, top: Path) -> Iterator[str]:
+    for key in _OWN_OUTPUT:
+        value = _value(settings, key)
+        path = os.path.realpath(settings.path(str(value)))
+        if value is not None and Path(path).is_relative_to(os.path.realpath(top)):
+            yield path
+
+
+def _is_hidden(entry: str, top: Path) -> bool:
+    """Whether git was told not to look at this file: it may differ from the commit. A
+    file that a sparse checkout leaves out does not."""
+    tag, _, name = entry.partition(" ")
+    is_hidden = tag.islower() or tag == _SKIPPED
+    return is_hidden and os.path.lexists(top / name)
 
 
 def _git(root: Path, environ: Mapping[str, str], *arguments: str) -> str | None:

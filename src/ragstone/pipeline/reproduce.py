@@ -3,17 +3,15 @@ values are taken from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from ragstone import formatting
 from ragstone.evaluation.manifest import Invocation, Manifest
+from ragstone.formatting import counted
 from ragstone.printable import shell_command, shell_word
-from ragstone.settings.load import OPTIONS, Option, variable_of
+from ragstone.settings.load import OPTIONS, Option
 
 BASELINE_FOLDER = "ragstone-baseline"
 """The folder that the baseline's artifact is downloaded to."""
-
-_MASK = "***"
 
 
 def reproduce_lines(
@@ -28,117 +26,72 @@ def reproduce_lines(
     """
     if manifest is None or manifest.invocation is None:
         return ()
-    invocation = manifest.invocation
-    base = (
-        baseline.system.commit if baseline is not None and baseline.same_job else None
-    )
+    invocation, base = manifest.invocation, None
+    if baseline is not None and baseline.same_job:
+        base = baseline.system.commit
+    options = dict(invocation.options)
+    lines = []
     if base is not None:
-        invocation = invocation.model_copy(
-            update={"options": {**invocation.options, "gate.baseline_commit": base}}
-        )
-    lines = list(_comments(invocation, manifest.system.commit))
-    commit = manifest.system.commit
-    if commit and not invocation.changed and invocation.folder is not None:
-        if invocation.from_github:
-            lines.append(
-                shell_command(
-                    [
-                        "git",
-                        "fetch",
-                        "origin",
-                        commit,
-                        *([base] if base is not None else []),
-                    ]
-                )
-            )
-        lines.append(shell_command(["git", "checkout", commit]))
-    if invocation.folder not in (None, "."):
-        lines.append(shell_command(["cd", invocation.folder]))
-    scheme, _, test = manifest.system.entrypoint.partition(":")
-    if scheme == "pytest":
-        # Not FILE::NAME: a double colon is taken apart when it is shown, since it could
-        # start a workflow command.
-        file, *names = test.partition("[")[0].split("::")
-        return (*lines, shell_command(["pytest", file, "-k", " and ".join(names)]))
-    fetched, more = _fetched(manifest) if base is None else ((), ())
-    return (*lines, *fetched, " ".join([*_words(invocation), *more]))
-
-
-def _comments(invocation: Invocation, commit: str | None) -> Iterable[str]:
-    if invocation.folder is None:
-        yield "# In the folder that the run was started in:"
+        options["gate.baseline_commit"] = base
     else:
-        yield "# In the root of the repository:"
+        used = manifest.baseline.used if manifest.baseline is not None else None
+        if used is not None and used.artifact and used.artifact_run_id is not None:
+            options["gate.baseline"] = BASELINE_FOLDER
+            download = ["gh", "run", "download", str(used.artifact_run_id)]
+            names = ["--name", used.artifact, "--dir", BASELINE_FOLDER]
+            lines.append(shell_command([*download, *names]))
+    start = _start(invocation, manifest.system.commit, base)
+    command = _command(invocation.model_copy(update={"options": options}))
+    return (*start, *lines, command)
+
+
+def _start(
+    invocation: Invocation, commit: str | None, base: str | None
+) -> Iterator[str]:
+    """The lines that bring a shell to the files of the run."""
+    if invocation.folder is None:
+        yield "# In the folder of the config file:"
+        return
+    yield "# In the root of the repository:"
     if invocation.changed:
-        at = (
-            f"commit {commit[:12]}"
-            if commit is not None and commit.isalnum()
-            else "its commit"
-        )
-        files = formatting.counted(invocation.changed, "file")
-        yield f"# The run was made from {at} and uncommitted changes in {files}, without which its result can differ."
-    if invocation.untracked:
-        yield f"# The folder also contained {formatting.counted(invocation.untracked, 'untracked file')}."
-    if invocation.secrets:
-        secret_keys = {option.key for option in OPTIONS if option.secret}
-        yield f"# Needs {' and '.join(variable_of(key) for key in invocation.secrets if key in secret_keys)}."
-    if any(
-        _MASK in value
-        for values in invocation.options.values()
-        for value in _many(values)
-    ):
-        yield f"# Replace {_MASK}, which stands for a secret."
+        files = counted(invocation.changed, "file")
+        yield f"# The run had uncommitted changes in {files}, without which its result can differ."
+    elif commit is not None:
+        if invocation.from_github:
+            commits = [commit] if base is None else [commit, base]
+            yield shell_command(["git", "fetch", "origin", *commits])
+        yield shell_command(["git", "checkout", commit])
+    if invocation.folder != ".":
+        yield shell_command(["cd", invocation.folder])
 
 
-def _fetched(manifest: Manifest) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The command that downloads the baseline, if it was an artifact, and the options
-    that name it."""
-    used = manifest.baseline.used if manifest.baseline is not None else None
-    if used is None or used.artifact is None or used.artifact_run_id is None:
-        return (), ()
-    words = [
-        "gh",
-        "run",
-        "download",
-        str(used.artifact_run_id),
-        "--name",
-        used.artifact,
-        "--dir",
-        BASELINE_FOLDER,
-    ]
-    return (shell_command(words),), ("--baseline", BASELINE_FOLDER)
-
-
-def _words(invocation: Invocation) -> list[str]:
+def _command(invocation: Invocation) -> str:
     """`ragstone` with its options, quoted for a shell; what has no flag is set in the
     environment."""
     variables: list[str] = []
     flags: list[str] = []
+    if invocation.config is not None:
+        flags.append(_with_value("config", invocation.config))
     for option in OPTIONS:
-        if option.secret or (value := invocation.options.get(option.key)) is None:
+        value = invocation.options.get(option.key)
+        if value is None or option.secret:
             continue
+        values = (value,) if isinstance(value, str) else value
         if option.flag is None or value == "false":
-            variables.append(f"{option.env}={shell_word(','.join(_many(value)))}")
+            variables.append(f"{option.env}={shell_word(','.join(values))}")
         else:
-            flags += _flag(option, option.flag, value)
-    config = (
-        [] if invocation.config is None else _with_value("config", invocation.config)
-    )
-    return [*variables, "ragstone", invocation.command, *config, *flags]
+            flags += _flags(option, option.flag, values)
+    return " ".join([*variables, "ragstone", invocation.command, *flags])
 
 
-def _flag(option: Option, flag: str, value: str | tuple[str, ...]) -> list[str]:
+def _flags(option: Option, flag: str, values: tuple[str, ...]) -> list[str]:
     if option.field.annotation is bool:
         return [f"--{flag}"]
     if option.is_path:  # a path can contain a comma
-        return [word for path in _many(value) for word in _with_value(flag, path)]
-    return _with_value(flag, ",".join(_many(value)))
+        return [_with_value(flag, path) for path in values]
+    return [_with_value(flag, ",".join(values))]
 
 
-def _with_value(flag: str, value: str) -> list[str]:
-    quoted = shell_word(value)
-    return [f"--{flag}={quoted}"] if value.startswith("-") else [f"--{flag}", quoted]
-
-
-def _many(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
+def _with_value(flag: str, value: str) -> str:
+    sign = "=" if value.startswith("-") else " "
+    return f"--{flag}{sign}{shell_word(value)}"
