@@ -44,29 +44,9 @@ def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, points_at
     assert {check.metric for check in failed} >= worse
     bounds = [check for check in failed if check.kind in ("floor", "drop")]
     assert all(check.reason.endswith(f"This points at {points_at}.") for check in bounds)
-    if worse == {"faithfulness"} and baseline:
-        retrieval = "Retrieval: context_precision 0, context_recall 0."
-        assert attribution.reason == f"{retrieval} Generation: faithfulness −0.51, answer_relevancy 0."
-    if not baseline:
-        assert attribution.reason.startswith("Outside its limits: ")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "blamed"),
-    [
-        pytest.param([1.0] * 4, [0.0] * 4, False, id="all of four samples"),
-        pytest.param([1.0] * 5, [0.0] * 5, True, id="all of five samples"),
-        pytest.param([1.0] * 60, [0.5] * 5 + [1.0] * 55, True, id="five samples"),
-        pytest.param([1.0] * 60, [0.0] * 4 + [1.0] * 56, False, id="four samples"),
-    ],
-)
-def test_a_half_is_shown_to_be_worse_by_enough_samples(before: list[float], after: list[float], blamed: bool) -> None:
-    rules = {"context_recall": {"max_drop": 0.0}, "faithfulness": {"max_drop": 0.0}}
-    decided = {"gate": {"decision": "point"}, "metrics": rules}
-    now = run({"context_recall": after, "faithfulness": [*before[:-1], before[-1] - 0.01]})
-    found = decide(now, run({"context_recall": before, "faithfulness": before}), **decided).explanation.attribution
-    assert found is not None
-    assert (found.side is Side.RETRIEVAL) is blamed
+    assert attribution.reason.startswith(("Retrieval: context_recall", "Generation: "))
+    if worse == {"faithfulness"}:
+        assert attribution.reason == f"Generation: faithfulness {'−0.51' if baseline else '0.45'}."
 
 
 def test_a_run_that_passes_blames_nobody() -> None:

@@ -12,7 +12,7 @@ from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of, was_asked
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell
+from ragstone.gate.retrieval_changes import retrieval_fell
 from ragstone.gate.sample_change import SUPPORTED_FROM, JudgedAnswer, SampleChange, sample_change
 from ragstone.gate.verdict import Side
 from ragstone.golden.sample import Sample
@@ -28,7 +28,6 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.filters import PHRASES
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.gate.conftest import build_run, decide, evidence_of
@@ -70,8 +69,8 @@ def worse(**facts: Any) -> JudgedAnswer:
         (change(SILENT, None), "evasive"),
         (change(SILENT, JudgedAnswer(empty=True)), ""),
         (change(answer_truncated=True), "cut"),
-        (change(worse(foreign_language="de")), "language"),
-        (change(worse(foreign_language="de"), worse(foreign_language="fr")), ""),
+        (change(worse(in_foreign_language=True)), "language"),
+        (change(worse(in_foreign_language=True), worse(in_foreign_language=True)), ""),
         (change(worse(contradicted=1, unsupported=1)), "contradicted invented"),
         (change(worse(unsupported=1), worse(unsupported=1)), ""),
         (change(worse(unsupported=2, ignored=1)), "ignored invented"),
@@ -236,17 +235,16 @@ def test_the_cause_beside_a_baseline(now: SampleRecord, before: SampleRecord | N
     assert cause_of(now, before) == cause
 
 
-def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference() -> None:
-    use = GOOD.judgements[0].context_use
-    assert isinstance(use, ContextUse)
-    unmarked = replace(GOOD, sample=replace(SAMPLE, reference_contexts=(), relevant_ids={}))
-    for context_use, retrieved in (
-        (use, True),
-        (replace(use, against_reference=False), None),
-        (replace(use, attributions=()), None),
-        (None, None),
-    ):
-        assert sample_change(with_judgements(unmarked, context_use=context_use)).evidence_retrieved is retrieved
+@pytest.mark.parametrize("use", ["as it was", "of the answer", "of nothing"])
+def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference(use: str) -> None:
+    judged = record(contexts=OTHERS, sample=replace(SAMPLE, reference_contexts=()))
+    found = judged.judgements[0].context_use
+    assert isinstance(found, ContextUse)
+    if use == "of the answer":
+        found = replace(found, against_reference=False)
+    elif use == "of nothing":
+        found = replace(found, attributions=())
+    assert sample_change(with_judgements(judged, context_use=found)).evidence_lost is (use == "as it was")
 
 
 LABELLED = replace(SAMPLE, reference_contexts=(), relevant_ids={"p7": 1.0, "p0": 0.0})
@@ -264,24 +262,23 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
 
 
 @pytest.mark.parametrize(
-    ("now", "retrieved"),
+    ("now", "lost"),
     [
-        (returning("p1", "p7"), True),
-        (returning("p1", "p0"), False),
-        (returning("p1", "p7", supported=True), True),
-        (returning("p1", "p7", supported=False), False),  # cut, for example
-        (returning("p1", supported=True), True),  # another context may say the same
-        (returning("p1", supported=False), False),
-        (returning(supported=None), False),
-        (returning("", ""), None),
-        (returning("p1", "p7", text=""), True),
-        (returning("p1", text=""), False),
-        (replace(returning("p1", text=""), sample=replace(LABELLED, relevant_ids={})), None),
+        (returning("p1", "p7"), False),
+        (returning("p1", "p0"), True),
+        (returning("p1", "p7", supported=True), False),
+        (returning("p1", "p7", supported=False), True),  # cut, for example
+        (returning("p1", supported=True), False),  # another context may say the same
+        (returning("p1", supported=False), True),
+        (returning(supported=None), False),  # a system that returns nothing
+        (returning("", ""), False),
+        (returning("p1", "p7", text=""), False),
+        (returning("p1", text=""), True),
+        (replace(returning("p1", text=""), sample=replace(LABELLED, relevant_ids={})), False),
     ],
 )
-def test_labels_say_whether_the_evidence_is_there(now: SampleRecord, retrieved: bool | None) -> None:
-    assert sample_change(now).evidence_retrieved is retrieved
-    assert sample_change(now).evidence_lost is (retrieved is False and bool(now.response.contexts))
+def test_labels_say_whether_the_evidence_is_there(now: SampleRecord, lost: bool) -> None:
+    assert sample_change(now).evidence_lost is lost
 
 
 def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
@@ -313,19 +310,17 @@ def test_every_cause_has_a_title_an_action_and_a_source() -> None:
         assert known["source"].startswith("https://")
 
 
-def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> None:
+def test_causes_are_counted() -> None:
     causes: dict[str, tuple[Cause, ...]] = {f"q{at}": (Cause.IGNORED,) for at in range(9)}
     causes |= {f"r{at}": (Cause.NOT_RETRIEVED, Cause.IGNORED)[: 1 + at] for at in range(3)}
-    found = diagnosis_of({**causes, "x": (), "y": (Cause.CRASHED,)}, confidence=0.95)
+    found = diagnosis_of({**causes, "x": (), "y": (Cause.CRASHED,)})
     assert found is not None
     counts = [(one.title, one.count, one.seen) for one in found.counts]
     assert counts == [("retrieved but ignored", 9, 11), ("not retrieved", 3, 3), ("crashed", 1, 1)]
-    assert (found.samples, found.retrieval, found.generation) == (14, 3, 9)
-    assert found.share is not None
-    assert (found.share.low, found.share.high) == pytest.approx((0.0549, 0.5719), abs=1e-4)  # Clopper-Pearson, 3 of 12
+    assert (found.samples, found.count_of(Side.RETRIEVAL), found.count_of(Side.GENERATION)) == (14, 3, 9)
     counted = "9 of 14: retrieved but ignored; 3: not retrieved; 1: crashed; 1 unexplained"
     assert PHRASES["count_causes"](found) == counted
-    assert diagnosis_of({}, confidence=0.95) is None
+    assert diagnosis_of({}) is None
 
 
 @pytest.mark.parametrize(
@@ -338,8 +333,7 @@ def test_causes_are_counted_with_the_share_of_retrieval_and_its_interval() -> No
         (4, 8, Side.GENERATION, "invented"),
         (7, 4, Side.BOTH, "not_retrieved"),
         (4, 7, Side.BOTH, "invented"),
-        (76, 46, Side.RETRIEVAL, "not_retrieved"),
-        (46, 76, Side.GENERATION, "invented"),
+        (76, 46, Side.BOTH, "not_retrieved"),
         (4, 1, Side.RETRIEVAL, None),
         (3, 1, None, None),
         (0, 0, None, None),
@@ -350,7 +344,7 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
 ) -> None:
     causes: dict[str, tuple[Cause, ...]] = {f"r{at}": (Cause.NOT_RETRIEVED,) for at in range(retrieval)}
     causes |= {f"g{at}": (Cause.INVENTED,) for at in range(generation)}
-    found = diagnosis_of({**causes, "x": ()}, confidence=0.95)
+    found = diagnosis_of({**causes, "x": ()})
     assert found is not None
     assert found.side is side
     most = found.cause(side or Side.UNCLEAR)
@@ -370,58 +364,21 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(became: SampleChang
     assert found.side == side
     assert found.reason.startswith("Generation: faithfulness −0.51.")
     share = "100 %" if side == "retrieval" else "0 %"
-    assert f"Of 60 samples with a known cause, {share} failed in retrieval (95" in found.reason
+    assert f"Of 60 samples with a known cause, {share} failed in retrieval." in found.reason
     assert found.cause is not None
-    assert explanation.sample_changes.keys() == {one.sample_id for one in explanation.regressions}
     assert decide(now, before, metrics={"faithfulness": {"max_drop": 0.02}}).explanation.diagnosis is None
 
 
 @pytest.mark.parametrize(
     ("metric", "now", "fell"),
     [
-        ("context_recall", [0.94, 0.96, 1.0], ("s0",)),
-        ("faithfulness", [0.0, 0.0, 0.0], ()),
-        ("noise_sensitivity_irrelevant", [0.0, 0.0, 0.0], ()),
-        ("politeness", [0.0, 0.0, 0.0], ()),
+        ("context_recall", [0.94, 0.96, 1.0], {"s0"}),
+        ("faithfulness", [0.0, 0.0, 0.0], set()),
+        ("noise_sensitivity_irrelevant", [0.0, 0.0, 0.0], set()),
+        ("politeness", [0.0, 0.0, 0.0], set()),
     ],
 )
-def test_whose_retrieval_fell(metric: str, now: list[float], fell: tuple[str, ...]) -> None:
+def test_whose_retrieval_fell(metric: str, now: list[float], fell: set[str]) -> None:
     pairing = evidence_of(build_run({metric: now}), build_run({metric: [1.0] * 3})).pairing
     assert pairing is not None
     assert retrieval_fell(pairing) == fell
-
-
-def test_what_became_of_the_evidence_where_retrieval_fell() -> None:
-    rechunked = SampleChange(evidence_change=EvidenceChange.RECHUNKED, relevant_ids_lost=True)
-    changes = {
-        "a": SampleChange(evidence_lost=True, evidence_ranks_lower=True, evidence_share=0.4),
-        "b": SampleChange(evidence_ranks_lower=True),
-        "c": rechunked,
-        "d": replace(rechunked, relevant_ids_lost=False),
-        "lost": SampleChange(evidence_lost=True),
-        "well": SampleChange(evidence_ranks_lower=True),
-    }
-    found = retrieval_changes(changes, ["a", "b", "c", "d", "unknown"])
-    assert found is not None
-    assert (found.gone, found.lower) == ({"a": 0.4, "lost": 1.0}, ("b",))
-    assert (found.rechunked, found.old_ids, found.other) == (("c", "d"), ("c",), ("unknown",))
-    assert retrieval_changes({"well": changes["well"]}, []) is None
-
-
-@pytest.mark.parametrize(
-    ("fates", "says"),
-    [
-        ({"evidence_lost": 3, "evidence_ranks_lower": 2}, "Retrieval got worse on 5 samples: on 3, the evidence is"),
-        ({"evidence_lost": 4}, None),
-        ({"answer_unchanged": 9}, None),
-    ],
-)
-def test_a_report_says_why_retrieval_fell_if_enough_did(fates: dict[str, int], says: str | None) -> None:
-    kinds = [name for name, count in fates.items() for _ in range(count)]
-    changes = {f"s{at}": change(GOOD_ANSWER, GOOD_ANSWER, **{kind: True}) for at, kind in enumerate(kinds)}
-    n = len(kinds)
-    before, now = build_run({"context_recall": [1.0] * 60}), build_run({"context_recall": [0.5] * n + [1.0] * (60 - n)})
-    policy = policy_from_mapping({"metrics": {"context_recall": {"max_drop": 0.02}}})
-    verdict = decide_gate(now, before, policy, changes_of=lambda ids, _: changes)
-    found = [note for note in verdict.notes if note.startswith("Retrieval got worse")]
-    assert [note[: len(says or "")] for note in found] == ([] if says is None else [says])

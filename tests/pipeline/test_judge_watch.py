@@ -105,7 +105,6 @@ def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> 
     assert run.manifest.state == "finished"
     assert run.rounds.judge.canaries is not None
     assert run.rounds.judge.canaries.unanswered == CANARIES
-    assert any("of the repeated judgements failed" in note for note in found.verdict.notes)
 
 
 def letting_pass(fake: FakeLlm, *, until: int = 99, ordered: bool = False) -> None:
@@ -246,7 +245,6 @@ def test_misquotes_are_counted_cost_no_sample_and_end_the_job_where_the_policy_d
     assert len(run_of(outcome).scores().metrics["faithfulness"].values) == 40
     notes = "\n".join(outcome.verdict.notes)
     assert "the judge quoted words that are not in the contexts, also when asked again" in notes
-    assert "rest on contexts that other contexts contradict" in notes
     assert "are not in the contexts, also when asked again" in project.report("one")
     project.policy("[gate]\nmax_unquoted = 0.0\n[metrics.faithfulness]\nmin = 0.5\n")
     verdict = project.gate("two").verdict

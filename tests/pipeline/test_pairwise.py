@@ -76,9 +76,6 @@ def test_only_answers_that_changed_are_judged_in_both_orders_and_once(project: P
     assert scores["q2"] == NotApplicable("neither answer is better than the other")
     assert scores["q3"] == NotApplicable("which answer is better depends on their order")
     assert scores["q4"] == NotApplicable("the answer is that of the baseline")
-    (note,) = [note for note in found.verdict.notes if "4 changed answers" in note]
-    for fact in ("1 are better", "1 worse", "2 tied", "p = 1)", "order of the two in 1"):
-        assert fact in note
     project.gate("again", "main")  # its judgements are not in the cache of the baseline, but in its own
     assert choices(project) == 4 * 4
     project.gate("again", "main")

@@ -18,7 +18,6 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.sample_change import JudgedAnswer, SampleChange
 from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
-from ragstone.metrics.retrieval_change import EvidenceChange
 from ragstone.report.document import document_of
 from ragstone.report.parts import Document
 from ragstone.report.render import render
@@ -39,7 +38,7 @@ answers = st.builds(
     contradicted=st.integers(0, 1),
     reference_statements=st.just(2),
     stated=st.integers(0, 2),
-    foreign_language=st.sampled_from([None, None, "de"]),
+    in_foreign_language=st.sampled_from([False, False, True]),
 )
 judged = st.builds(
     SampleChange,
@@ -47,9 +46,7 @@ judged = st.builds(
     evidence_lost=st.booleans(),
     evidence_ranks_lower=st.booleans(),
     low_evidence_unused=st.booleans(),
-    evidence_change=st.sampled_from([None, *EvidenceChange]),
-    evidence_share=st.sampled_from([0.0, 0.5, 1.0]),
-    relevant_ids_lost=st.booleans(),
+    ids_outdated=st.booleans(),
     answer_truncated=st.booleans(),
     answer=answers,
     baseline_answer=answers,
@@ -114,7 +111,6 @@ def assert_one_side(text: str, report: Document) -> None:
     assert set(re.findall(r"Look at (\w+) first", text)) <= {first}
     assert not ("Retrieval dropped" in text and "retrieval did not" in text)
     assert not ("Generation dropped" in text and "generation did not" in text)
-    assert not ("Retrieval got worse on" in text and "retrieval did not (" in text)
     for broke, fine in (("retrieval", "generation"), ("generation", "retrieval")):
         if first == broke:
             assert f"{broke} did not" not in text
@@ -141,16 +137,6 @@ def assert_counts_add_up(text: str, report: Document) -> None:
         rest = sum(int(one) for one in re.findall(r"; (\d+)", line[3]))
         assert int(line[1]) + rest == int(line[2])
         assert int(line[2]) >= MIN_SAMPLES
-    fell = re.search(r"Retrieval got worse on (\d+) samples: (.*?)\.(?: |<|$)", text)
-    if fell is not None:
-        assert int(fell[1]) == sum(int(one) for one in re.findall(r"on (\d+), ", fell[2])) >= MIN_SAMPLES
-    gone = re.search(r"no longer retrieved for (\d+) of", text)
-    if gone is not None and fell is not None:
-        assert f"on {gone[1]}, the evidence is gone" in fell[2]
-    lower = re.search(r"evidence ranks lower for (\d+) of", text)
-    ranks = re.search(r"on (\d+), (?:it|the evidence) ranks lower", fell[2] if fell is not None else "")
-    if lower is not None and ranks is not None:
-        assert int(lower[1]) >= int(ranks[1])
     assert all(int(one) >= MIN_BROKEN for one in re.findall(r"(?:retrieved|lower) for (\d+) of", text))
     shown = re.search(r"4 of 5 losses of ([\d.]+) points", text)
     loss = re.search(r"A drop of ([\d.]+) in a mean would be caught 4 times in 5", text)

@@ -1,20 +1,15 @@
 """Where to look first: retrieval or generation, by the causes of worse samples, or else
-by the metrics that fell."""
+by the metrics that failed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from ragstone.formatting import change, counted, interval_words, percent, score
-from ragstone.gate.comparability import Pairing
-from ragstone.gate.direction import HIGHER, LOWER
+from ragstone.formatting import change, counted, percent, score
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.grouping import mean_of
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
-    MIN_SAMPLES,
     Attribution,
     Check,
     Diagnosis,
@@ -23,25 +18,7 @@ from ragstone.gate.verdict import (
 )
 from ragstone.metrics.registry import find_metric
 
-_CONFIDENCE = 0.9
-"""Two-sided, so that each half is wrongly said to have dropped in at most 5 of 100
-unchanged runs."""
-
 _HALVES = (Side.RETRIEVAL, Side.GENERATION)
-
-
-@dataclass(frozen=True, slots=True)
-class _MetricChange:
-    """The change of a metric, as it is reported."""
-
-    metric: str
-    half: Side
-    change: float
-    worse: bool
-    """It is shown to have got worse, on enough samples."""
-
-    def __str__(self) -> str:
-        return f"{self.metric} {change(self.change)}"
 
 
 def attribute(
@@ -50,39 +27,30 @@ def attribute(
     """Where to look first; None if neither a built-in metric failed nor enough samples
     that end the run have a cause.
 
-    The causes decide. Without enough of them, a half of the system got worse if one of
-    its metrics is shown to have dropped on enough samples; without a comparable
-    baseline, if one of its floors was missed.
+    The causes decide; without enough of them, the halves of the metrics that failed.
     """
-    failed = list(_failed(evidence.decided))
-    side_by_cause = None if diagnosis is None else diagnosis.side
-    if not failed and (side_by_cause is None or not _ends(evidence.decided)):
+    failed = _failed(evidence.decided)
+    side = None if diagnosis is None else diagnosis.side
+    if not failed and (side is None or not _ends(evidence.decided)):
         return None
-    changes = [] if evidence.compared is None else list(_changes(evidence.compared))
-    worse_halves = {metric.half for metric in changes if metric.worse}
-    reason = _by_change(changes) if worse_halves else _by_level(failed)
-    side = side_by_cause
-    if side is None:
-        failed_halves = {_half(check.metric or "") for check in failed}
-        side = _side_of(worse_halves or failed_halves)
-    if diagnosis is None:
-        return Attribution(side, reason)
-    if side_by_cause is not None:
+    reason = _reason(failed)
+    if diagnosis is None or side is None:
+        side = _side_of({_half(check) for check in failed})
+    else:
         reason = f"{reason} {_by_cause(diagnosis)}".strip()
-    return Attribution(side, reason, diagnosis.cause(side))
+    cause = None if diagnosis is None else diagnosis.cause(side)
+    return Attribution(side, reason, cause)
 
 
-def _failed(checks: Iterable[Check]) -> Iterator[Check]:
+def _failed(checks: Iterable[Check]) -> list[Check]:
     """The failed floors and drops of built-in metrics, apart from those that only words
     show."""
+    failed = []
     for check in checks:
-        is_bound = (
-            check.kind in LEVELS | CHANGES
-            and check.metric is not None
-            and not check.by_words
-        )
+        is_bound = check.kind in LEVELS | CHANGES and not check.by_words
         if is_bound and check.failed and find_metric(check.metric or "") is not None:
-            yield check
+            failed.append(check)
+    return failed
 
 
 def _ends(checks: Iterable[Check]) -> bool:
@@ -91,84 +59,45 @@ def _ends(checks: Iterable[Check]) -> bool:
     return any(check.blocks and check.status in bad for check in checks)
 
 
-def _side_of(halves: set[Side]) -> Side:
-    if set(_HALVES) <= halves:
-        return Side.BOTH
-    if len(halves) == 1:
-        return next(iter(halves))
-    return Side.UNCLEAR
-
-
-def _changes(pairing: Pairing) -> Iterator[_MetricChange]:
-    for name in pairing.metrics:
-        metric = find_metric(name)
-        if metric is not None:
-            is_worse, change_of_mean = _mean_change(
-                pairing, name, lower_is_better=metric.info.lower_is_better
-            )
-            yield _MetricChange(
-                name, Side(metric.info.blames), change_of_mean, is_worse
-            )
-
-
-def _mean_change(
-    pairing: Pairing, metric: str, *, lower_is_better: bool
-) -> tuple[bool, float]:
-    """Whether a metric is shown to have got worse, and the change of its mean."""
-    direction = LOWER if lower_is_better else HIGHER
-    ids = pairing.pairs(metric)
-    changes = pairing.changes(metric)
-    mean = mean_of(
-        pairing.current, ids, changes, confidence=_CONFIDENCE, bounds=(-1.0, 1.0)
-    )
-    best_end = mean.low if lower_is_better else mean.high
-    losses = sum(direction.shown_change(change) < 0.0 for change in changes)
-    is_shown = direction.shown_change(best_end) < 0.0
-    return is_shown and losses >= MIN_SAMPLES, mean.estimate
-
-
-def _by_change(changes: Sequence[_MetricChange]) -> str:
-    """``Retrieval: context_recall −0.14. Generation: faithfulness −0.02.``"""
-    sentences = []
-    for half in Side:
-        is_half = half in _HALVES
-        metrics = [
-            metric
-            for metric in changes
-            if metric.half is half and (is_half or metric.worse)
-        ]
-        metrics.sort(key=lambda metric: (not metric.worse, metric.metric))
-        if metrics:
-            title = half.capitalize() if is_half else "Neither half alone"
-            sentences.append(f"{title}: {', '.join(map(str, metrics[:3]))}.")
-    return " ".join(sentences)
-
-
-def _by_level(failed: Sequence[Check]) -> str:
-    """``Outside its limits: context_recall 0.55.``"""
-    overall = [check for check in failed if check.slice is None] or failed
-    means = sorted({f"{check.metric} {score(check.current)}" for check in overall})
-    if not means:
-        return ""
-    return f"Outside its limits: {', '.join(means)}."
-
-
-def _by_cause(diagnosis: Diagnosis) -> str:
-    samples = diagnosis.retrieval + diagnosis.generation
-    share = percent(diagnosis.retrieval / samples)
-    span = ""
-    if diagnosis.share is not None:
-        span = interval_words(
-            diagnosis.share.low,
-            diagnosis.share.high,
-            diagnosis.share.confidence,
-            percent,
-        )
-    return f"Of {counted(samples, 'sample')} with a known cause, {share} failed in retrieval ({span})."
-
-
-def _half(name: str) -> Side:
-    metric = find_metric(name)
+def _half(check: Check) -> Side:
+    metric = find_metric(check.metric or "")
     if metric is None:
         return Side.UNCLEAR
     return Side(metric.info.blames)
+
+
+def _side_of(halves: set[Side]) -> Side:
+    if halves.issuperset(_HALVES):
+        return Side.BOTH
+    if len(halves) == 1:
+        return halves.pop()
+    return Side.UNCLEAR
+
+
+def _reason(failed: Sequence[Check]) -> str:
+    """``Retrieval: context_recall −0.14. Generation: faithfulness 0.55.``"""
+    sentences = []
+    for half in (*_HALVES, Side.UNCLEAR):
+        moves: dict[str, str] = {}
+        for check in failed:
+            is_first = check.metric not in moves
+            if _half(check) is half and (is_first or check.slice is None):
+                moves[check.metric or ""] = _moved(check)
+        if moves:
+            title = half.capitalize() if half in _HALVES else "Neither half alone"
+            metrics = [f"{metric} {moved}" for metric, moved in sorted(moves.items())]
+            sentences.append(f"{title}: {', '.join(metrics)}.")
+    return " ".join(sentences)
+
+
+def _moved(check: Check) -> str:
+    if check.kind in CHANGES and check.estimate is not None:
+        return change(check.estimate)
+    return score(check.current)
+
+
+def _by_cause(diagnosis: Diagnosis) -> str:
+    retrieval = diagnosis.count_of(Side.RETRIEVAL)
+    samples = retrieval + diagnosis.count_of(Side.GENERATION)
+    share = percent(retrieval / samples)
+    return f"Of {counted(samples, 'sample')} with a known cause, {share} failed in retrieval."

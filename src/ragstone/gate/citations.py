@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted
 from ragstone.gate.evidence import Evidence
+from ragstone.gate.findings import Finding, Level
 
 MIN_CITING = 5
 """Fewer answers with citations prove nothing."""
@@ -28,33 +28,22 @@ def false_citations(run: RunScores) -> frozenset[str]:
     return frozenset()
 
 
-def citation_warnings(evidence: Evidence) -> Iterator[str]:
-    """A warning about citations that can't be resolved, and could be, or were not
-    there, in the baseline."""
-    if evidence.compared is not None and not _has_unknown_numbers(
-        evidence.compared.baseline
-    ):
-        yield from _sentences(evidence.current)
-
-
-def citation_notes(evidence: Evidence) -> Iterator[str]:
-    """A note on citations that can't be resolved and never could."""
-    if evidence.compared is None or _has_unknown_numbers(evidence.compared.baseline):
-        yield from _sentences(evidence.current)
-
-
-def _sentences(run: RunScores) -> Iterator[str]:
-    if not _has_unknown_numbers(run):
+def citation_findings(evidence: Evidence) -> Iterator[Finding]:
+    """A note on citations that can't be resolved; a warning if the baseline has none."""
+    unresolved = _unresolved(evidence.current)
+    if not unresolved or _is_numbered(evidence.current):
         return
-    n = len(_unresolved(run))
-    yield (
-        f"{counted(n, 'answer')} {'cites' if n == 1 else 'cite'} numbers that are neither positions nor ids of the "
-        "returned contexts: these citations are not checked. Return each context with the id that answers cite."
+    level = Level.NOTE
+    if evidence.compared is not None:
+        baseline = evidence.compared.baseline
+        if _is_numbered(baseline) or not _unresolved(baseline):
+            level = Level.WARNING
+    yield Finding(
+        "citations",
+        level,
+        f"Answers with numbers that are neither positions nor ids of the returned contexts: {len(unresolved)}. "
+        "These citations are not checked. Return each context with the id that answers cite.",
     )
-
-
-def _has_unknown_numbers(run: RunScores) -> bool:
-    return bool(_unresolved(run)) and not _is_numbered(run)
 
 
 def _unresolved(run: RunScores) -> frozenset[str]:

@@ -16,7 +16,7 @@ from ragstone.gate.judge_drift import blame
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
-from ragstone.gate.retrieval_changes import retrieval_changes, retrieval_fell
+from ragstone.gate.retrieval_changes import retrieval_fell
 from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import (
     CHANGES,
@@ -24,7 +24,6 @@ from ragstone.gate.verdict import (
     LEVELS,
     MIN_SAMPLES,
     SYSTEM,
-    Action,
     Attribution,
     Check,
     CheckKind,
@@ -80,8 +79,13 @@ def decide_gate(
         _with_side(check, explanation.attribution) for check in evidence.decided
     )
     evidence = replace(evidence, decided=decided, explanation=explanation)
+    status, reason = _combined(decided, policy)
+    warnings = [check for check in decided if not check.blocks and not check.passed]
+    if warnings:
+        reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
     return GateVerdict(
-        *_combined(decided, policy),
+        status,
+        reason,
         tuple(all_findings(evidence)),
         _comparability(evidence, unguarded(evidence)),
         explanation,
@@ -92,16 +96,15 @@ def decide_gate(
 def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     """Which samples got worse, and why, as far as `changes_of` knows. Pure but for
     reading what became of them."""
-    pairing = evidence.compared
-    worse = worse_samples(evidence)
-    fell: Sequence[str] = ()
+    worse = set(worse_samples(evidence))
+    relevant = set(worse)
     paired: frozenset[str] = frozenset()
-    if pairing is not None:
-        fell = retrieval_fell(pairing)
-        paired = frozenset(pairing.samples)
+    if evidence.compared is not None:
+        relevant |= retrieval_fell(evidence.compared)
+        paired = frozenset(evidence.compared.samples)
     changes: Mapping[str, SampleChange] = {}
     if changes_of is not None:
-        changes = changes_of(sorted({*worse, *fell}), paired)
+        changes = changes_of(sorted(relevant), paired)
     causes = {
         sample_id: causes_of(change)
         for sample_id, change in changes.items()
@@ -110,24 +113,17 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     surely_broke = any(
         check.kind is CheckKind.QUESTIONS and check.failed for check in evidence.decided
     )
-    diagnosis = diagnosis_of(
-        causes,
-        confidence=evidence.policy.gate.confidence,
-        enough=MIN_BROKEN if surely_broke else MIN_SAMPLES,
-    )
+    enough = MIN_BROKEN if surely_broke else MIN_SAMPLES
+    diagnosis = diagnosis_of(causes, enough=enough)
     regressions, regressed_left = worst_regressions(evidence)
-    regressed = {regression.sample_id for regression in regressions}
     return Explanation(
         attribution=blame(evidence.current, attribute(evidence, diagnosis)),
         diagnosis=diagnosis,
-        retrieval=None if pairing is None else retrieval_changes(changes, fell),
+        outdated_ids=tuple(
+            sample_id for sample_id, change in changes.items() if change.ids_outdated
+        ),
         regressions=regressions,
         regressed_left=regressed_left,
-        sample_changes={
-            sample_id: change
-            for sample_id, change in changes.items()
-            if sample_id in regressed
-        },
         lower_is_better=frozenset(
             filter(evidence.policy.lower_is_better, evidence.current.metrics)
         ),
@@ -164,16 +160,6 @@ _HALVES = {
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its
     reason."""
-    status, reason = _of_blocking(checks, policy)
-    warnings = [
-        check for check in checks if check.action is Action.WARN and not check.passed
-    ]
-    if warnings:
-        reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
-    return status, reason
-
-
-def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     blocking = [check for check in checks if check.blocks]
     errors = [check for check in blocking if check.status is Status.ERROR]
     failed = [check for check in blocking if check.failed]
@@ -184,35 +170,20 @@ def _of_blocking(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
         # Such a system could not be scored because of its answers, not because of the
         # judge.
         of_scores = [check for check in failed if check.kind not in SYSTEM]
-        return Status.FAIL, _first_reason([*unanswered, *of_scores], "failed")
+        return Status.FAIL, _reason([*unanswered, *of_scores])
     if errors:
-        return Status.ERROR, _first_reason(errors, "could not be made")
+        return Status.ERROR, _reason(errors)
     if failed:
-        return Status.FAIL, _first_reason(failed, "failed")
+        return Status.FAIL, _reason(failed)
     if undecided and policy.gate.inconclusive != "pass":
-        total = counted(len(blocking), "blocking check")
-        return (
-            Status.INCONCLUSIVE,
-            f"{len(undecided)} of {total} can't be decided: {undecided[0].reason}",
-        )
-    allowed = (
-        f" ({len(undecided)} undecided, which the policy lets pass)"
-        if undecided
-        else ""
-    )
-    return Status.PASS, f"{_all_passed(len(blocking), len(checks))}{allowed}."
+        return Status.INCONCLUSIVE, f"It can't be decided: {_reason(undecided)}"
+    passed = counted(len(blocking) - len(undecided), "blocking check")
+    return Status.PASS, f"{passed} passed."
 
 
-def _first_reason(checks: Sequence[Check], outcome: str) -> str:
+def _reason(checks: Sequence[Check]) -> str:
+    """The reason of the first check, and how many more there are."""
     reason = checks[0].reason
     if len(checks) == 1:
         return reason
-    return f"{reason} {counted(len(checks) - 1, 'more blocking check')} {outcome}."
-
-
-def _all_passed(blocking: int, total: int) -> str:
-    if not blocking:
-        return f"none of {counted(total, 'check')} blocks"
-    if blocking == 1:
-        return "the only blocking check passed"
-    return f"all {blocking} blocking checks passed"
+    return f"{reason} {counted(len(checks) - 1, 'more blocking check')} did not pass."

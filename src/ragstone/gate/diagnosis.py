@@ -19,8 +19,7 @@ from importlib.resources import files
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.gate.sample_change import JudgedAnswer, SampleChange
-from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Interval, Side
-from ragstone.stats.intervals import proportion_interval
+from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Side
 from ragstone.system.response import SystemFailureKind
 
 
@@ -102,8 +101,7 @@ def _of_answer(change: SampleChange) -> list[Cause]:
         return [Cause.EMPTY if answer.empty else Cause.EVASIVE]
     shows = {
         Cause.CUT: change.answer_truncated,
-        Cause.LANGUAGE: answer.foreign_language is not None
-        and baseline.foreign_language is None,
+        Cause.LANGUAGE: answer.in_foreign_language and not baseline.in_foreign_language,
         Cause.CONTRADICTED: answer.contradicted > baseline.contradicted,
         Cause.IGNORED: answer.baseless
         and not baseline.baseless
@@ -136,16 +134,11 @@ def _states_less(answer: JudgedAnswer, baseline: JudgedAnswer) -> bool:
 
 
 def diagnosis_of(
-    causes: Mapping[str, Sequence[Cause]],
-    *,
-    confidence: float,
-    enough: int = MIN_SAMPLES,
+    causes: Mapping[str, Sequence[Cause]], *, enough: int = MIN_SAMPLES
 ) -> Diagnosis | None:
     """The causes of samples, counted, the most frequent first; None without samples.
 
-    Each is a sample's cause, then what else shows. The interval of the share of
-    retrieval is exact, and among the samples with a cause in one of the two halves.
-    `enough` of them are an argument.
+    Each is a sample's cause, then what else shows. `enough` of them are an argument.
     """
     if not causes:
         return None
@@ -155,26 +148,13 @@ def diagnosis_of(
         times_shown.update(set(causes_shown))
         if causes_shown:
             samples.setdefault(causes_shown[0], []).append(sample_id)
-    order = sorted(Cause, key=lambda cause: -len(samples.get(cause, ())))
-    counts = tuple(
+    counts = [
         _count(cause, samples[cause], times_shown[cause])
-        for cause in order
+        for cause in Cause
         if cause in samples
-    )
-    retrieval = _samples_of(Side.RETRIEVAL, counts)
-    generation = _samples_of(Side.GENERATION, counts)
-    share = None
-    if retrieval or generation:
-        share = Interval.of(
-            proportion_interval(
-                retrieval, retrieval + generation, confidence=confidence
-            )
-        )
-    return Diagnosis(counts, len(causes), retrieval, generation, share, enough)
-
-
-def _samples_of(side: Side, counts: Sequence[CauseCount]) -> int:
-    return sum(cause.count for cause in counts if cause.side is side)
+    ]
+    counts.sort(key=lambda cause: -cause.count)
+    return Diagnosis(tuple(counts), len(causes), enough)
 
 
 def _count(cause: Cause, samples: Sequence[str], times_shown: int) -> CauseCount:

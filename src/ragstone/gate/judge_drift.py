@@ -71,16 +71,6 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def canary_notes(evidence: Evidence) -> Iterator[str]:
-    """The result of repeated judgements if it is no reason for a warning."""
-    canaries = evidence.current.rounds.judge.canaries
-    if canaries is not None and not moved(canaries):
-        if canaries.asked:
-            yield f"Repeated judgements show no change in the judge's behaviour: {_differing(canaries)}."
-        if canaries.unanswered:
-            yield f"{canaries.unanswered} of the repeated judgements failed."
-
-
 def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
     """`attribution`, unless the judge changed: then neither half of the system is
     blamed."""
@@ -90,29 +80,12 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
     return Attribution(Side.UNCLEAR, why)
 
 
-def fingerprint_notes(evidence: Evidence) -> Iterator[str]:
-    """A note that the provider's backend changed, which happens often and mostly
-    without changing verdicts."""
-    if evidence.baseline is None:
-        return
-    baseline_fingerprints = _observed(evidence.baseline).fingerprints
-    new_fingerprints = new_names(
-        _observed(evidence.current).fingerprints, baseline_fingerprints
-    )
-    if baseline_fingerprints and new_fingerprints:
-        yield (
-            "The judge's provider reports a different backend from the baseline's "
-            f"(fingerprint {quoted(new_fingerprints)})."
-        )
-
-
 def _differing(canaries: Canaries) -> str:
-    differ = "differs" if canaries.differing == 1 else "differ"
     share = proportion_interval(canaries.differing, canaries.asked)
+    span = interval_words(share.low, share.high, share.confidence, percent)
     return (
-        f"{canaries.differing} of {canaries.asked} verdicts {differ} from the baseline's on the same text "
-        f"({interval_words(share.low, share.high, share.confidence, percent)}; "
-        f"supported: {canaries.supported_then} then, {canaries.supported_now} now)"
+        f"{canaries.differing} of {canaries.asked} verdicts differ from the baseline's on the same text "
+        f"({span}; supported: {canaries.supported_then} then, {canaries.supported_now} now)"
     )
 
 

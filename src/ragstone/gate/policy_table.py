@@ -27,6 +27,7 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     document = tomllib.loads(
         files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8")
     )
+    schema["description"] = " ".join(schema["description"].split())
     texts = document[model.__name__]
     for key, described in schema["properties"].items():
         described["description"] = texts[key]

@@ -1,5 +1,4 @@
-"""What supported statements rest on: words that are not in the contexts, and contexts
-that others contradict."""
+"""Supported statements for which the judge quoted words that are not in the contexts."""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ def verdict_counts(run: RunScores) -> VerdictCounts:
     return VerdictCounts(
         supported=sum(count.supported for count in counts),
         unquoted=sum(count.unquoted for count in counts),
-        disputed=sum(count.disputed for count in counts),
     )
 
 
@@ -31,17 +29,8 @@ def unquoted_sentence(counts: VerdictCounts) -> str:
 
 
 def quote_notes(evidence: Evidence) -> Iterator[str]:
-    """A note on supported statements without a quote, and one on answers with contexts
-    that contradict each other."""
-    run = evidence.current
-    counts = verdict_counts(run)
+    """A note on supported statements without a quote."""
+    counts = verdict_counts(evidence.current)
     if counts.unquoted:
         sentence = unquoted_sentence(counts)
         yield f"{sentence[0].upper()}{sentence[1:]}."
-    disputed = sum(count.disputed > 0 for count in run.system.verdicts.values())
-    if disputed:
-        verb = "rests" if disputed == 1 else "rest"
-        yield (
-            f"{counted(disputed, 'answer')} {verb} on contexts that other contexts contradict: documents may be out of "
-            "date. The scores count these statements as supported."
-        )

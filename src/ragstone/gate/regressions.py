@@ -3,15 +3,11 @@ ceiling)."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
-from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.must_pass import shortfalls
-from ragstone.gate.comparability import Pairing
-from ragstone.gate.direction import Direction
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Regression
 
 MAX_SAMPLES = 1000
@@ -37,18 +33,19 @@ def worst_regressions(
     losses.
     """
     failed = _failed_metrics(evidence)
-    losses = _losses(evidence, failed)
-    in_failed = _by_sample(losses[metric] for metric in losses if metric in failed)
-    in_all = _by_sample(losses.values())
-
-    def rank(sample_id: str) -> tuple[float, float, str]:
-        return -in_failed.get(sample_id, 0.0), -in_all[sample_id], sample_id
-
-    worst = heapq.nsmallest(limit, in_all, key=rank)
+    losses = _losses(evidence)
+    in_failed: dict[str, float] = defaultdict(float)
+    in_all: dict[str, float] = defaultdict(float)
+    for metric, by_sample in losses.items():
+        for sample_id, loss in by_sample.items():
+            in_all[sample_id] += loss
+            if metric in failed:
+                in_failed[sample_id] += loss
+    ranked = sorted(in_all, key=lambda name: (-in_failed[name], -in_all[name], name))
     regressions: list[Regression] = []
-    for sample_id in worst:
+    for sample_id in ranked[:limit]:
         regressions += _regressions_of(sample_id, losses, evidence)
-    return tuple(regressions), len(in_all) - len(worst)
+    return tuple(regressions), len(ranked[limit:])
 
 
 def _regressions_of(
@@ -56,9 +53,8 @@ def _regressions_of(
 ) -> Iterator[Regression]:
     """The losses of one sample, the largest first."""
     metrics = [metric for metric in losses if sample_id in losses[metric]]
-    for metric in sorted(
-        metrics, key=lambda metric: (-losses[metric][sample_id], metric)
-    ):
+    metrics.sort(key=lambda metric: (-losses[metric][sample_id], metric))
+    for metric in metrics:
         current = evidence.current.metrics[metric].values[sample_id]
         baseline = None
         if evidence.compared is not None:
@@ -77,11 +73,9 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
     worse = set(evidence.current.system.failures)
     if evidence.compared is not None:
         worse -= evidence.compared.baseline.system.failures.keys()
-    for metric, by_sample in _losses(evidence, failed).items():
+    for metric, by_sample in _losses(evidence).items():
         if not failed or metric in failed:
-            worse |= {
-                sample_id for sample_id, loss in by_sample.items() if loss > CLEAR_LOSS
-            }
+            worse |= {name for name, loss in by_sample.items() if loss > CLEAR_LOSS}
     return tuple(sorted(worse))
 
 
@@ -93,54 +87,27 @@ def _failed_metrics(evidence: Evidence) -> set[str]:
     return {check.metric for check in failed if check.metric}
 
 
-def _losses(evidence: Evidence, failed: Collection[str]) -> Losses:
-    if evidence.compared is not None:
-        return _fallen(
-            evidence.compared, {rule.metric: rule.direction for rule in evidence.rules}
-        )
-    losses = shortfalls(evidence)
-    short = _short(
-        evidence.current, [rule for rule in evidence.rules if rule.metric in failed]
-    )
-    for metric, by_sample in short.items():
-        losses[metric] = {**losses.get(metric, {}), **by_sample}
+def _losses(evidence: Evidence) -> Losses:
+    losses: dict[str, dict[str, float]] = defaultdict(dict)
+    pairing = evidence.compared
+    if pairing is not None:
+        for rule in evidence.rules:
+            if rule.metric not in pairing.metrics:
+                continue
+            ids = pairing.pairs(rule.metric)
+            changes = pairing.changes(rule.metric)
+            for sample_id, change in zip(ids, changes, strict=True):
+                loss = -rule.direction.shown_change(change)
+                if loss > 0.0:
+                    losses[rule.metric][sample_id] = loss
+        return losses
+    losses |= shortfalls(evidence)
+    failed = _failed_metrics(evidence)
+    for rule in evidence.rules:
+        if rule.min is None or rule.metric not in failed:
+            continue
+        for sample_id, value in evidence.current.metrics[rule.metric].values.items():
+            loss = rule.min - rule.direction.shown(value)
+            if loss > 0.0:
+                losses[rule.metric][sample_id] = loss
     return losses
-
-
-def _fallen(pairing: Pairing, directions: Mapping[str, Direction]) -> Losses:
-    losses: dict[str, dict[str, float]] = {}
-    for metric, direction in directions.items():
-        ids = pairing.pairs(metric)
-        if ids:
-            changes = zip(ids, pairing.changes(metric), strict=True)
-            losses[metric] = _only_losses(
-                {
-                    sample_id: -direction.shown_change(change)
-                    for sample_id, change in changes
-                }
-            )
-    return losses
-
-
-def _short(current: RunScores, rules: Iterable[Rule]) -> Losses:
-    losses: dict[str, dict[str, float]] = {}
-    for rule in rules:
-        if rule.min is not None:
-            shown = rule.direction.shown
-            values = current.metrics[rule.metric].values
-            losses[rule.metric] = _only_losses(
-                {name: rule.min - shown(value) for name, value in values.items()}
-            )
-    return losses
-
-
-def _only_losses(losses: Mapping[str, float]) -> dict[str, float]:
-    return {sample_id: loss for sample_id, loss in losses.items() if loss > 0.0}
-
-
-def _by_sample(losses: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    totals: dict[str, float] = {}
-    for by_sample in losses:
-        for sample_id, loss in by_sample.items():
-            totals[sample_id] = totals.get(sample_id, 0.0) + loss
-    return totals

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.rewording import missing_statements, unsupported_statements
-from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
     Judgements,
@@ -48,8 +46,6 @@ _NO_MATCH = ReferenceMatch((), (), ())
 
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
-EvidenceSource = Literal["reference_contexts", "relevant_ids", "judge"]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
@@ -71,8 +67,8 @@ class JudgedAnswer:
     on_another_question: bool = False
     ignores_useful_contexts: bool = False
     """No statement of it draws on a useful context, although there is one."""
-    foreign_language: str | None = None
-    """Its language, if that is not the question's."""
+    in_foreign_language: bool = False
+    """It is in another language than the question."""
 
     @property
     def silent(self) -> bool:
@@ -101,10 +97,6 @@ class SampleChange:
     answerable: bool = True
     failed: bool = False
     """The system failed on it."""
-    evidence_retrieved: bool | None = None
-    """Whether the contexts contain the evidence; None if nothing tells."""
-    evidence_source: EvidenceSource = "judge"
-    """What tells which contexts are evidence."""
     evidence_lost: bool = False
     """The contexts lack the evidence that the baseline's had; or its text is gone, and
     the answer is worse for it, though a judge finds something like it."""
@@ -113,12 +105,9 @@ class SampleChange:
     low."""
     low_evidence_unused: bool = False
     """The evidence ranks lower, and no statement of the answer draws on it there."""
-    evidence_change: EvidenceChange | None = None
-    """What became of the text of the evidence."""
-    evidence_share: float = 1.0
-    """The share of the evidence's words that is still returned, in [0, 1]."""
-    relevant_ids_lost: bool = False
-    """Fewer of its relevant ids are returned than in the baseline."""
+    ids_outdated: bool = False
+    """The evidence is still returned, in other chunks or under other ids, so that fewer
+    relevant ids are."""
     answer_unchanged: bool = False
     answer_truncated: bool = False
     """The answer is the beginning of the baseline's."""
@@ -139,83 +128,67 @@ def sample_change(
         )
     if baseline is None or baseline.response.failure is not None:
         return _uncompared(current)
-    answer = _judged_answer(current)
-    baseline_answer = _judged_answer(baseline)
-    unchanged = baseline.response.answer == current.response.answer
-    is_worse = not unchanged and answer.is_worse_than(baseline_answer)
-    retrieved = _evidence_retrieved(current)
-    evidence = _evidence_now(
-        current, baseline, retrieved=retrieved, answer_is_worse=is_worse
-    )
-    lost = evidence.lost and answerable
-    text_change = evidence.text_change
-    return SampleChange(
+    response = current.response
+    before = baseline.response
+    change = SampleChange(
         compared=True,
         answerable=answerable,
-        evidence_retrieved=retrieved and not lost,
-        evidence_source=_evidence_source(current.sample),
+        answer_unchanged=before.answer == response.answer,
+        answer_truncated=_is_truncated(response.answer, before.answer),
+        without_contexts=not response.contexts and not before.contexts,
+        answer=_judged_answer(current),
+        baseline_answer=_judged_answer(baseline),
+    )
+    fewer_ids = _relevant_ids_returned(current) < _relevant_ids_returned(baseline)
+    if response.without_texts or before.without_texts:
+        lost = fewer_ids and not _relevant_ids_returned(current)
+        return replace(change, evidence_lost=lost and answerable)
+    judgements = _first_judgements(current)
+    texts = evidence_of(baseline.sample, before.contexts, _first_judgements(baseline))
+    moved = retrieval_change(texts, before.contexts, response.contexts)
+    ranks = _evidence_ranks(texts, before.contexts, response.contexts)
+    lost = answerable and _is_lost(current, baseline, change, moved, ranks)
+    low_rank = _lower_rank(judgements, moved, ranks)
+    rechunked = moved is not None and moved.change is EvidenceChange.RECHUNKED
+    return replace(
+        change,
         evidence_lost=lost,
-        evidence_ranks_lower=evidence.low_rank is not None,
-        low_evidence_unused=evidence.is_unused_in(current),
-        evidence_change=None if text_change is None else text_change.change,
-        evidence_share=1.0 if text_change is None else text_change.share_returned,
-        relevant_ids_lost=_relevant_ids_returned(current)
-        < _relevant_ids_returned(baseline),
-        answer_unchanged=unchanged,
-        answer_truncated=_is_truncated(
-            current.response.answer, baseline.response.answer
-        ),
-        without_contexts=not current.response.contexts
-        and not baseline.response.contexts,
-        answer=answer,
-        baseline_answer=baseline_answer,
+        evidence_ranks_lower=low_rank is not None,
+        low_evidence_unused=_is_unused(low_rank, judgements),
+        ids_outdated=rechunked and fewer_ids and not lost and low_rank is None,
     )
 
 
 def _uncompared(current: SampleRecord) -> SampleChange:
     """A sample to which the baseline has no answer."""
-    retrieved = _evidence_retrieved(current)
-    without_contexts = not current.response.contexts
-    lost = retrieved is False and not without_contexts and current.sample.answerable
-    first_useful = _first_useful(_first_judgements(current))
-    low_rank = None
-    if first_useful is not None and first_useful >= _LOW_RANK:
-        low_rank = first_useful
-    evidence = _Evidence(lost=lost, low_rank=low_rank)
+    judgements = _first_judgements(current)
+    low_rank = _first_useful(judgements)
+    if low_rank is not None and low_rank < _LOW_RANK:
+        low_rank = None
+    contexts = current.response.contexts
+    answerable = current.sample.answerable
     return SampleChange(
-        answerable=current.sample.answerable,
-        evidence_retrieved=retrieved,
-        evidence_source=_evidence_source(current.sample),
-        evidence_lost=lost,
+        answerable=answerable,
+        evidence_lost=bool(contexts) and answerable and _lacks_evidence(current),
         evidence_ranks_lower=low_rank is not None,
-        low_evidence_unused=evidence.is_unused_in(current),
-        without_contexts=without_contexts,
+        low_evidence_unused=_is_unused(low_rank, judgements),
+        without_contexts=not contexts,
         answer=_judged_answer(current),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """What became of the evidence among the contexts."""
-
-    lost: bool
-    low_rank: int | None = None
-    """The rank, from 0, of the first context with the evidence, if it is lower than it
-    was."""
-    text_change: RetrievalChange | None = None
-
-    def is_unused_in(self, record: SampleRecord) -> bool:
-        """Whether it ranks lower, and no statement of the answer is supported by the
-        context there."""
-        if self.low_rank is None:
-            return False
-        support = _first_judgements(record).support
-        if not isinstance(support, SupportTable):
-            return True
-        low_context = context_id(self.low_rank)
-        return not any(
-            low_context in statement.supported_by for statement in support.supports
-        )
+def _is_unused(low_rank: int | None, judgements: Judgements) -> bool:
+    """Whether evidence ranks low, at `low_rank`, and no statement of the answer is
+    supported by the context there."""
+    if low_rank is None:
+        return False
+    if not isinstance(judgements.support, SupportTable):
+        return True
+    low_context = context_id(low_rank)
+    return not any(
+        low_context in statement.supported_by
+        for statement in judgements.support.supports
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,66 +200,40 @@ class _EvidenceRanks:
     current: Sequence[int]
 
 
-def _evidence_now(
+def _is_lost(
     current: SampleRecord,
     baseline: SampleRecord,
-    *,
-    retrieved: bool | None,
-    answer_is_worse: bool,
-) -> _Evidence:
-    """What became of the evidence that the baseline's contexts had."""
-    contexts = current.response.contexts
-    baseline_contexts = baseline.response.contexts
-    if current.response.without_texts or baseline.response.without_texts:
-        return _Evidence(
-            lost=retrieved is False and _relevant_ids_returned(baseline) > 0
-        )
-    judgements = _first_judgements(current)
-    baseline_judgements = _first_judgements(baseline)
-    texts = evidence_of(baseline.sample, baseline_contexts, baseline_judgements)
-    change = retrieval_change(texts, baseline_contexts, contexts)
-    ranks = _evidence_ranks(texts, baseline_contexts, contexts)
-    is_gone = change is not None and change.change is EvidenceChange.GONE
-    lost = is_gone and answer_is_worse
-    if not lost:
-        lost = _is_lost(judgements, baseline_judgements, ranks, is_gone=is_gone)
-    return _Evidence(lost, _lower_rank(judgements, change, ranks), change)
-
-
-def _is_lost(
-    judgements: Judgements,
-    baseline_judgements: Judgements,
+    change: SampleChange,
+    moved: RetrievalChange | None,
     ranks: _EvidenceRanks,
-    *,
-    is_gone: bool,
 ) -> bool:
-    """Whether the contexts lack the evidence that those of the baseline had; `is_gone`:
-    its text is not returned."""
-    supported = _reference_supported(judgements)
-    if is_gone:
-        return supported is not True  # other contexts may say the same
+    """Whether the contexts lack the evidence that those of the baseline had."""
+    supported = _reference_supported(_first_judgements(current))
+    if moved is not None and moved.change is EvidenceChange.GONE:
+        # Other contexts may say the same.
+        is_worse = change.answer.is_worse_than(change.baseline_answer)
+        return supported is not True or (is_worse and not change.answer_unchanged)
     # In a corpus of similar texts, others can have all the words of the evidence: then
     # the judge decides.
     return (
         supported is False
-        and _reference_supported(baseline_judgements) is not False
+        and _reference_supported(_first_judgements(baseline)) is not False
         and not ranks.current
     )
 
 
 def _lower_rank(
-    judgements: Judgements, change: RetrievalChange | None, ranks: _EvidenceRanks
+    judgements: Judgements, moved: RetrievalChange | None, ranks: _EvidenceRanks
 ) -> int | None:
     """The rank, from 0, of the first context with the evidence, if it is lower than in
     the baseline."""
-    if (
-        ranks.baseline and ranks.current
-    ):  # the same passage: the judge of texts may take others like it for it
+    if ranks.baseline and ranks.current:
+        # The same passage: the judge of texts may take others like it for it.
         first = ranks.current[0]
         if first > ranks.baseline[0]:
             return first
         return None
-    if change is not None and change.change is EvidenceChange.LOWER:
+    if moved is not None and moved.change is EvidenceChange.LOWER:
         return _first_useful(judgements)
     return None
 
@@ -306,36 +253,23 @@ def _evidence_ranks(
     return _EvidenceRanks(baseline_ranks, ranks)
 
 
-def _evidence_source(sample: Sample) -> EvidenceSource:
-    if sample.reference_contexts:
-        return "reference_contexts"
-    if sample.relevant_ids:
-        return "relevant_ids"
-    return "judge"
-
-
-def _evidence_retrieved(record: SampleRecord) -> bool | None:
-    """Whether the contexts have the evidence: by its text or ids, or else by the judge;
-    None if nothing tells."""
+def _lacks_evidence(record: SampleRecord) -> bool:
+    """Whether the contexts lack the evidence, by its text or ids, or else by the
+    judge."""
     contexts = record.response.contexts
-    supported = _reference_supported(_first_judgements(record))
     has_relevant_ids = any(record.sample.relevant_ids.values())
     returned = _relevant_ids_returned(record)
     if record.response.without_texts:
-        if not has_relevant_ids:
-            return None
-        return returned > 0
+        return has_relevant_ids and not returned
+    supported = _reference_supported(_first_judgements(record))
     texts = distinct(record.sample.reference_contexts)
     if texts:
         passages = locate(texts, tuple(context.text for context in contexts))
-        return all(passage.retrieved for passage in passages) or supported is True
-    if has_relevant_ids and any(context.id for context in contexts):
-        if returned:
-            return supported is not False
-        return supported is True
-    if supported is None and not contexts:
-        return False
-    return supported
+        is_missing = not all(passage.retrieved for passage in passages)
+        return is_missing and supported is not True
+    if has_relevant_ids and not returned and any(context.id for context in contexts):
+        return supported is not True
+    return supported is False
 
 
 def _relevant_ids_returned(record: SampleRecord) -> int:
@@ -403,7 +337,7 @@ def _is_truncated(answer: str, baseline_answer: str) -> bool:
 def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     judgements = _first_judgements(record)
     answer = record.response.answer
-    verdicts = _unsupported_verdicts(record)
+    verdicts = _verdicts(record)
     match = judgements.reference_match
     if not isinstance(match, ReferenceMatch):
         match = _NO_MATCH
@@ -413,14 +347,12 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
         support.verdict is Verdict.SUPPORTED for support in match.answer_supports
     )
     language = _language(answer)
-    if language == _language(record.sample.question):
-        language = None
+    statements = judgements.statements
     return JudgedAnswer(
         empty=not any(character.isalnum() for character in answer),
-        abstains=isinstance(judgements.statements, StatementList)
-        and judgements.statements.abstains,
-        statements=_statement_count(record),
-        unsupported=len(verdicts),
+        abstains=isinstance(statements, StatementList) and statements.abstains,
+        statements=len(verdicts),
+        unsupported=len(verdicts) - verdicts.count(Verdict.SUPPORTED),
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
@@ -430,31 +362,26 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
         and not matches_reference,
         on_another_question=_is_on_another_question(judgements),
         ignores_useful_contexts=_ignores_useful_contexts(judgements),
-        foreign_language=language,
+        in_foreign_language=language is not None
+        and language != _language(record.sample.question),
     )
 
 
-def _statement_count(record: SampleRecord) -> int:
-    """How many statements of the answer were judged; all of an answer without contexts
-    count."""
+def _verdicts(record: SampleRecord) -> list[Verdict]:
+    """The verdicts on the statements of the answer; without contexts, none of them is
+    supported."""
     judgements = _first_judgements(record)
     if isinstance(judgements.support, SupportTable) and judgements.support.supports:
-        return len(judgements.support.supports)
-    if (
-        isinstance(judgements.statements, StatementList)
-        and not record.response.contexts
-    ):
-        return len(judgements.statements.statements)
-    return 0
-
-
-def _unsupported_verdicts(record: SampleRecord) -> list[Verdict]:
-    """The verdicts on the statements of the answer that its contexts don't support."""
-    support = _first_judgements(record).support
-    if isinstance(support, SupportTable) and support.supports:
-        unsupported = unsupported_statements(record.answers[0], record.sample)
-        return [statement.verdict for statement in unsupported]
-    return [Verdict.UNSUPPORTED] * _statement_count(record)
+        unsupported = [
+            statement.verdict
+            for statement in unsupported_statements(record.answers[0], record.sample)
+        ]
+        supported = len(judgements.support.supports) - len(unsupported)
+        return [*unsupported, *[Verdict.SUPPORTED] * supported]
+    statements = judgements.statements
+    if isinstance(statements, StatementList) and not record.response.contexts:
+        return [Verdict.UNSUPPORTED] * len(statements.statements)
+    return []
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,6 @@ from ragstone.errors import (
 )
 from ragstone.formatting import clipped
 from ragstone.gate.findings import ACCEPT, ORACLE, Finding, Level
-from ragstone.gate.sample_change import SampleChange
 from ragstone.stats.estimate import Estimate
 
 
@@ -242,24 +241,24 @@ class Diagnosis:
     counts: tuple[CauseCount, ...]
     """The most frequent cause first."""
     samples: int
-    retrieval: int
-    """The samples with a cause in retrieval."""
-    generation: int
-    """The samples with a cause in generation."""
-    share: Interval | None
-    """The share of retrieval among both."""
     enough: int = MIN_SAMPLES
     """So many samples with a cause are an argument."""
 
+    def count_of(self, side: Side) -> int:
+        """The samples with a cause in this half."""
+        return sum(cause.count for cause in self.counts if cause.side is side)
+
     @property
     def side(self) -> Side | None:
-        """The half with at least twice as many causes as the other, or shown to have
-        more; None of too few samples."""
-        if self.share is None or self.retrieval + self.generation < self.enough:
+        """The half with at least twice as many causes as the other; None of too few
+        samples."""
+        retrieval = self.count_of(Side.RETRIEVAL)
+        generation = self.count_of(Side.GENERATION)
+        if retrieval + generation < self.enough:
             return None
-        if self.share.low > 0.5 or self.retrieval >= 2 * self.generation:
+        if retrieval >= 2 * generation:
             return Side.RETRIEVAL
-        if self.share.high < 0.5 or self.generation >= 2 * self.retrieval:
+        if generation >= 2 * retrieval:
             return Side.GENERATION
         return Side.BOTH
 
@@ -269,9 +268,7 @@ class Diagnosis:
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
         for cause in self.counts:
             if cause.side is side or not is_half:
-                if cause.count >= self.enough:
-                    return cause
-                return None
+                return cause if cause.count >= self.enough else None
         return None
 
     def titles(self) -> dict[str, str]:
@@ -339,29 +336,6 @@ class Comparability:
     """The compared metrics."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """The metrics that are not compared, each with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalChanges:
-    """The samples whose retrieval fell since the baseline, by what became of their
-    evidence; ids sorted."""
-
-    gone: Mapping[str, float]
-    """The share of the evidence's words that is still returned, by sample that lost
-    it."""
-    lower: tuple[str, ...]
-    """Those where it ranks lower."""
-    rechunked: tuple[str, ...]
-    """Those where it is still returned, in other chunks or under other ids."""
-    other: tuple[str, ...]
-    """Those where it is where it was, or is not known."""
-    old_ids: tuple[str, ...] = ()
-    """Those of `rechunked` that are labelled by ids."""
-
-    @property
-    def fell(self) -> int:
-        """How many samples these are."""
-        return len(self.gone) + len(self.lower) + len(self.rechunked) + len(self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,14 +412,12 @@ class Explanation:
     """Where to look first."""
     diagnosis: Diagnosis | None = None
     """The causes, counted."""
-    retrieval: RetrievalChanges | None = None
-    """What became of the evidence where retrieval fell."""
+    outdated_ids: tuple[str, ...] = ()
+    """The samples whose relevant ids no longer fit the corpus, sorted."""
     regressions: tuple[Regression, ...] = ()
     """The worst samples, the worst first."""
     regressed_left: int = 0
     """The number of samples with a loss that are not in `regressions`."""
-    sample_changes: Mapping[str, SampleChange] = field(default_factory=dict)
-    """What became of the samples in `regressions`, by id."""
     lower_is_better: frozenset[str] = frozenset()
     """The metrics of which less is better."""
 

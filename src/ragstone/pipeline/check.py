@@ -23,7 +23,6 @@ from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
-from ragstone.gate.tool_names import uncalled_tools
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN
 from ragstone.golden.sample import GoldenSet
@@ -43,7 +42,6 @@ from ragstone.system.response import (
     NO_TEXTS,
     Response,
     System,
-    called_tools,
     takes_contexts,
     takes_history,
 )
@@ -232,12 +230,6 @@ def _warnings(inputs: GateInputs, session: Session, first: Rehearsed) -> Iterato
         first.response, plan.selected_metrics(), plan.system.settings.part
     )
     yield from _unknown_ids(first.response, plan.golden)
-    if first.system.can_be_asked_again:
-        yield from uncalled_tools(
-            _expected_tools(plan.golden),
-            called_tools(first.response),
-            is_whole_run=False,
-        )
     yield from _default_rules(inputs.terms.policy, session.judge.identity)
 
 
@@ -294,28 +286,20 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     if system.can_be_asked_again:
         return ()
     lacking: list[str] = []
-    called: set[str] = set()
     try:
         await system.start()
         for sample in golden:
             response = await system.ask(sample)
-            called |= called_tools(response)
             if response.failure is not None:
                 lacking.append(sample.id)
     finally:
         await system.close()
-    warnings = list(uncalled_tools(_expected_tools(golden), called, is_whole_run=True))
-    if lacking:
-        samples = counted(len(golden), "sample")
-        warnings.insert(
-            0,
-            f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.",
-        )
-    return tuple(warnings)
-
-
-def _expected_tools(golden: GoldenSet) -> Iterator[str]:
-    return (" or ".join(call.names) for sample in golden for call in sample.tools)
+    if not lacking:
+        return ()
+    samples = counted(len(golden), "sample")
+    return (
+        f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.",
+    )
 
 
 def remarks(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
@@ -19,7 +18,6 @@ from ragstone.gate.sensitivity import (
     loss_rule,
     watched_drops,
 )
-from ragstone.gate.stability import variance_of, variance_words
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
 from ragstone.report.templates import render_text_template
@@ -34,8 +32,6 @@ class PlannedMetric:
     is within the allowed `max_drop`). `detectable` is the drop that the `n` samples of
     the run detect; None if they detect none. `key` is the policy's key for what is
     allowed: `max_rise` where less is better. `blocks` is False if the rule only warns.
-    `variance` names the sources of the variance of a score, if the run has several
-    answers.
     """
 
     metric: str
@@ -45,7 +41,6 @@ class PlannedMetric:
     n: int
     detectable: float | None
     key: str = "max_drop"
-    variance: str = ""
     blocks: bool = True
 
 
@@ -139,10 +134,6 @@ def _row(
     power: float,
 ) -> PlannedMetric:
     looks = loss_rule(rule, policy, run, metrics=metrics)
-    variance = ""
-    if run is not None and answers_per_sample(run) > 1:
-        parts = variance_of(run.metrics[rule.metric])
-        variance = variance_words(parts) if parts is not None else ""
     return PlannedMetric(
         rule.metric,
         scores.source,
@@ -151,7 +142,6 @@ def _row(
         scores.n,
         visible_loss(scores.model, looks, power=power) if scores.n else None,
         rule.direction.change_key,
-        variance,
         blocks=rule.drop_action is Action.BLOCK,
     )
 

@@ -86,7 +86,6 @@ def document_of(
         explanation=ExplanationPart(
             attribution=explanation.attribution,
             diagnosis=explanation.diagnosis,
-            retrieval=explanation.retrieval,
             oracle=verdict.oracle,
             changes=tuple(finding.data for finding in verdict.of_kind(CHANGED)),
             golden_set_change=next(

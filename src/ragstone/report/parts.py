@@ -14,7 +14,6 @@ from urllib.parse import quote
 from ragstone.evaluation.manifest import Cost, SystemUsage
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
-from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.usage_change import UsageChange
 from ragstone.gate.verdict import (
     Action,
@@ -24,7 +23,6 @@ from ragstone.gate.verdict import (
     Diagnosis,
     Interval,
     OracleShares,
-    RetrievalChanges,
     Status,
 )
 from ragstone.golden.sample import Origin
@@ -231,8 +229,6 @@ class SamplePart:
     """The statements of the reference that no context supports."""
     cause: str | None = None
     """Why it is worse, in words."""
-    facts: SampleChange | None = None
-    """What the cause is found from."""
     contexts: int = 0
     """How many contexts were retrieved."""
     useful_contexts: int | None = None
@@ -322,8 +318,6 @@ class ExplanationPart:
     """Where to look first."""
     diagnosis: Diagnosis | None = None
     """The causes of the worse samples, counted."""
-    retrieval: RetrievalChanges | None = None
-    """What became of the evidence where retrieval fell."""
     oracle: OracleShares | None = None
     """What is lost in retrieval, and what in generation."""
     changes: tuple[Changed, ...] = ()

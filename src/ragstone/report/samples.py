@@ -273,7 +273,6 @@ class RunSamples:
                 for loss in losses
             ),
             cause=self._causes.get(sample_id),
-            facts=self._explanation.sample_changes.get(sample_id),
         )
         if record is None:
             return part
