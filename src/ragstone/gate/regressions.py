@@ -108,6 +108,7 @@ def _losses(evidence: Evidence) -> Losses:
             continue
         for sample_id, value in evidence.current.metrics[rule.metric].values.items():
             loss = rule.min - rule.direction.shown(value)
-            if loss > 0.0:
+            is_covered = rule.samples is None or sample_id in rule.samples
+            if loss > 0.0 and is_covered:
                 losses[rule.metric][sample_id] = loss
     return losses
