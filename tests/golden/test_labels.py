@@ -97,12 +97,12 @@ def test_expected_tools_have_the_names_that_other_tools_use_and_their_order_coun
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"tools": [{**ORDER, "match": "loose"}]}, "match = 'loose', expected subset or exact"),
-        ({"tools": [{**ORDER, "tolerance": -0.1}]}, "tolerance = -0.1, expected a number of 0 or more"),
-        ({"tools": [{**ORDER, "matches": "exact"}]}, "tool call with 'matches', expected name, tool, any_of"),
+        ({"tools": [{**ORDER, "match": "loose"}]}, "match must be 'subset' or 'exact'"),
+        ({"tools": [{**ORDER, "tolerance": -0.1}]}, "tolerance must be at least 0"),
+        ({"tools": [{**ORDER, "matches": "exact"}]}, "matches"),
         ({"tools": [{"name": "a", "any_of": ["b"]}]}, "expected either name or any_of"),
         ({"tools": [{"arguments": {}}]}, "expected either name or any_of"),
-        ({"tools": [{"name": "a", "arguments": [1]}]}, "the arguments [1], expected an object"),
+        ({"tools": [{"name": "a", "arguments": [1]}]}, "arguments must be a table"),
         ({"tools": ["x"] * 101}, "101 tool calls; at most 100 are allowed"),
         ({"tool_order": "sometimes"}, "'sometimes', expected true or false"),
         ({"reference_contexts": [{"text": "a", "hop": 0}]}, "contains 0, expected a whole number of at least 1"),

@@ -88,7 +88,7 @@ def test_messages_as_turns_have_the_answers_of_the_assistant_as_references(tmp_p
     first, second = load_rows(tmp_path, {"turns": chat})
     assert (first.question, first.reference, first.reference_contexts) == ("a?", "A.", ("A is a letter.",))
     assert (second.question, second.reference) == ("b?", None)
-    assert second.history == (Message("system", "Be brief."), Message("user", "a?"))
+    assert second.history == (Message("user", "a?"),)
 
 
 def test_an_id_is_derived_from_the_content_or_taken_from_the_name_of_a_conversation(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_formats_of_a_conversation(tmp_path: Path, name: str, text: str) -> None
 
 
 def test_conversations_and_questions_may_stand_in_one_file(tmp_path: Path) -> None:
-    golden = load_rows(tmp_path, {"id": "a", "query": "a?"}, ORDER, {"id": "b", "query": "b?"})
+    golden = load_rows(tmp_path, {"id": "a", "question": "a?"}, ORDER, {"id": "b", "question": "b?"})
     assert [sample.turn is None for sample in golden] == [True, False, False, False, False, True]
     own_name = load_rows(tmp_path, {"frage": "a?"}, {"id": "x", "turns": ["b?"]}, columns={"question": "frage"})
     assert [sample.question for sample in own_name] == ["a?", "b?"]
@@ -141,12 +141,7 @@ def test_a_limit_reads_conversations_to_their_end(tmp_path: Path) -> None:
     [
         ORDER,
         {"id": "x", "history": "reference", "turns": [{"question": "a?", "reference": "A."}, "b?"]},
-        {"id": "x", "group": "g", "history": ["Hello.", "Good day."], "turns": ["a?", "b?"]},
-        {
-            "id": "x",
-            "history": {"answers": "reference", "messages": ["Hello.", "Good day."]},
-            "turns": [{"question": "a?", "reference": "A."}, "b?"],
-        },
+        {"id": "x", "group": "g", "turns": ["a?", "b?"]},
     ],
 )
 def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, row: dict[str, Any]) -> None:
@@ -159,18 +154,18 @@ def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, ro
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"id": "c7", "turns": ["a?", "b?", {"reference": "C."}]}, "turn 3 of conversation 'c7' has no question"),
-        ({"turns": ["a?", {"question": " "}]}, "turn 2 of the conversation has no question"),
+        ({"id": "c7", "turns": ["a?", "b?", {"reference": "C."}]}, "no question: turn 3 of conversation 'c7'"),
+        ({"turns": ["a?", {"question": " "}]}, "no question: turn 2 of the conversation"),
         ({"id": "c7", "turns": ["a?", 7]}, "turn 2 of conversation 'c7' is 7, expected a text or an object"),
         ({"id": "c7", "turns": []}, "conversation 'c7' has 0 turns"),
         ({"id": "c7", "turns": "a?"}, "column 'turns' contains 'a\\?', expected a list of turns"),
         ({"turns": ["a?"] * (MAX_CONVERSATION_TURNS + 1)}, "has 101 turns; 1 to 100 are allowed"),
         ({"turns": [{"role": "assistant", "content": "Hello."}]}, "has 0 turns; 1 to 100"),
-        ({"turns": ["a?"], "question": "b?"}, "either 'turns' or a question, found both"),
-        ({"turns": ["a?"], "query": "b?"}, "either 'turns' or a question, found both: 'turns' and 'query'"),
+        ({"turns": ["a?"], "question": "b?"}, "'question' stands beside 'turns'"),
+        ({"turns": ["a?"], "query": "b?"}, "'query' stands beside 'turns'"),
         ({"turns": ["a?", "b?"], "ground_truth": "B."}, "'ground_truth' stands beside 'turns'"),
         ({"turns": ["a?", "b?"], "history": "reference"}, "turn 1 of the conversation has no reference"),
-        ({"turns": ["a?"], "history": "none"}, "contains 'none', expected own, reference or a list of messages"),
+        ({"turns": ["a?"], "history": "none"}, "contains 'none', expected own or reference"),
         ({"turns": [{"question": "a?", "expects": "an answer"}]}, "contains 'an answer', expected clarification"),
         (
             {"turns": ["a?", {"question": "b?", "history": ["x"]}]},
@@ -203,65 +198,23 @@ SPOKEN = {"speaker": "user", "text": "a?"}
 @pytest.mark.parametrize(
     "values",
     [
-        {"messages": []},
-        {"messages": "a?"},
-        {"messages": [SPOKEN, {"speaker": "user"}]},
-        {"messages": [SPOKEN, "b?"]},
-        {"input": [SPOKEN]},
-        {"input": [SPOKEN], "targets": []},
-        {"input": "a?", "targets": [SPOKEN]},
+        {"input": [SPOKEN], "targets": [SPOKEN]},
+        {"task_id": "t", "input": [SPOKEN]},
+        {"task_id": "t", "input": [SPOKEN], "targets": []},
+        {"task_id": "t", "input": "a?", "targets": [SPOKEN]},
+        {"task_id": "t", "input": [{"speaker": "user"}], "targets": [SPOKEN]},
     ],
 )
-def test_rows_that_are_none_of_mtrag_stay_as_they_are(values: dict[str, object]) -> None:
+def test_rows_that_are_no_tasks_of_mtrag_stay_as_they_are(values: dict[str, object]) -> None:
     assert read_mtrag(values) is values
 
 
-@pytest.mark.parametrize(
-    ("context", "is_relevant"),
-    [
-        ({"text": "A."}, True),
-        ({"text": "A.", "feedback": {"relevant": {}}}, True),
-        ({"text": "A.", "feedback": {"relevant": "no"}}, True),
-        ({"text": "A.", "feedback": {"relevant": {"ann": "no"}}}, False),
-        ({"text": "A.", "feedback": {"relevant": {"ann": {"value": "yes"}, "bob": {"value": "no"}}}}, False),
-        ("A.", False),
-    ],
-)
-def test_a_passage_of_mtrag_is_relevant_if_the_last_annotator_found_it_so(context: object, is_relevant: bool) -> None:
-    row = read_mtrag({"input": [SPOKEN], "targets": [SPOKEN], "contexts": [context]})
-    assert ("reference_contexts" in row) is is_relevant
-
-
 def test_a_conversation_may_have_as_many_turns_as_the_limit(tmp_path: Path) -> None:
-    assert len(load_rows(tmp_path, {"turns": ["a?"] * MAX_CONVERSATION_TURNS, "history": " "})) == 100
+    assert len(load_rows(tmp_path, {"turns": ["a?"] * MAX_CONVERSATION_TURNS})) == 100
 
 
-def spoken(speaker: str, text: str, **more: Any) -> dict[str, Any]:
-    return {"speaker": speaker, "text": text, "timestamp": 1, **more}
-
-
-def passage(name: str, **verdicts: str) -> dict[str, Any]:
-    relevant = {who: {"value": verdict} for who, verdict in verdicts.items()}
-    return {"document_id": name, "text": f"Passage {name}.", "feedback": {"relevant": relevant}}
-
-
-def test_a_conversation_of_mtrag(tmp_path: Path) -> None:
-    row = {
-        "author": "ann",
-        "editor": "bob",
-        "messages": [
-            spoken("user", "a?", enrichments={"Question Type": ["Factoid"], "Answerability": ["ANSWERABLE"]}),
-            spoken("agent", "A.", contexts=[passage("p1", ann="no", bob="yes"), passage("p2", ann="yes", bob="no")]),
-            spoken("user", "b?", enrichments={"Answerability": ["UNANSWERABLE"], "Multi-Turn": ["Follow-up"]}),
-            spoken("agent", "I don't know.", contexts=[]),
-        ],
-    }
-    (tmp_path / "conversations.json").write_text(json.dumps([row]), encoding="utf-8")
-    first, second = load_golden_set([str(tmp_path / "conversations.json")])
-    assert (first.question, first.reference, first.tags, first.answerable) == ("a?", "A.", ("Factoid",), True)
-    assert (first.reference_contexts, first.relevant_ids) == (("Passage p1.",), {"p1": 1.0})
-    assert (second.question, second.answerable, second.turn is not None) == ("b?", False, True)
-    assert second.history == (Message("user", "a?"),)
+def spoken(speaker: str, text: str) -> dict[str, Any]:
+    return {"speaker": speaker, "text": text, "timestamp": 1}
 
 
 def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:
@@ -279,9 +232,6 @@ def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:
     assert (sample.id, sample.group, sample.question, sample.reference) == ("c<::>2", "c", "b?", "B.")
     assert sample.history == (Message("user", "a?"), Message("assistant", "A."))
     assert (sample.relevant_ids, sample.tags, sample.expects_clarification) == ({"p1": 1.0}, ("Opinion",), True)
-
-
-TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "30 days."))
 
 
 def test_a_history_is_part_of_what_is_asked(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.golden.cells import MAX_CALLS
+from ragstone.golden.expected_calls import MAX_CALLS
 from ragstone.golden.sample import ExpectedCall, Sample
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.tool_calls import tool_mistakes

@@ -122,7 +122,7 @@ def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kind
     ("text", "where", "says"),
     [
         ("", "file:out.jsonl", "contains no recorded answers"),
-        ("[]", "file:out.jsonl", "contains no recorded answers"),
+        ("[]", "file:out.json", "contains no recorded answers"),
         ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "the id 'a' is recorded twice"),
         ('{"question": "a b", "answer": "x"}\n{"question": "a  b", "answer": "y"}\n', "out.jsonl:2", "question"),
         ('{"id": "a", "answer": "x"}\n{"id": "b", "ans\n', "out.jsonl:2", "not valid JSON"),
@@ -130,17 +130,18 @@ def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kind
         ('"text"\n', "out.jsonl:1", "expected an object"),
         ("{\n", "out.jsonl:1", "not valid JSON"),
         ("not json\n", "out.jsonl:1", "not valid JSON"),
-        ("[" * 100_000, "out.jsonl", "nested too deeply"),
-        ('[{"id": "a", "answer": "x"}', "out.jsonl:1", "',' or ']' is expected"),
-        ('[{"id": "a", "answer": "x"}\n{"id": "b"}]', "out.jsonl:2", "',' or ']' is expected"),
-        ('[{"id": "a", "answer": "x"}, ]', "out.jsonl:1", "not valid JSON"),
-        ("[1]", "out.jsonl:1", "item 1 is a number, expected an object"),
+        ("[" * 100_000, "out.json", "nested too deeply"),
+        ('[{"id": "a", "answer": "x"}', "out.json:1", "',' or ']' is expected"),
+        ('[{"id": "a", "answer": "x"}\n{"id": "b"}]', "out.json:2", "',' or ']' is expected"),
+        ('[{"id": "a", "answer": "x"}, ]', "out.json:1", "not valid JSON"),
+        ("[1]", "out.json:1", "item 1 is 1, expected an object"),
     ],
 )
 def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, where: str, says: str) -> None:
-    (room.folder / "out.jsonl").write_text(text)
+    name = where.removeprefix("file:").partition(":")[0]
+    (room.folder / name).write_text(text)
     with pytest.raises(SystemUnderTestError) as caught:
-        room.ask("file:out.jsonl", "q")
+        room.ask(f"file:{name}", "q")
     assert caught.value.where == where
     assert says in caught.value.message
 
@@ -279,7 +280,7 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, kind: str
         case "csv":
             frame.to_csv(path, index=False)
         case "numpy.csv":
-            frame[columns[1]] = [repr(numpy.array(one)) for one in frame[columns[1]]]
+            frame[columns[1]] = [str(numpy.array(one)) for one in frame[columns[1]]]
             frame.to_csv(path, index=False)
         case "parquet":
             frame.to_parquet(path)
@@ -304,8 +305,8 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, kind: str
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("['one, 'two']", "begins like a list, but can't be read as one:"),
-        ("['one', 'tw", "begins like a list, but can't be read as one, perhaps because it was cut off:"),
+        ("['one, 'two']", "begins like a list"),
+        ("['one', 'tw", "begins like a list"),
         ("['one' ... 'three']", "begins like a list"),
         ("[NodeWithScore(node=TextNode(id_='a'), 0.5)]", "begins like a list"),
     ],

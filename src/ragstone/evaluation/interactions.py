@@ -65,11 +65,9 @@ def read_interactions(
             hint='Expected {"question": "…", "answer": "…"} per line.',
         )
     plan = _without_responses(plan_columns(source, profile, columns))
-    names = {name: paths[0] for name, paths in plan.fields.items()}
     reader = _InteractionReader(source, plan, fields)
-    return Interactions(
-        ColumnMapping(source.name, "interactions", names), reader.answers()
-    )
+    mapping = ColumnMapping(source.name, "interactions", dict(plan.fields))
+    return Interactions(mapping, reader.answers())
 
 
 class _InteractionReader:
@@ -81,8 +79,8 @@ class _InteractionReader:
         self._steps = steps_beside(source)
         self._reader = SampleReader(source, plan)
         self._used = set(_RESPONSE_COLUMNS)
-        for paths in (*plan.fields.values(), fields.paths()):
-            self._used.update(path.partition(".")[0] for path in paths)
+        for path in (*plan.fields.values(), *fields.paths()):
+            self._used.add(path.partition(".")[0])
 
     def answers(self) -> Iterator[tuple[Sample, Response]]:
         """Each sample with its response. A row that is there twice is one of them."""
@@ -152,9 +150,9 @@ def _without_responses(plan: ColumnPlan) -> ColumnPlan:
     """`plan` without fields read from the columns of the answer: those are what is
     judged, never a reference."""
     answers = {"reference": _ANSWER_COLUMNS, "reference_contexts": _CONTEXT_COLUMNS}
-    fields = {}
-    for name, paths in plan.fields.items():
-        own = answers.get(name, frozenset())
-        if not any(normal(path) in own for path in paths):
-            fields[name] = paths
+    fields = {
+        name: path
+        for name, path in plan.fields.items()
+        if normal(path) not in answers.get(name, frozenset())
+    }
     return replace(plan, fields=fields)

@@ -61,19 +61,12 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(_TABLE["roles"])
 LABELS: Final = MappingProxyType[str, str](_TABLE["labels"])
 SCORES: Final = frozenset[str](_TABLE["scores"])
 NO_SCORES: Final = frozenset[str](_TABLE["no_scores"])
+NO_REFERENCE: Final = frozenset[str](_TABLE["no_reference"])
+NO_QUESTION: Final = NO_REFERENCE | frozenset[str](_TABLE["no_question"])
 INSTEAD: Final = MappingProxyType[str, str](_TABLE["instead"])
-ROW_LISTS, ALIAS_KEYS, TEXT_KEYS, ID_KEYS, GRADE_KEYS, CALL_KEYS, UNREAD_CALL_KEYS = (
-    tuple[str, ...](_TABLE[name])
-    for name in (
-        "row_lists",
-        "alias_keys",
-        "text_keys",
-        "id_keys",
-        "grade_keys",
-        "call_keys",
-        "unread_call_keys",
-    )
-)
+TEXT_KEYS: Final = tuple[str, ...](_TABLE["text_keys"])
+ID_KEYS: Final = tuple[str, ...](_TABLE["id_keys"])
+GRADE_KEYS: Final = tuple[str, ...](_TABLE["grade_keys"])
 
 
 @lru_cache(maxsize=4096)

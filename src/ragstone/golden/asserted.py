@@ -4,7 +4,7 @@ with `type` and `value`."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ragstone.errors import suggestion
 from ragstone.golden import cells
@@ -16,82 +16,65 @@ _SEVERAL = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 TYPES = (*_SINGLE, *_SEVERAL, "is-json")
 """The types of assertions; each also with ``not-`` before it."""
 
-_WEIGHT = ("weight", "1")
-
 
 def assertions(value: object) -> tuple[Assertion, ...]:
     """`value` as assertions: a list of objects, also as JSON in one cell. Raises
     CellError."""
-    return tuple(
-        dict.fromkeys(
-            _assertion(item) for item in cells.listed(value, split_bars=False)
-        )
-    )
+    items = cells.listed(value, split_bars=False)
+    return tuple(dict.fromkeys(map(_assertion, items)))
 
 
 def _assertion(item: object) -> Assertion:
-    if not isinstance(item, Mapping) or not isinstance(kind := item.get("type"), str):
+    if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
         raise cells.CellError(
             f'contains {cells.shown(item)}, expected a list of objects such as {{"type": "contains", "value": "…"}}'
         )
+    kind: str = item["type"]
     base = kind.removeprefix("not-")
-    if base in INSTEAD:
-        raise cells.CellError(
-            f"contains an assertion of type '{kind}', which is not checked here; use {INSTEAD[base]}"
-        )
     if base not in TYPES:
-        hint = suggestion(base, TYPES).rstrip(".")
+        hint = f"use {INSTEAD[base]}" if base in INSTEAD else suggestion(base, TYPES)
         raise cells.CellError(
-            f"contains an assertion of the unknown type '{kind}'. {hint}"
+            f"contains an assertion of type '{kind}', which is not checked here: {hint.rstrip('.')}"
         )
     # `metric` is only a label, and a weight of 1 the default.
-    if strange := [
-        key
-        for key in item
-        if key not in ("type", "value", "metric") and (key, f"{item[key]}") != _WEIGHT
-    ]:
+    options = item.keys() - {"type", "value", "metric"}
+    if str(item.get("weight")) == "1":
+        options -= {"weight"}
+    if options:
         raise cells.CellError(
-            f"contains an assertion of type '{kind}' with '{strange[0]}', which is not supported"
+            f"contains an assertion of type '{kind}' with '{min(options)}', which is not supported"
         )
-    content = item.get("value")
-    values = tuple(_values(base, content))
-    if (base == "is-json") is bool(values) or (base in _SINGLE and len(values) > 1):
-        wanted = (
-            "none: no schema is checked"
-            if base == "is-json"
-            else "text"
-            if base in _SINGLE
-            else "a list of texts"
-        )
+    values = _values(base, item.get("value"))
+    is_right = not values
+    if base != "is-json":  # no schema is checked
+        is_right = len(values) == 1 or (base in _SEVERAL and bool(values))
+    if not is_right:
         raise cells.CellError(
-            f"contains {cells.shown(content)} as the value of '{kind}', expected {wanted}"
+            f"contains {cells.shown(item.get('value'))} as the value of '{kind}', expected a text "
+            "(of several types a list of texts, of is-json none)"
         )
     if base == "regex":
         cells.patterns(list(values))
     return Assertion(kind, values)
 
 
-def _values(base: str, value: object) -> Iterator[str]:
-    if base in _SEVERAL and isinstance(
-        value, str
-    ):  # as in promptfoo: separated by commas, perhaps quoted
+def _values(base: str, value: object) -> tuple[str, ...]:
+    if base in _SEVERAL and isinstance(value, str):
+        # As in promptfoo: separated by commas, perhaps quoted.
         try:
-            value = [
-                text.strip()
-                for text in next(csv.reader([value], skipinitialspace=True), [])
-            ]
+            texts = next(csv.reader([value], skipinitialspace=True), [])
         except csv.Error as error:
-            raise cells.CellError(
-                f"contains {cells.shown(value)} as the value of '{base}': {error}"
-            ) from None
+            raise cells.CellError(f"contains {cells.shown(value)}: {error}") from None
+        value = [text.strip() for text in texts]
+    values: list[str] = []
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, float) and item.is_integer():
-            item = int(item)
-        if item is not None and not isinstance(item, list | Mapping):
-            yield cells.sound(
-                str(item).lower() if isinstance(item, bool) else str(item)
-            )
-        elif item is not None:
+        if isinstance(item, list | Mapping):
             raise cells.CellError(
                 f"contains {cells.shown(item)} as the value of '{base}', expected text"
             )
+        if item is not None:
+            text = (
+                str(item).removesuffix(".0") if isinstance(item, float) else str(item)
+            )
+            values.append(cells.sound(text.lower() if isinstance(item, bool) else text))
+    return tuple(values)

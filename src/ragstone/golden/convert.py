@@ -5,12 +5,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from ragstone.golden.cells import CLARIFICATION
 from ragstone.golden.conversations import by_conversation
 from ragstone.golden.names import are_names
-from ragstone.golden.sample import Assertion, ConversationTurn, ExpectedCall, Sample
+from ragstone.golden.sample import (
+    Assertion,
+    Assertions,
+    ConversationTurn,
+    ExpectedCall,
+    Sample,
+)
+
+_EMPTY = (None, (), [], {})
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
@@ -23,57 +31,51 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
     for turns in by_conversation(samples):
         place = turns[0].turn
         if place is not None and len(turns) == place.turns:
-            rows = [_native_conversation(turns, place)]
+            rows = [_conversation(turns, place)]
         else:
-            rows = [_native(sample) for sample in turns]
+            rows = [_row(sample) for sample in turns]
         for row in rows:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
-def _native_conversation(
+def _conversation(
     turns: Sequence[Sample], place: ConversationTurn
 ) -> dict[str, object]:
-    group, messages = turns[0].group, _messages(turns[0])
-    answers = "own" if place.own_history else "reference"
-    row: dict[str, object] = {"id": place.id}
-    if group != place.id:
-        row["group"] = group
-    row["history"] = {"answers": answers, "messages": messages} if messages else answers
-    row["turns"] = [_native(_without_place(turn, group)) for turn in turns]
+    group = turns[0].group
+    rows: list[dict[str, object]] = []
+    for turn in turns:
+        own_group = None if turn.group == group else turn.group
+        rows.append(_row(replace(turn, id="", history=(), group=own_group)))
+    row: dict[str, object] = {"id": place.id, "group": group}
+    if group == place.id:
+        del row["group"]
+    row["history"] = "own" if place.own_history else "reference"
+    row["turns"] = rows
     return row
 
 
-def _without_place(turn: Sample, group: str | None) -> Sample:
-    """`turn` without what its conversation says."""
-    return replace(
-        turn, id="", history=(), group=None if turn.group == group else turn.group
-    )
-
-
-def _messages(sample: Sample) -> list[dict[str, str]]:
-    return [
-        {"role": message.role, "content": message.text} for message in sample.history
-    ]
-
-
-def _native(sample: Sample) -> dict[str, object]:
-    review, asserted = sample.review, sample.assertions
+def _row(sample: Sample) -> dict[str, object]:
+    review = sample.review
+    asserted = sample.assertions or Assertions()
     row = {
         "id": sample.id or None,
         "question": sample.question,
         "reference": sample.reference,
         "other_references": sample.other_references,
-        "history": _messages(sample),
+        "history": [
+            {"role": message.role, "content": message.text}
+            for message in sample.history
+        ],
         "reference_contexts": _passages(sample),
         "relevant_ids": dict(sample.relevant_ids),
         "answerable": None if sample.answerable else False,
         "tags": sample.tags,
         "group": sample.group,
-        **(asdict(asserted) if asserted is not None else {}),
-        "typed": (),
-        "assert": [_typed(assertion) for assertion in asserted.typed]
-        if asserted is not None
-        else [],
+        "must_contain": asserted.must_contain,
+        "must_not_contain": asserted.must_not_contain,
+        "regex": asserted.regex,
+        "max_words": asserted.max_words,
+        "assert": [_typed(assertion) for assertion in asserted.typed],
         "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
@@ -84,13 +86,10 @@ def _native(sample: Sample) -> dict[str, object]:
         "tools": [_call(call) for call in sample.tools],
         "tool_order": sample.tools_in_order or None,
     }
-    written = {
-        name: value for name, value in row.items() if value not in (None, (), [], {})
-    }
+    written = {name: value for name, value in row.items() if value not in _EMPTY}
     if are_names(sample.reference_contexts):
-        written["relevant_ids"] = row[
-            "relevant_ids"
-        ]  # though empty: then passages are not taken for ids
+        # Though empty: then passages are not taken for ids.
+        written["relevant_ids"] = row["relevant_ids"]
     return written
 
 
@@ -103,25 +102,22 @@ def _passages(sample: Sample) -> list[object]:
     ]
 
 
-def _call(call: ExpectedCall) -> object:
-    named = {"name": call.names[0]} if len(call.names) == 1 else {"any_of": call.names}
-    details = {
-        "arguments": None if call.arguments is None else dict(call.arguments),
-        "match": "exact" if call.match == "exact" else None,
-        "tolerance": call.tolerance or None,
-    }
-    return {
-        **named,
-        **{name: value for name, value in details.items() if value is not None},
-    }
+def _call(call: ExpectedCall) -> dict[str, object]:
+    written: dict[str, object] = {"any_of": call.names}
+    if len(call.names) == 1:
+        written = {"name": call.names[0]}
+    if call.arguments is not None:
+        written["arguments"] = dict(call.arguments)
+    if call.match == "exact":
+        written["match"] = "exact"
+    if call.tolerance:
+        written["tolerance"] = call.tolerance
+    return written
 
 
 def _typed(assertion: Assertion) -> dict[str, object]:
     if not assertion.values:
         return {"type": assertion.type}
-    return {
-        "type": assertion.type,
-        "value": assertion.values
-        if assertion.type.endswith(("any", "all"))
-        else assertion.values[0],
-    }
+    is_list = assertion.type.endswith(("any", "all"))
+    value = assertion.values if is_list else assertion.values[0]
+    return {"type": assertion.type, "value": value}

@@ -6,22 +6,16 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
+from ragstone.formatting import some
 from ragstone.golden import in_memory
-from ragstone.golden.columns import (
-    MAPPABLE,
-    ColumnPlan,
-    plan_columns,
-    refuse_names,
-    refuse_results,
-)
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, has_weak_name, plan_columns
 from ragstone.golden.conversations import (
     EarlierAnswers,
     TurnReading,
@@ -29,11 +23,12 @@ from ragstone.golden.conversations import (
     join_turns,
 )
 from ragstone.golden.formats import delimited
-from ragstone.golden.formats.registry import Format, format_of
+from ragstone.golden.formats.registry import format_of
 from ragstone.golden.opened import open_row
 from ragstone.golden.profile import Profile, profile_rows
-from ragstone.golden.promptfoo import read_promptfoo_cells
+from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
+from ragstone.golden.refusals import refuse_names, refuse_results
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
@@ -45,12 +40,17 @@ _TABLES = frozenset({"csv", "tsv", "xlsx"})
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """An open file. `rows()` reads it from the start on every call."""
+    """An open file."""
 
     format: str
     rows: Callable[[], Iterable[Row]]
+    """Reads the file from the start on every call."""
     prefix: str = ""
     notes: tuple[str, ...] = ()
+
+    def path(self, column: str) -> str:
+        """The path of a column from the top of the document."""
+        return f"{self.prefix}.{column}" if self.prefix else column
 
 
 def load_golden_set(
@@ -74,14 +74,15 @@ def load_golden_set(
     a hint, also for more than MAX_SAMPLES, and ConfigError for a field in `columns`
     that doesn't exist.
     """
-    wanted = _checked(columns)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit must be at least 1, found {limit}.")
-    sources = (
-        (source, partial(_open, source, wanted))
-        for source in find_files(paths, root, within)
-    )
-    return _read(sources, wanted, limit, history)
+    loading = _Loading(columns, limit, history)
+    for source in find_files(paths, root, within):
+        if loading.is_full():  # every file has samples
+            loading.limited = True
+            break
+        loading.add(source, _open(source, loading.columns))
+    return loading.golden_set()
 
 
 def table_rows(source: SourceFile) -> Iterable[Row]:
@@ -99,71 +100,128 @@ def golden_set_of(
     """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings,
     or a mapping of columns.
 
-    The rest is as in `load_golden_set`. The origin of a sample is its row, from 1.
+    `columns` and errors are those of `load_golden_set`. The origin of a sample is its
+    row, from 1.
     """
-    wanted = _checked(columns)
-    source = in_memory.source_of(data)
+    loading = _Loading(columns, None, "own")
+    source = in_memory.SOURCE
     if isinstance(data, Mapping):
-        table = _document(
-            source, source.name, in_memory.read_document(source, data), wanted
-        )
+        document = in_memory.read_document(data)
+        table = _document(source, source.name, document, loading.columns)
     else:
-        rows = in_memory.read_rows(source, data)
+        rows = in_memory.read_rows(data)
         table = _Table(source.name, lambda: rows)
-    return _read([(source, lambda: table)], wanted, None, "own")
+    loading.add(source, table)
+    return loading.golden_set()
 
 
-def _checked(columns: Mapping[str, str] | None) -> dict[str, str]:
-    wanted = dict(columns or {})
-    for name in wanted:
-        if name not in MAPPABLE:
-            raise ConfigError(
-                f"unknown field '{name}'.",
-                where="[golden.columns]",
-                hint=suggestion(name, MAPPABLE),
-            )
-    return wanted
+class _Loading:
+    """Reads one golden set, file by file."""
 
-
-def _read(
-    sources: Iterable[tuple[SourceFile, Callable[[], _Table]]],
-    wanted: Mapping[str, str],
-    limit: int | None,
-    history: EarlierAnswers,
-) -> GoldenSet:
-    by_id: dict[str, Sample] = {}
-    mappings: list[ColumnMapping] = []
-    missing = {name: path for name, path in wanted.items() if path}
-    limited = False
-    for source, open_table in sources:
-        remaining = None if limit is None else max(0, limit - len(by_id))
-        if remaining == 0:  # every other file has samples too
-            missing, limited = {}, True
-            break
-        table = open_table()
-        reading = TurnReading(source, wanted.get("question") or "question", history)
-        table = replace(table, rows=partial(_with_turns, reading, table))
-        samples, mapping, rows = _load_table(
-            source, table, wanted, missing, remaining, MAX_SAMPLES - len(by_id)
-        )
-        for sample in samples:
-            first = by_id.setdefault(sample.id, sample)
-            if first is not sample:
-                raise _duplicate(
-                    first, sample, mapping, _telling_apart(table, first, sample)
+    def __init__(
+        self,
+        columns: Mapping[str, str] | None,
+        limit: int | None,
+        history: EarlierAnswers,
+    ) -> None:
+        self.columns = dict(columns or {})
+        for name in self.columns:
+            if name not in MAPPABLE:
+                raise ConfigError(
+                    f"unknown field '{name}'.",
+                    where="[golden.columns]",
+                    hint=suggestion(name, MAPPABLE),
                 )
-        limited = len(samples) < rows
-        mappings.append(mapping)
-        if limited:
-            missing = {}
-            break
-    if missing and not all(map(_is_native, mappings)):
-        raise _column_not_found(missing, mappings)
-    return GoldenSet(tuple(by_id.values()), tuple(mappings), limited)
+        self.limited = False
+        """Whether the limit left samples out."""
+        self._limit = limit
+        self._history = history
+        self._samples: dict[str, Sample] = {}
+        self._mappings: list[ColumnMapping] = []
+        self._missing = {name: path for name, path in self.columns.items() if path}
+        """The user's columns that no file had so far."""
+
+    def is_full(self) -> bool:
+        return self._limit is not None and len(self._samples) >= self._limit
+
+    def golden_set(self) -> GoldenSet:
+        if (
+            self._missing
+            and not self.limited
+            and not all(map(_is_native, self._mappings))
+        ):
+            raise _column_not_found(self._missing, self._mappings)
+        samples = tuple(self._samples.values())
+        return GoldenSet(samples, tuple(self._mappings), self.limited)
+
+    def add(self, source: SourceFile, table: _Table) -> None:
+        """Read the samples of `table`. Raises GoldenSetError."""
+        reading = TurnReading(
+            source, self.columns.get("question") or "question", self._history
+        )
+
+        def rows() -> Iterable[Row]:
+            return map(open_row, reading.rows(table.rows()))
+
+        inside = f"{table.prefix}." if table.prefix else ""
+        columns = {
+            name: path.removeprefix(inside) for name, path in self.columns.items()
+        }
+        profile = profile_rows(source, rows(), columns.values())
+        count = self._count(source, profile)
+        for name in list(self._missing):
+            if columns[name] in profile.found:
+                del self._missing[name]
+        plan = plan_columns(source, profile, columns)
+        _refuse_results(source, profile, plan, columns)
+        reader = SampleReader(source, plan)
+        read = ((row, reader.sample(row)) for row in first_rows(rows(), count))
+        samples = list(join_turns(source, read))
+        # Who maps either column, or has both, says which is which.
+        is_told = {"relevant_ids", "reference_contexts"} & columns.keys()
+        if not is_told and "relevant_ids" not in plan.fields:
+            column = plan.fields.get("reference_contexts", "")
+            refuse_names(source, column, samples)
+        for sample in samples:
+            first = self._samples.setdefault(sample.id, sample)
+            if first is not sample:
+                raise _duplicate(first, sample, table)
+        self.limited = len(samples) < profile.rows
+        self._mappings.append(_mapping(source, table, plan, reader))
+
+    def _count(self, source: SourceFile, profile: Profile) -> int:
+        """How many rows to read. Raises GoldenSetError if there are none or too
+        many."""
+        if not profile.rows:
+            raise source.error(
+                "contains no samples.",
+                hint='Add at least one, such as {"question": "…"}.',
+            )
+        count = profile.rows
+        if self._limit is not None:
+            count = min(count, self._limit - len(self._samples))
+        total = len(self._samples) + count
+        if total > MAX_SAMPLES:
+            raise source.error(
+                f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
+                hint="Split it, and evaluate each part in a run of its own, or use --limit.",
+            )
+        return count
 
 
-def _with_turns(reading: TurnReading, table: _Table) -> Iterator[Row]:
-    return reading.rows(table.rows())
+def _refuse_results(
+    source: SourceFile,
+    profile: Profile,
+    plan: ColumnPlan,
+    columns: Mapping[str, str],
+) -> None:
+    """Refuse the results of an evaluation without right answers, unless the user maps
+    the question."""
+    reference = plan.fields.get("reference", "")
+    answer = plan.recorded.get("answer") or reference
+    is_right = reference and not has_weak_name(reference, "reference")
+    if answer and not is_right and "question" not in columns:
+        refuse_results(source, profile, plan.fields["question"], answer)
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
@@ -171,6 +229,9 @@ def _is_native(mapping: ColumnMapping) -> bool:
     Ragstone writes."""
     named = {*mapping.columns.values(), *mapping.ignored} <= MAPPABLE
     return named and mapping.format == "jsonl" and not mapping.recorded
+
+
+# --- files
 
 
 def find_files(
@@ -185,21 +246,19 @@ def find_files(
             hint='Set one in ragstone.toml:\n  [golden]\n  paths = ["golden.jsonl"]',
         )
     files: dict[str, SourceFile] = {}
-    for pattern in patterns:
+    for pattern in map(str, patterns):
         try:
-            for path in _expand(str(pattern), root):
-                files.setdefault(
-                    os.path.realpath(path),
-                    SourceFile(path, _relative(path, root), within),
-                )
+            for path in _expand(pattern, root):
+                source = SourceFile(path, _relative(path, root), within)
+                files.setdefault(os.path.realpath(path), source)
         except UnicodeEncodeError:
-            shown = str(pattern).encode("utf-8", "backslashreplace").decode()[:200]
+            shown = pattern.encode("utf-8", "backslashreplace").decode()[:200]
             raise GoldenSetError(
                 "the file name is not UTF-8.", where=shown, hint="Rename the file."
             ) from None
         except OSError as error:
             raise GoldenSetError(
-                f"can't be looked up: {error.strerror}.", where=str(pattern)[:200]
+                f"can't be looked up: {error.strerror}.", where=pattern[:200]
             ) from None
     return tuple(files.values())
 
@@ -226,30 +285,20 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     if mode is not None:
         if stat.S_ISREG(mode):
             return [path]
-        if stat.S_ISDIR(mode):
-            raise GoldenSetError(
-                "is a folder.",
-                where=pattern,
-                hint=f'Name its files: "{shown_name(pattern).rstrip("/")}/*.jsonl"',
-            )
-        raise GoldenSetError("is not a regular file.", where=pattern)
-    looked_in = f"Looked in {shown_name(str(root.resolve()))}"
-    if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError(
-            "not found.",
+            "is a folder." if stat.S_ISDIR(mode) else "is not a regular file.",
             where=pattern,
-            hint=f"{looked_in}: check the path, or [golden] paths.",
+            hint='Name files, such as "golden/*.jsonl".',
         )
+    hint = f"Looked in {shown_name(str(root.resolve()))}: check the path, or [golden] paths."
+    if not _GLOB_SIGNS & set(pattern):
+        raise GoldenSetError("not found.", where=pattern, hint=hint)
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
     for match in matches:
         match.encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
-        raise GoldenSetError(
-            "no file matches this pattern.",
-            where=pattern,
-            hint=f"Looked in {shown_name(str(root.resolve()))}.",
-        )
+        raise GoldenSetError("no file matches this pattern.", where=pattern, hint=hint)
     return files
 
 
@@ -260,201 +309,96 @@ def _relative(path: Path, root: Path) -> str:
         return path.as_posix()
 
 
-def _load_table(
-    source: SourceFile,
-    table: _Table,
-    wanted: Mapping[str, str],
-    missing: dict[str, str],
-    limit: int | None,
-    room: int,
-) -> tuple[list[Sample], ColumnMapping, int]:
-    """The samples of one table, at most `limit`; its mapping; and the number of its
-    rows.
-
-    Removes from `missing` what the table has. Raises GoldenSetError if there is no
-    `room` for so many samples.
-    """
-    inside = f"{table.prefix}." if table.prefix else ""
-    columns = {name: path.removeprefix(inside) for name, path in wanted.items()}
-    profile = profile_rows(source, map(open_row, table.rows()), columns.values())
-    if not profile.rows:
-        raise source.error(
-            "contains no samples.", hint='Add at least one, such as {"question": "…"}.'
-        )
-    count = profile.rows if limit is None else min(profile.rows, limit)
-    if count > room:
-        total = MAX_SAMPLES - room + count
-        raise source.error(
-            f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
-            hint="Split it, and evaluate each part in a run of its own, or use --limit.",
-        )
-    for name in list(missing):
-        if columns[name] in profile.found:
-            del missing[name]
-    plan = _plan(source, profile, columns)
-    if "question" not in columns:
-        refuse_results(source, profile, plan)
-    reader = SampleReader(source, plan)
-    rows = first_rows(map(open_row, table.rows()), count)
-    samples = list(join_turns(source, ((row, reader.sample(row)) for row in rows)))
-    refuse_names(source, plan, samples, columns)
-    return samples, _mapping(source, table, plan, reader), profile.rows
-
-
-def _plan(
-    source: SourceFile, profile: Profile, columns: Mapping[str, str]
-) -> ColumnPlan:
-    path = columns.get("question")
-    if path is not None and path not in profile.found:
-        names = ", ".join(repr(".".join(column)) for column in profile.columns)
-        message = f"no column '{path}', which [golden.columns] maps to the question. Columns found: {names or 'none'}."
-        try:
-            return plan_columns(source, profile, columns)
-        except GoldenSetError as error:
-            raise source.error(message, hint=error.hint) from None
-    return plan_columns(source, profile, columns)
-
-
-def _open(source: SourceFile, wanted: Mapping[str, str]) -> _Table:
+def _open(source: SourceFile, columns: Mapping[str, str]) -> _Table:
     file_format = format_of(source)
     if file_format.is_document:
-        return _document(source, file_format.name, file_format.read(source), wanted)
-    if (
-        file_format.name in ("csv", "tsv")
-        and (encoding := delimited.encoding_of(source)) == delimited.WINDOWS
-    ):
-        source = replace(source, encoding=encoding)
-    notes = (
-        ()
-        if source.encoding is None
-        else ("the text is not UTF-8, and was read as Windows-1252",)
-    )
-    if (
-        file_format.name in _TABLES
-        and (tests := _promptfoo_tests(source, file_format)) is not None
-    ):
-        return replace(tests, notes=(*notes, *tests.notes))
-    return _Table(file_format.name, partial(file_format.read, source), notes=notes)
-
-
-def _promptfoo_tests(source: SourceFile, kind: Format) -> _Table | None:
-    """The tests of promptfoo in a table, None for any other."""
-    if (
-        read_promptfoo_cells([row.values for row in islice(kind.read(source), 1)])
-        is None
-    ):
-        return None
-    rows: list[Row] = list(kind.read(source))
-    tests = read_promptfoo_cells([row.values for row in rows])
-    if tests is None:
-        return None
-    read = [Row(values, rows[position].line) for values, position in tests.rows]
-    return _Table(kind.name, lambda: read, notes=tests.notes)
+        document = file_format.read(source)
+        return _document(source, file_format.name, document, columns)
+    notes: tuple[str, ...] = ()
+    if file_format.name in ("csv", "tsv"):
+        encoding = delimited.encoding_of(source)
+        if encoding == delimited.WINDOWS:
+            source = replace(source, encoding=encoding)
+            notes = ("the text is not UTF-8, and was read as Windows-1252",)
+    read = partial(file_format.read, source)
+    if file_format.name in _TABLES and has_expectations(read()):
+        tests = read_promptfoo_cells(list(read()))
+        return _Table(
+            file_format.name, lambda: tests.rows, notes=(*notes, *tests.notes)
+        )
+    return _Table(file_format.name, read, notes=notes)
 
 
 def _document(
-    source: SourceFile, kind: str, document: Any, wanted: Mapping[str, str]
+    source: SourceFile, kind: str, document: Any, columns: Mapping[str, str]
 ) -> _Table:
     if document is None:
         raise source.error("contains no samples.")
-    table = find_table(source, document, wanted)
+    table = find_table(source, document, columns)
     return _Table(kind, lambda: table.rows, table.path, table.notes)
+
+
+# --- what is said of a file
 
 
 def _mapping(
     source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader
 ) -> ColumnMapping:
-    def shown(path: str) -> str:
-        return f"{table.prefix}.{path}" if table.prefix else path
-
-    fields = dict(plan.fields)
-    inverse = fields.pop("unanswerable", None)
-    columns = {name: shown(paths[0]) for name, paths in fields.items()}
-    if "tags" in fields:
-        columns["tags"] = ", ".join(map(shown, fields["tags"]))
+    columns = {name: table.path(path) for name, path in plan.fields.items()}
     notes = [*table.notes, *plan.notes]
+    inverse = columns.pop("unanswerable", None)
     if inverse:
-        columns["answerable"] = shown(inverse[0])
-        notes.append(f"answerable is read from '{inverse[0]}', inverted")
-    if reader.several_references:
-        notes.append(
-            f"of several references, the best counts (samples with several: {reader.several_references})"
-        )
-    if reader.with_history:
-        notes.append(
-            f"earlier turns of conversations are read (samples with a history: {reader.with_history})"
-        )
-    if reader.conversations:
-        notes.append(
-            f"each turn of a conversation is a sample (conversations: {reader.conversations})"
-        )
-    if reader.answerless:
-        reference = columns["reference"]
-        notes.append(
-            f"an empty '{reference}' is read as unanswerable (samples without an answer: {reader.answerless})"
-        )
+        columns["answerable"] = inverse
+        notes.append(f"answerable is read from '{inverse}', inverted")
+    counts = {
+        "of several references, the best counts (samples with several: {})": reader.several_references,
+        "earlier turns of conversations are read (samples with a history: {})": reader.with_history,
+        "each turn of a conversation is a sample (conversations: {})": reader.conversations,
+        "an empty answer is read as unanswerable (samples without an answer: {})": reader.answerless,
+    }
+    notes += [note.format(count) for note, count in counts.items() if count]
     return ColumnMapping(
         file=source.name,
         format=table.format,
         columns=columns,
-        ignored=tuple(shown(name) for name in plan.ignored),
-        recorded={name: shown(path) for name, path in plan.recorded.items()},
+        ignored=tuple(map(table.path, plan.ignored)),
+        recorded={name: table.path(path) for name, path in plan.recorded.items()},
         notes=tuple(notes),
     )
 
 
-def _telling_apart(table: _Table, first: Sample, second: Sample) -> str | None:
-    """A column with a distinct short text in every row, if both samples come from
-    `table` and it has one."""
-    if (
-        first.origin is None
-        or second.origin is None
-        or first.origin.file != second.origin.file
-    ):
-        return None
-    rows = list(table.rows())
-    for name in rows[0].values:
-        texts = {
-            str(row.values.get(name))
-            for row in rows
-            if isinstance(row.values.get(name), str | int)
-        }
-        if len(texts) == len(rows) and max(map(len, texts)) < 100:
-            return f"{table.prefix}.{name}" if table.prefix else name
-    return None
-
-
-def _duplicate(
-    first: Sample, second: Sample, mapping: ColumnMapping, apart: str | None
-) -> GoldenSetError:
-    if "id" not in mapping.columns and first.content_hash() == second.content_hash():
-        again = (
-            f" and {second.origin}"
-            if first.origin != second.origin
-            else f", twice: {first.question[:80]!r}"
-        )
-        message = f"duplicate question at {first.origin}{again}."
-        hint = "Remove one, or give each a unique id."
-        if apart:
-            hint = f'Remove one, or map a column of ids in ragstone.toml:\n  [golden.columns]\n  id = "{apart}"'
-    else:
+def _duplicate(first: Sample, second: Sample, table: _Table) -> GoldenSetError:
+    if first.content_hash() != second.content_hash() or not second.id.startswith("q-"):
         message = f"duplicate id '{second.id}' at {first.origin} and {second.origin}."
         hint = "Give each sample a unique id."
+    else:
+        message = f"duplicate question at {first.origin} and {second.origin}: {first.question[:80]!r}."
+        hint = "Remove one, or give each a unique id."
+        column = _distinct_column(list(table.rows()))
+        if column:
+            hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.path(column)}"'
     return GoldenSetError(message, where=str(second.origin), hint=hint)
+
+
+def _distinct_column(rows: Sequence[Row]) -> str | None:
+    """The first column with a short text of its own in every row."""
+    for name in rows[0].values:
+        texts = {str(row.values.get(name)) for row in rows}
+        if len(texts) == len(rows) and max(map(len, texts)) < 100:
+            return name
+    return None
 
 
 def _column_not_found(
     missing: Mapping[str, str], mappings: Sequence[ColumnMapping]
 ) -> GoldenSetError:
     name, path = next(iter(missing.items()))
-    columns = {
-        column
-        for mapping in mappings
-        for column in (*mapping.columns.values(), *mapping.ignored)
-    }
+    columns: set[str] = set()
+    for mapping in mappings:
+        columns.update(mapping.columns.values(), mapping.ignored)
     return GoldenSetError(
         f"there is no column '{path}', which is mapped to the {name}. "
-        f"Columns found: {', '.join(sorted(map(repr, columns)))}.",
+        f"Columns found: {some(sorted(map(repr, columns)), 40)}.",
         where="[golden.columns]",
         hint=suggestion(path, columns),
     )

@@ -11,9 +11,7 @@ from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.rows import Row
 
-SPAN_ID = "context_span_id"
-"""The column of Phoenix' tables of spans."""
-
+_PHOENIX_SPAN_ID = "context.span_id"
 _JSON_CELLS = CONTAINERS | OUTPUTS
 _HEADS = _JSON_CELLS | PATHS
 
@@ -28,13 +26,11 @@ def open_cells(values: Mapping[str, object]) -> dict[str, object]:
     the JSON in a text of such a name read: an object, a chat, or a quoted text.
     """
     opened: dict[str, object] = {}
-    of_phoenix = any(normal(str(name)) == SPAN_ID for name in values)
     for name, value in values.items():
-        if of_phoenix and name == "reference":
-            opened["retrieved_contexts"] = value  # the documents of a span, in one text
-            continue
         head, _, inner = str(name).partition(".")
-        if inner and head not in values and normal(head) in _HEADS:
+        if name == "reference" and _PHOENIX_SPAN_ID in values:
+            opened["retrieved_contexts"] = value  # the documents of a span, in one text
+        elif inner and head not in values and normal(head) in _HEADS:
             container = opened.setdefault(head, {})
             if isinstance(container, dict):
                 container[inner] = value
@@ -52,9 +48,7 @@ def _read(text: str) -> object:
         with suppress(NotJsonError):
             return decode(text)
     value = cells.opened(text)
-    is_chat = (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(item, dict) for item in value)
-    )
-    return value if is_chat or isinstance(value, dict) else text
+    if isinstance(value, list):
+        is_chat = value and all(isinstance(item, dict) for item in value)
+        return value if is_chat else text
+    return value

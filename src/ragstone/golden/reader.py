@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TypeVar
 
-from ragstone.errors import GoldenSetError
-from ragstone.golden import asserted, cells
-from ragstone.golden.aliases import normal
-from ragstone.golden.columns import ColumnPlan
+from ragstone.golden import cells
+from ragstone.golden.asserted import assertions
+from ragstone.golden.columns import ColumnPlan, last_name
+from ragstone.golden.expected_calls import expected_calls
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import Assertions, Message, Origin, Review, Sample
@@ -22,20 +21,19 @@ _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 
 
 class SampleReader:
-    """Reads the rows of one file.
-
-    `several_references` counts rows with several references, `answerless` those that
-    are unanswerable because their answer is SQuAD's empty one, `with_history` those
-    with earlier messages, `conversations` those that are the first of several turns.
-    """
+    """Reads the rows of one file."""
 
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
         self.plan = plan
         self.several_references = 0
+        """Rows with several references."""
         self.answerless = 0
+        """Rows that are unanswerable because their answer is SQuAD's empty one."""
         self.with_history = 0
+        """Rows with earlier messages."""
         self.conversations = 0
+        """Rows that are the first of several turns."""
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
@@ -49,32 +47,29 @@ class SampleReader:
         """
         question = self._read(row, "question", cells.question)
         if question is None:
-            name = self.plan.fields["question"][0]
+            column = f"column '{self.plan.fields['question']}'"
             if row.turn is not None:
-                raise self.source.error(
-                    f"turn {row.turn.number} of {row.turn.conversation} has no question.",
-                    row.line,
-                )
+                column = f"turn {row.turn.number} of {row.turn.conversation}"
             raise self.source.error(
-                f"no question: column '{name}' is missing or empty.", row.line
+                f"no question: {column} is missing or empty.", row.line
             )
         for label, judged in self.plan.labels:
             if judged in self.plan.fields:
                 self._check_label(row, label, judged)
         reference, other_references = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
-        named = self._read(row, "id", _optional_id)
+        own_id = self._read(row, "id", _optional_id)
         history = self._history(row)
         if row.turn is None:
-            named = named or derived_id(question, reference, passages, history)
+            own_id = own_id or derived_id(question, reference, passages, history)
         return Sample(
-            id=named or "",
+            id=own_id or "",
             question=question,
             reference=reference,
             reference_contexts=passages,
             relevant_ids=self._read(row, "relevant_ids", cells.grades) or _NO_GRADES,
             answerable=self._answerable(row),
-            tags=self._share(self._tags(row)),
+            tags=self._share(self._read(row, "tags", cells.tags) or ()),
             group=self._share(self._read(row, "group", cells.text)),
             origin=Origin(self.source.name, row.line),
             assertions=self._assertions(row),
@@ -84,45 +79,32 @@ class SampleReader:
             history=history,
             min=self._read(row, "min", cells.bounds) or _NO_GRADES,
             max=self._read(row, "max", cells.bounds) or _NO_GRADES,
-            expects_clarification=self._read(row, "expects", cells.is_clarification)
-            or False,
+            expects_clarification=bool(
+                self._read(row, "expects", cells.is_clarification)
+            ),
             hops=self._read(row, "reference_contexts", cells.hops) or (),
-            tools=self._read(row, "tools", cells.expected_calls) or (),
+            tools=self._read(row, "tools", expected_calls) or (),
             tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
         )
-
-    def _tags(self, row: Row) -> tuple[str, ...]:
-        """The tags of all columns that have some: a kind of question and a difficulty
-        are both tags."""
-        paths = self.plan.fields.get("tags", ())
-        tags = [
-            tag
-            for path in paths
-            for tag in self._convert(row, path, "tags", cells.tags) or ()
-        ]
-        return tuple(dict.fromkeys(tags))
 
     def _review(self, row: Row) -> Review | None:
         status = self._read(row, "status", cells.status)
         if status is None:
             return None
-        reviewer, day = (
-            self._read(row, "reviewer", cells.text),
-            self._read(row, "reviewed_on", cells.text),
-        )
-        return self._share(
-            Review("draft" if status == "draft" else "reviewed", reviewer, day)
-        )
+        reviewer = self._read(row, "reviewer", cells.text)
+        day = self._read(row, "reviewed_on", cells.text)
+        review = Review("draft" if status == "draft" else "reviewed", reviewer, day)
+        return self._share(review)
 
     def _assertions(self, row: Row) -> Assertions | None:
-        assertions = Assertions(
+        asserted = Assertions(
             must_contain=self._read(row, "must_contain", cells.phrases) or (),
             must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
             regex=self._read(row, "regex", cells.patterns) or (),
             max_words=self._read(row, "max_words", cells.positive),
-            typed=self._read(row, "assert", asserted.assertions) or (),
+            typed=self._read(row, "assert", assertions) or (),
         )
-        return assertions if assertions != Assertions() else None
+        return asserted if asserted != Assertions() else None
 
     def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that
@@ -137,43 +119,26 @@ class SampleReader:
         return messages
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
-        paths = self.plan.fields.get("reference", ())
-        columns = [
-            self._convert(row, path, "reference", _reader_of(path)) or ()
-            for path in paths
-        ]
-        filled = [texts for texts in columns if texts]
-        for path, texts in zip(paths[1:], columns[1:], strict=True):
-            # One answer, and the list of all right ones, agree.
-            if (
-                texts
-                and columns[0]
-                and not ({*texts} <= {*columns[0]} or {*columns[0]} <= {*texts})
-            ):
-                raise self._ambiguous(row, "reference", paths[0], path)
-        listed = self._read(row, "other_references", cells.texts) or ()
-        every = tuple(
-            dict.fromkeys(
-                text for texts in (*sorted(filled, key=len), listed) for text in texts
-            )
+        is_plural = last_name(self.plan.fields.get("reference", "")).endswith("s")
+        texts = self._read(
+            row, "reference", lambda value: cells.texts(value, plural=is_plural)
         )
-        if len(every) > cells.MAX_REFERENCES:
+        more = self._read(row, "other_references", cells.texts)
+        references = tuple(dict.fromkeys((*(texts or ()), *(more or ()))))
+        if len(references) > cells.MAX_REFERENCES:
             raise self.source.error(
-                f"{len(every):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
+                f"{len(references):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
                 row.line,
             )
-        self.several_references += len(every) > 1
-        return (every[0] if every else None), every[1:]
+        self.several_references += len(references) > 1
+        return (references[0] if references else None), references[1:]
 
     def _answerable(self, row: Row) -> bool:
         if "answerable" in self.plan.fields:
-            answerable = self._read(row, "answerable", cells.truth)
-            return True if answerable is None else answerable
+            return self._read(row, "answerable", cells.truth) is not False
         if "unanswerable" in self.plan.fields:
             return not self._read(row, "unanswerable", cells.truth)
-        if "reference" in self.plan.fields and cells.is_answerless(
-            self._value(row, self.plan.fields["reference"][0])
-        ):
+        if self._read(row, "reference", cells.is_answerless):
             self.answerless += 1
             return False
         return True
@@ -181,31 +146,19 @@ class SampleReader:
     def _read(
         self, row: Row, field: str, convert: Callable[[object], Value]
     ) -> Value | None:
-        paths = self.plan.fields.get(field)
-        if paths is None:
-            return None
-        first_value = self._convert(row, paths[0], field, convert)
-        for path in paths[1:]:
-            next_value = self._convert(row, path, field, convert)
-            if not first_value:
-                first_value = next_value
-            elif next_value and next_value != first_value:
-                raise self._ambiguous(row, field, paths[0], path)
-        return first_value
-
-    def _convert(
-        self, row: Row, path: str, field: str, convert: Callable[[object], Value]
-    ) -> Value | None:
-        value = self._value(row, path)
+        path = self.plan.fields.get(field)
+        value = None if path is None else self._value(row, path)
         if value is None:
             return None
         try:
             return convert(value)
         except cells.CellError as error:
+            mappable = "answerable" if field == "unanswerable" else field
             raise self.source.error(
                 f"column '{path}' ({field}) {error}.",
                 row.line,
-                hint=_other_column(field, path),
+                hint=f"Fix the value. If '{path}' is not the {field}, map the right column in ragstone.toml "
+                f'("" leaves a field out):\n  [golden.columns]\n  {mappable} = "…"',
             ) from None
 
     def _value(self, row: Row, path: str) -> object | None:
@@ -214,43 +167,24 @@ class SampleReader:
             value = follow(row.values, path)
         return None if value is MISSING else value
 
-    def _ambiguous(
-        self, row: Row, field: str, first: str, second: str
-    ) -> GoldenSetError:
-        return self.source.error(
-            f"columns '{first}' and '{second}' could both be the {field}, but differ.",
-            row.line,
-            hint=f'Choose one in ragstone.toml:\n  [golden.columns]\n  {field} = "{first}"',
-        )
-
     def _check_label(self, row: Row, label: str, judged: str) -> None:
         value = self._value(row, label)
         if not _is_negative(value):
             return
-        column = self.plan.fields[judged][0]
-        question = self.plan.fields["question"][0]
-        left_out = dict.fromkeys(f'{field} = ""' for _, field in self.plan.labels)
+        columns = [f'question = "{self.plan.fields["question"]}"']
+        columns += dict.fromkeys(f'{field} = ""' for _, field in self.plan.labels)
         raise self.source.error(
-            f"column '{label}' is {cells.shown(value)}, so '{column}' is labelled wrong here and can't be used as "
-            f"{judged}: this file was made for testing judges.",
+            f"column '{label}' is {cells.shown(value)}, so '{self.plan.fields[judged]}' is labelled wrong here and "
+            f"can't be used as {judged}: this file was made for testing judges.",
             row.line,
             hint="Keep only the rows that are labelled right, or map the columns in ragstone.toml "
-            f'("" leaves a field out):\n  [golden.columns]\n  question = "{question}"\n  '
-            + "\n  ".join(left_out),
+            '("" leaves a field out):\n  [golden.columns]\n  ' + "\n  ".join(columns),
         )
 
     def _share(self, value: Value) -> Value:
         """One shared object for equal values: tags and groups repeat from sample to
         sample."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]
-
-
-def _reader_of(path: str) -> Callable[[object], tuple[str, ...]]:
-    """Reads a column of references."""
-    name = normal(path.rpartition(".")[2])
-    if name == "expected_facts":  # MLflow's: an answer must state them all
-        return lambda value: tuple(filter(None, ["\n".join(cells.texts(value))]))
-    return partial(cells.texts, plural=name.endswith("s"))
 
 
 def derived_id(
@@ -261,21 +195,11 @@ def derived_id(
 ) -> str:
     """An id from the content: ``q-`` and 12 hex digits, independent of the sample's
     position in its file."""
-    earlier = [[[turn.role, turn.text] for turn in history]] if history else []
-    body = json.dumps(
-        [question, reference, passages, *earlier],
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
+    content: list[object] = [question, reference, passages]
+    if history:
+        content.append([[turn.role, turn.text] for turn in history])
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
-
-
-def _other_column(field: str, path: str) -> str:
-    leave_out = "" if field == "question" else ', or leave it out with ""'
-    return (
-        f"Fix the value. If '{path}' is not the {field}, map the right column{leave_out}, in ragstone.toml:\n"
-        f'  [golden.columns]\n  {"answerable" if field == "unanswerable" else field} = "…"'
-    )
 
 
 def _optional_id(value: object) -> str | None:
@@ -285,12 +209,5 @@ def _optional_id(value: object) -> str | None:
 
 
 def _is_negative(value: object) -> bool:
-    if isinstance(value, str):
-        word = value.strip().strip("[]").lower()
-        if word in _NEGATIVE_WORDS:
-            return True
-        try:
-            return float(word) < 1
-        except ValueError:
-            return False
-    return isinstance(value, bool | int | float) and value < 1
+    word = str(value).strip().strip("[]").lower()
+    return word in _NEGATIVE_WORDS or cells.number(word) < 1

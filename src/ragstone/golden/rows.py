@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 from ragstone.errors import GoldenSetError
 from ragstone.files import open_regular
-from ragstone.golden.sample import Message
 
 MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
 """Maximum size of a file in any format."""
@@ -33,16 +32,12 @@ MAX_COLUMNS = 2_000
 @dataclass(frozen=True, slots=True)
 class TurnPlace:
     """The place of a row that is the turn `number` of so many `turns` of a
-    conversation.
-
-    `conversation` names it in messages. `messages` are those before the first turn.
-    """
+    conversation, which `conversation` names in messages."""
 
     conversation: str
     number: int
     turns: int
     own_history: bool
-    messages: tuple[Message, ...]
 
     @property
     def needs_reference(self) -> bool:

@@ -3,61 +3,13 @@ ragstone.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from ragstone.golden.aliases import FIELDS, normal
+from ragstone.golden.aliases import FIELDS, NO_QUESTION, NO_REFERENCE, normal
 from ragstone.golden.rows import Row
 
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", ";")
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 """Of Latin, Chinese, Arabic and Greek script."""
-
-_FIELD_OF = {
-    name: field
-    for field, aliases in FIELDS.items()
-    for name in (*reversed(aliases.weak), *reversed(aliases.strong))
-}
-
-_NO_QUESTION = frozenset(
-    [
-        "answer",
-        "response",
-        "output",
-        "result",
-        "reply",
-        "prediction",
-        "source",
-        "context",
-        "passage",
-        "document",
-        "reference",
-        "evidence",
-        "expected",
-        "reason",
-        "reasoning",
-        "explanation",
-        "error",
-        "status",
-        "verdict",
-    ]
-)
-"""Words in the names of columns that hold no question."""
-
-_NO_REFERENCE = frozenset(
-    [
-        "source",
-        "context",
-        "passage",
-        "document",
-        "file",
-        "path",
-        "url",
-        "error",
-        "status",
-        "verdict",
-        "preview",
-    ]
-)
-"""Words in the names of columns that hold no right answer."""
 
 
 def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
@@ -66,40 +18,16 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
 
     `prefix` is the path of the list that the rows are in.
     """
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
     for row in rows:
         for column, text in _texts(row.values):
-            texts.setdefault(column, []).append(text)
-    named = {
-        _FIELD_OF.get(normal(column.rpartition(".")[2])): column
-        for column in reversed(texts)
-    }
-    unnamed = [
-        column for column in texts if normal(column.rpartition(".")[2]) not in _FIELD_OF
-    ]
-    sentences = [column for column in unnamed if _mean_words(texts[column]) >= 2]
-    asking = [column for column in unnamed if _asks(texts[column])]
-    questions = [
-        column
-        for column in (*asking, *sentences)
-        if _words_of(column).isdisjoint(_NO_QUESTION)
-    ]
-    question = named.get("question") or next(iter(questions), "")
-    answers = [
-        column
-        for column in sentences
-        if column != question and _words_of(column).isdisjoint(_NO_REFERENCE)
-    ]
-    reference = named.get("reference") or max(
-        answers, key=lambda column: _mean_words(texts[column]), default=""
-    )
+            texts.setdefault(column, text)
+    question = _named(texts, "question") or _asking(texts)
+    reference = _named(texts, "reference") or _longest(texts, besides=question)
     inside = f"{prefix}." if prefix else ""
-    block = f'[golden.columns]\n  question = "{inside + question if question else "NAME OF THE COLUMN"}"'
+    asked = f"{inside}{question}" if question else "NAME OF THE COLUMN"
+    block = f'[golden.columns]\n  question = "{asked}"'
     return f'{block}\n  reference = "{inside}{reference}"' if reference else block
-
-
-def _words_of(column: str) -> set[str]:
-    return set(normal(column.rpartition(".")[2]).split("_"))
 
 
 def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str, str]]:
@@ -111,15 +39,37 @@ def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str
             yield f"{inside}{key}", value.strip()
 
 
-def _mean_words(texts: Sequence[str]) -> float:
-    """Words of a text, with one for every three characters where a script has no
-    spaces."""
-    words = [
-        max(len(text.split()), len(text) / 3 if not text.isascii() else 0)
-        for text in texts
+def _named(texts: Iterable[str], field: str) -> str:
+    """The first column with a name of `field`."""
+    names = (*FIELDS[field].strong, *FIELDS[field].weak)
+    return next((column for column in texts if _name(column) in names), "")
+
+
+def _name(column: str) -> str:
+    return normal(column.rpartition(".")[2])
+
+
+def _asking(texts: Mapping[str, str]) -> str:
+    """The first column with questions, or else with sentences."""
+    columns = [
+        column for column in texts if NO_QUESTION.isdisjoint(_name(column).split("_"))
     ]
-    return sum(words) / max(1, len(words))
+    for column in columns:
+        if texts[column].endswith(_QUESTION_MARKS):
+            return column
+    return next((column for column in columns if _is_prose(texts[column])), "")
 
 
-def _asks(texts: Sequence[str]) -> bool:
-    return sum(text.endswith(_QUESTION_MARKS) for text in texts) * 2 > len(texts)
+def _longest(texts: Mapping[str, str], besides: str) -> str:
+    columns = [
+        column
+        for column, text in texts.items()
+        if _is_prose(text)
+        and column != besides
+        and NO_REFERENCE.isdisjoint(_name(column).split("_"))
+    ]
+    return max(columns, key=lambda column: len(texts[column]), default="")
+
+
+def _is_prose(text: str) -> bool:
+    return " " in text or not text.isascii()

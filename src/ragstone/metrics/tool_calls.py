@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from ragstone.formatting import clipped
-from ragstone.golden.cells import MAX_CALLS
+from ragstone.golden.expected_calls import MAX_CALLS
 from ragstone.golden.sample import ExpectedCall, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.metric import BaseMetric, MetricInfo

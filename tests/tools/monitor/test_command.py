@@ -60,7 +60,7 @@ def test_the_policy_and_the_history_of_the_project_are_used(project: Path) -> No
 
 def test_columns_are_mapped_by_the_policy_that_is_named(project: Path) -> None:
     records = [{"at": "2026-10-01T10:00:00Z", "body": {"q": "How long?"}, "stars": stars} for stars in (1, 2, 4, 5)]
-    (project / "log.jsonl").write_text(json.dumps(records), encoding="utf-8")
+    (project / "log.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     columns = '{ timestamp = "at", question = "body.q", feedback = "stars" }'
     (project / "other.toml").write_text(f"[monitor]\ncolumns = {columns}\ngood_feedback = 4\n", encoding="utf-8")
     done = monitor(project, "--until", "2026-10-02", "--thresholds", "other.toml", "--history", "kept.jsonl")

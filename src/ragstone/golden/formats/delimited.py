@@ -1,5 +1,4 @@
-"""CSV and TSV: a header line, perhaps below lines of a title, and cells that can
-contain line breaks inside quotes.
+"""CSV and TSV: a header line, and cells that can contain line breaks inside quotes.
 
 Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and
 America.
@@ -8,19 +7,13 @@ America.
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Literal, TypeVar
+from collections.abc import Iterator
+from typing import Literal
 
 from ragstone.formatting import counted
-from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
-Cells = TypeVar("Cells", bound=Sequence[object])
-QUESTION_NAMES = frozenset(FIELDS["question"].strong)
-MAX_TITLE_ROWS = 4
 WINDOWS = "cp1252"
 _DELIMITERS = (",", ";", "\t")
 
@@ -32,21 +25,21 @@ def encoding_of(source: SourceFile) -> str:
     A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for
     Windows-1252: that would be read without an error, as other text.
     """
-    valid = broken = False
-    for _, raw in source.lines():
+    is_windows = False
+    for number, raw in source.lines():
         if raw.isascii():
             continue
-        if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return "utf-8"  # refused with a better message where it is decoded
         text = raw.decode("utf-8", "surrogateescape")
-        broken = broken or any("\udc80" <= character <= "\udcff" for character in text)
-        valid = valid or any(
+        is_broken = any("\udc80" <= character <= "\udcff" for character in text)
+        is_valid = any(
             character > "\x7f" and not "\udc80" <= character <= "\udcff"
             for character in text
         )
-        if broken and (valid or not _is_windows(raw)):
+        is_utf_16 = number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+        if is_valid or is_utf_16 or not _is_windows(raw):
             return "utf-8"
-    return WINDOWS if broken else "utf-8"
+        is_windows = is_windows or is_broken
+    return WINDOWS if is_windows else "utf-8"
 
 
 def _is_windows(raw: bytes) -> bool:
@@ -58,9 +51,19 @@ def _is_windows(raw: bytes) -> bool:
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
-    """The rows of a file separated by commas, semicolons or tabs, whichever its header
-    uses. Raises GoldenSetError."""
-    yield from _read(source, _delimiter(source), csv.QUOTE_MINIMAL)
+    """The rows of a file separated by commas, semicolons or tabs: what makes the
+    longest header. Raises GoldenSetError."""
+    delimiter = max(_DELIMITERS, key=lambda sign: _width(source, sign))
+    yield from _read(source, delimiter, csv.QUOTE_MINIMAL)
+
+
+def _width(source: SourceFile, delimiter: str) -> int:
+    """The number of columns that the header has with this delimiter."""
+    try:
+        _, header = next(_records(source, delimiter, csv.QUOTE_MINIMAL), (1, []))
+    except csv.Error:
+        return 0
+    return len(header)
 
 
 def read_tsv(source: SourceFile) -> Iterator[Row]:
@@ -77,13 +80,12 @@ def read_tsv(source: SourceFile) -> Iterator[Row]:
 
 def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]:
     line = 1
+    names: list[str] | None = None
     try:
-        records = _records(source, delimiter, quoting)
-        first_records = list(islice(records, MAX_TITLE_ROWS + 1))
-        header = header_row(first_records) or next(iter(first_records), (1, []))
-        names = header_names(source, header[1], header[0])
-        for line, cells in chain(first_records, records):
-            if line > header[0] and any(cell.strip() for cell in cells):
+        for line, cells in _records(source, delimiter, quoting):
+            if names is None:
+                names = header_names(source, cells, line)
+            elif any(cell.strip() for cell in cells):
                 yield Row(_row(source, names, cells, line), line)
     except csv.Error as error:
         raise source.error(
@@ -93,32 +95,22 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
         ) from None
 
 
-def header_row(rows: Iterable[tuple[int, Cells]]) -> tuple[int, Cells] | None:
-    """The row, with its line, that names the question among other columns: rows above
-    it are a title."""
-    for line, cells in rows:
-        names = [normal(str(cell)) for cell in cells if cell is not None]
-        if sum(map(bool, names)) > 1 and set(names) & QUESTION_NAMES:
-            return line, cells
-    return None
-
-
 def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
     """The names of the columns. Raises GoldenSetError if there are too many, or two
     with the same name."""
     names = [name.strip() for name in header]
-    doubled = [name for name, times in Counter(names).items() if times > 1 and name]
-    if doubled:
-        raise source.error(f"duplicate column '{doubled[0]}' in the header.", line)
     if len(names) > MAX_COLUMNS:
         raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.", line)
+    for name in names:
+        if name and names.count(name) > 1:
+            raise source.error(f"duplicate column '{name}' in the header.", line)
     return names
 
 
 def _row(
     source: SourceFile, names: list[str], cells: list[str], line: int
 ) -> dict[str, object]:
-    if len(cells) > len(names) and any(cell.strip() for cell in cells[len(names) :]):
+    if any(cell.strip() for cell in cells[len(names) :]):
         raise source.error(
             f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
             line,
@@ -133,7 +125,8 @@ def _row(
 def _records(
     source: SourceFile, delimiter: str, quoting: Quoting
 ) -> Iterator[tuple[int, list[str]]]:
-    _allow_wide_cells()
+    # The module's limit of 131,072 characters a cell is one for the whole process.
+    csv.field_size_limit(MAX_LINE_BYTES)
     reader = csv.reader(
         _lines(source), delimiter=delimiter, quoting=quoting, strict=True
     )
@@ -145,33 +138,8 @@ def _records(
 
 
 def _lines(source: SourceFile) -> Iterator[str]:
-    encoding = source.encoding or "utf-8"
     for number, raw in source.lines():
-        yield (
-            source.decode(raw, number) if encoding == "utf-8" else raw.decode(encoding)
-        )
-
-
-def _delimiter(source: SourceFile) -> str:
-    """The delimiter that makes a header which names the question, or else the longest
-    first line; a comma for ties."""
-
-    def rank(delimiter: str) -> tuple[bool, int]:
-        try:
-            records = list(
-                islice(
-                    _records(source, delimiter, csv.QUOTE_MINIMAL), MAX_TITLE_ROWS + 1
-                )
-            )
-        except csv.Error:
-            return False, 0
-        return header_row(records) is not None, len(records[0][1]) if records else 0
-
-    return max(_DELIMITERS, key=rank)
-
-
-def _allow_wide_cells() -> None:
-    """Lift the csv module's limit of 131,072 characters a cell, which is one setting
-    for the whole process."""
-    if csv.field_size_limit() < MAX_LINE_BYTES:
-        csv.field_size_limit(MAX_LINE_BYTES)
+        if source.encoding is None:
+            yield source.decode(raw, number)
+        else:
+            yield raw.decode(source.encoding)

@@ -24,9 +24,8 @@ class Format:
 
 
 def _yaml(source: SourceFile) -> Any:
-    from ragstone.golden.formats import (
-        yaml_document,
-    )  # its library takes a while to import
+    # Its library takes a while to import.
+    from ragstone.golden.formats import yaml_document
 
     return yaml_document.read_document(source)
 
@@ -42,25 +41,23 @@ FORMATS = (
     Format("parquet", (".parquet",), parquet.read_rows),
     Format("xlsx", (".xlsx",), workbook.read_rows),
 )
-BY_ENDING = {ending: one for one in FORMATS for ending in one.endings}
+BY_ENDING = {
+    ending: file_format for file_format in FORMATS for ending in file_format.endings
+}
 
 
 def format_of(source: SourceFile) -> Format:
-    """The format of a file, by its ending; of JSON also by its content. Raises
+    """The format of a file, by its ending; of .json also by its content. Raises
     GoldenSetError."""
     ending = source.path.suffix.lower()
     file_format = BY_ENDING.get(ending)
     if file_format is None:
         raise source.error(
-            f"unsupported file extension '{ending}'."
-            if ending
-            else "the file has no extension.",
+            f"unsupported file extension '{ending}'.",
             hint=f"Supported extensions: {', '.join(BY_ENDING)}.",
         )
-    if (file_format is JSON and _is_lines(source)) or (
-        file_format is LINES and _is_document(source)
-    ):
-        return LINES if file_format is JSON else JSON
+    if file_format is JSON and _is_lines(source):
+        return LINES
     return file_format
 
 
@@ -71,15 +68,3 @@ def _is_lines(source: SourceFile) -> bool:
         return len(list(islice(json_text.read_rows(source), 2))) == 2
     except GoldenSetError:
         return False
-
-
-def _is_document(source: SourceFile) -> bool:
-    """Whether a .jsonl file is actually one document: its first non-empty line opens a
-    list or object that goes on."""
-    try:
-        with source.open() as stream:
-            start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except OSError as error:
-        raise source.unreadable(error) from None
-    first = start.partition(b"\n")[0].strip()
-    return start.startswith(b"[") or first == b"{"

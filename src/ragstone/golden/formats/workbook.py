@@ -7,12 +7,11 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date, datetime, time, timedelta
-from itertools import islice
+from datetime import date, time, timedelta
 from typing import Any
 
-from ragstone.golden.formats.delimited import MAX_TITLE_ROWS, header_names, header_row
-from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
+from ragstone.golden.formats.delimited import header_names
+from ragstone.golden.rows import Row, SourceFile
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Maximum size of a workbook's unpacked parts: a small archive may hold a lot."""
@@ -78,58 +77,31 @@ def _refuse_large(source: SourceFile, stream: Any) -> None:
 
 
 def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
-    sheets = [
-        sheet
-        for sheet in book.worksheets
-        if any(_is_filled(cells) for _, cells in _cells(sheet))
-    ]
+    sheets = [sheet for sheet in book.worksheets if any(_filled_rows(sheet))]
     if len(sheets) > 1:
         raise source.error(
             f"{len(sheets)} sheets have content: {', '.join(repr(sheet.title) for sheet in sheets)}.",
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
-        line, header = _header(sheet)
-        titles = [
-            str(cell) if (cell := _value(raw)) is not None else "" for raw in header
-        ]
-        while not titles[-1].strip():
-            titles.pop()
-        names = header_names(source, titles, line)
-        for number, cells in _cells(sheet, columns=len(names)):
-            if number > line and _is_filled(cells):
-                yield Row(
-                    {
-                        name: _value(raw)
-                        for name, raw in zip(names, cells, strict=False)
-                        if name
-                    },
-                    number,
-                )
+        names: list[str] | None = None
+        for line, cells in _filled_rows(sheet):
+            if names is None:
+                header = ["" if cell is None else str(cell) for cell in cells]
+                names = header_names(source, header, line)
+                continue
+            values = dict(zip(names, cells, strict=False))
+            values.pop("", None)
+            yield Row(values, line)
 
 
-def _header(sheet: Any) -> tuple[int, tuple[object, ...]]:
-    """The row of the column names, with its number: of those with more than one cell,
-    the one that names the question, or else the first. Rows of a title above it are
-    passed over.
-    """
-    filled = ((number, cells) for number, cells in _cells(sheet) if _is_filled(cells))
-    first_rows = list(islice(filled, MAX_TITLE_ROWS + 1))
-    wide_rows = [
-        row for row in first_rows if sum(cell is not None for cell in row[1]) > 1
-    ]
-    return header_row(first_rows) or (wide_rows or first_rows)[0]
-
-
-def _cells(
-    sheet: Any, columns: int = MAX_COLUMNS
-) -> Iterator[tuple[int, tuple[object, ...]]]:
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:
+    """The rows that are not empty, with their numbers."""
     sheet.reset_dimensions()  # some programs state a wrong size
-    return enumerate(sheet.iter_rows(max_col=columns, values_only=True), 1)
-
-
-def _is_filled(cells: tuple[object, ...]) -> bool:
-    return any(cell is not None and str(cell).strip() for cell in cells)
+    for line, raw in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells = [_value(cell) for cell in raw]
+        if any(cell is not None for cell in cells):
+            yield line, cells
 
 
 def _value(cell: object) -> object:
@@ -137,7 +109,7 @@ def _value(cell: object) -> object:
     it."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return int(cell)
-    if isinstance(cell, date | datetime | time):
+    if isinstance(cell, date | time):
         return cell.isoformat()
     if isinstance(cell, timedelta):
         return str(cell)

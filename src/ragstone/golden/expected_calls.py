@@ -1,0 +1,78 @@
+"""The tool calls that an answer needs, as a golden row names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from ragstone.errors import expected
+from ragstone.golden.cells import CellError, listed, opened, shown, sound
+from ragstone.golden.sample import ExpectedCall
+
+MAX_CALLS = 100
+"""Maximum number of tool calls that one sample expects."""
+
+_ToolName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Call(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", defer_build=True, str_strip_whitespace=True
+    )
+
+    name: _ToolName | None = Field(None, validation_alias=AliasChoices("name", "tool"))
+    any_of: Annotated[list[_ToolName], Field(min_length=1)] | None = None
+    arguments: Annotated[dict[str, Any] | None, BeforeValidator(opened)] = Field(
+        None, validation_alias=AliasChoices("arguments", "args", "input_parameters")
+    )
+    match: Literal["subset", "exact"] = "subset"
+    tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
+    # What DeepEval's and ragas' calls have besides.
+    description: Any = None
+    reasoning: Any = None
+    output: Any = None
+    type: Any = None
+    id: Any = None
+
+
+def expected_calls(value: object) -> tuple[ExpectedCall, ...]:
+    """`value` as tool calls: names of tools, or objects that say more of a call. Raises
+    CellError."""
+    value = opened(value)
+    items = [value]
+    if not isinstance(value, Mapping):
+        items = list(listed(value, split_bars=True, split_commas=True))
+    calls = tuple(_expected_call(item) for item in items if item not in (None, ""))
+    if len(calls) > MAX_CALLS:
+        raise CellError(
+            f"contains {len(calls):,} tool calls; at most {MAX_CALLS} are allowed"
+        )
+    return calls
+
+
+def _expected_call(item: object) -> ExpectedCall:
+    try:
+        call = _Call.model_validate({"name": item} if isinstance(item, str) else item)
+    except ValidationError as error:
+        details = error.errors()[0]
+        key = ".".join(map(str, details["loc"]))
+        raise CellError(
+            f"contains the tool call {shown(item)}: {key} {expected(details)}"
+        ) from None
+    if (call.name is None) is (call.any_of is None):
+        raise CellError(
+            f"contains the tool call {shown(item)}, expected either name or any_of"
+        )
+    names = call.any_of or [call.name or ""]
+    return ExpectedCall(
+        tuple(map(sound, names)), call.arguments, call.match, call.tolerance
+    )

@@ -1,0 +1,120 @@
+"""Refuses files that would be misread as golden sets, with what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterable, Mapping
+
+from ragstone.formatting import listed, some
+from ragstone.golden.aliases import CONTAINERS, FIELDS, RECORDED, SCORES, normal
+from ragstone.golden.names import are_names
+from ragstone.golden.profile import Profile
+from ragstone.golden.rows import SourceFile
+from ragstone.golden.sample import Sample
+from ragstone.golden.suggest import mapping_block
+
+_KNOWN = CONTAINERS | {
+    name
+    for table in (FIELDS, RECORDED)
+    for aliases in table.values()
+    for name in (*aliases.strong, *aliases.weak)
+}
+_MISSPELLABLE = (
+    "reference",
+    "reference_contexts",
+    "relevant_ids",
+    "answerable",
+    "unanswerable",
+    "tags",
+    "must_contain",
+    "must_not_contain",
+    "max_words",
+    "tools",
+)
+"""Fields whose loss would go unnoticed. Without a question nothing loads; a missing id
+or group changes no score."""
+
+
+def no_question(source: SourceFile, profile: Profile) -> Exception:
+    """The error for a file without a column for the question."""
+    names = [repr(".".join(path)) for path in profile.columns]
+    for path in profile.columns:
+        if len(path) == 1 and normal(path[0]) in FIELDS["question"].strong:
+            return source.error(
+                f"the column '{path[0]}' has no text in any row, so there is no question to ask.",
+                hint="Add the questions, or map another column under [golden.columns] in ragstone.toml.",
+            )
+    return source.error(
+        f"no column for the question. Columns found: {some(names, 40) or 'none'}.",
+        hint="Delete a title above the header of a table, or map the columns in ragstone.toml:\n"
+        f"  {mapping_block(profile.first_rows)}",
+    )
+
+
+def refuse_misspelt(
+    source: SourceFile, profile: Profile, wanted: Mapping[str, str]
+) -> None:
+    """Raise GoldenSetError for a column that is almost named like a field: ignoring it
+    would silently lose scores."""
+    for path in profile.columns:
+        name = normal(path[0])
+        if name in _KNOWN or path[0] in wanted.values():
+            continue
+        for field_name in _MISSPELLABLE:
+            if field_name not in wanted and _almost(name, field_name):
+                raise source.error(
+                    f"column '{path[0]}' looks like a misspelt '{field_name}', and would be ignored.",
+                    hint="Rename it, or map the field in ragstone.toml "
+                    f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
+                )
+
+
+def _almost(name: str, field_name: str) -> bool:
+    if name[:1] != field_name[:1] or abs(len(name) - len(field_name)) > 1:
+        return False
+    # groups, reference2: a separate column
+    if name.rstrip("s0123456789_") == field_name.rstrip("s"):
+        return False
+    likeness = difflib.SequenceMatcher(None, name, field_name, autojunk=False)
+    return likeness.ratio() >= 0.85
+
+
+def refuse_names(source: SourceFile, column: str, samples: Iterable[Sample]) -> None:
+    """Raise GoldenSetError if each reference context in `samples`, read from `column`,
+    is plainly the name of a document."""
+    texts = [text for sample in samples for text in sample.reference_contexts]
+    if are_names(texts):
+        raise source.error(
+            f"column '{column}' has names of documents ({texts[0]!r}), where passages are expected.",
+            hint="Map it in ragstone.toml to the field that it is:\n  [golden.columns]\n"
+            f'  relevant_ids = "{column}"\n'
+            f'  Or, if these are passages: reference_contexts = "{column}".',
+        )
+
+
+def refuse_results(
+    source: SourceFile, profile: Profile, question: str, answer: str
+) -> None:
+    """Raise GoldenSetError if the file has scores: then it is the result of an
+    evaluation, and its `answer` a system's."""
+    names = {path[0]: normal(path[0]) for path in profile.columns}
+    observed = any(
+        name.startswith(("actual_", "retrieved_")) for name in names.values()
+    )
+    scores = [
+        repr(column)
+        for column, name in names.items()
+        if name in SCORES or (observed and name.endswith("_score"))
+    ]
+    if not scores:
+        return
+    name = shlex.quote(source.name)
+    raise source.error(
+        f"these are results of an evaluation: questions, a system's answers ('{answer}') and scores "
+        f"({listed(scores[:3])}), without a column of right answers, so no golden set.",
+        hint=f"Compare the scores with floors: ragstone compare {name}\n"
+        f"  Score the answers again: ragstone rescore {name} --out DIR\n"
+        "  To read the questions anyway, map their column in ragstone.toml:\n"
+        f'  [golden.columns]\n  question = "{question}"',
+    )
