@@ -134,7 +134,7 @@ class _Columns:
 
     def recorded(self, name: str, fields: Mapping[str, str]) -> str:
         """The column with a system's answer or contexts that no field is read from."""
-        neutral = ("answer",)
+        neutral: tuple[str, ...] = ("answer",)
         if name == "contexts":
             neutral = FIELDS["reference_contexts"].weak
         for names in (RECORDED[name].strong, neutral, RECORDED[name].weak):
@@ -145,8 +145,8 @@ class _Columns:
 
     def labels(self, fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for path in self.paths:
-            judged = LABELS.get(normal(path[-1]))
-            if judged is None and "reference" not in fields and self._is_label(path):
+            judged = LABELS.get(normal(path[-1]), "")
+            if not judged and "reference" not in fields and self._is_label(path):
                 judged = "reference_contexts"
             if judged in fields and not self.is_mapped(judged):
                 yield ".".join(path), judged

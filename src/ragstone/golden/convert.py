@@ -18,7 +18,7 @@ from ragstone.golden.sample import (
     Sample,
 )
 
-_EMPTY = (None, (), [], {})
+_EMPTY: tuple[object, ...] = (None, (), [], {})
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _conversation(
 def _row(sample: Sample) -> dict[str, object]:
     review = sample.review
     asserted = sample.assertions or Assertions()
-    row = {
+    row: dict[str, object] = {
         "id": sample.id or None,
         "question": sample.question,
         "reference": sample.reference,

@@ -190,7 +190,7 @@ def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
         ) from None
     if not isinstance(value, dict):
         raise source.error(
-            f"a JSON object is expected, found {type(value).__name__}.",
+            f"found a {type(value).__name__}, expected an object.",
             line,
             hint='Write each sample as one line like {"id": "…", "question": "…"}.',
         )
