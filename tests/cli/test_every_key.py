@@ -143,16 +143,13 @@ EXAMPLES: Mapping[str, Example] = {
         {
             "system": {
                 **PYTHON,
-                "takes_contexts": False,
                 "version": "2.1",
                 "python": sys.executable,
                 "working_directory": ".",
                 "timeout_s": 30,
                 "startup_timeout_s": 60,
-                "setup_timeout_s": 60,
                 "concurrency": 1,
                 "retries": 1,
-                "memory_limit_mb": 2048,
                 "env": ["HOME"],
                 "answer_field": "answer",
                 "contexts_field": "contexts",
@@ -170,11 +167,8 @@ EXAMPLES: Mapping[str, Example] = {
                 "env": ["PATH"],
                 "http": {
                     "question_field": "q",
-                    "method": "POST",
-                    "id_field": "ref",
                     "history_field": "turns",
                     "session_field": "talk",
-                    "given_contexts_field": "passages",
                     "headers": {"X-Path": "${PATH}"},
                     "body": {"top_k": 3},
                 },

@@ -179,7 +179,6 @@ def test_every_option_of_gate_is_reproduced(parameter: click.Option) -> None:
 
 
 VARIABLES = {
-    "system.memory_limit_mb": "64",
     "judge.auth": "oidc",
     "judge.model_digests": "a" * 64,
     "run.metrics": "x",

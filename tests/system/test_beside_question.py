@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import of_part
@@ -102,18 +102,6 @@ def test_a_function_that_needs_contexts_is_no_whole_system(room: Any) -> None:
         room.ask_samples("python:app:answer", TALK)
 
 
-def test_a_function_can_be_declared_to_take_contexts(room: Any) -> None:
-    declared = {**GENERATION, "takes_contexts": True}
-    room.app("import json\ndef answer(question, **more): return json.dumps(more)\n")
-    (found,) = room.ask_samples("python:app:answer", TALK, **declared)
-    assert json.loads(found.answer) == {"contexts": PASSAGES}
-    room.write("plain.py", "def answer(question): return question\n")
-    with pytest.raises(SystemUnderTestError, match="has no parameter 'contexts'"):
-        room.ask_samples("python:plain:answer", TALK, **declared)
-    with pytest.raises(SystemUnderTestError, match="it takes none"):
-        room.ask_samples("python:app:answer", TALK, **GENERATION, takes_contexts=False)
-
-
 def test_a_runnable_gets_it_in_its_input(room: Any) -> None:
     room.app("""
         import json
@@ -173,22 +161,12 @@ def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> Non
 
 
 def test_a_service_gets_it_in_fields(room: Any, server: Server, no_proxy: None) -> None:
-    named = {"history_field": "input.turns", "session_field": "meta.talk", "given_contexts_field": "input.passages"}
+    named = {"history_field": "input.turns", "session_field": "meta.talk"}
     room.ask_samples(server.url, TALK, **GENERATION)
     room.ask_samples(server.url, TALK, **GENERATION, http=named)
     room.ask_samples(server.url, ALONE)
     usual, elsewhere, alone = (body for _, _, body in server.seen)
-    asks = {"id": "t", "question": "And then?"}
-    assert usual == {**asks, "history": TURNS, "session_id": "id-talk", "contexts": PASSAGES}
-    assert elsewhere == {**asks, "input": {"turns": TURNS, "passages": PASSAGES}, "meta": {"talk": "id-talk"}}
-    assert alone == {"id": "a", "question": "What now?"}
-
-
-def test_a_service_may_get_the_session_in_a_header_or_not_at_all(room: Any, server: Server, no_proxy: None) -> None:
-    for field in ("header:X-Talk", ""):
-        room.ask_samples(server.url, TALK, http={"session_field": field})
-    room.ask_samples(server.url, ALONE, http={"session_field": "header:X-Talk"})
-    assert [headers.get("x-talk") for _, headers, _ in server.seen] == ["id-talk", None, None]
-    assert not any("session_id" in body for _, _, body in server.seen)
-    with pytest.raises(ConfigError, match="names no header"):
-        room.knows(takes_session, server.url, http={"session_field": "header:X Talk"})
+    asks = {"question": "And then?", "contexts": PASSAGES}
+    assert usual == {**asks, "history": TURNS, "session_id": "id-talk"}
+    assert elsewhere == {**asks, "input": {"turns": TURNS}, "meta": {"talk": "id-talk"}}
+    assert alone == {"question": "What now?"}

@@ -16,6 +16,7 @@ from ragstone.system.response import Context, Response
 from tests.system.service import failure
 
 Kinds = Callable[[list[Response]], list[str]]
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 RAG = f"command:{sys.executable} rag.py"
 
 
@@ -85,9 +86,7 @@ def test_start_up_has_its_own_time_and_may_be_announced_and_text_may_hold_anythi
         ("not-on-path-anywhere --flag", "No such file"),
         ("./absent {question}", "no such program"),
         (f"{sys.executable} -S -E -c \"import sys; sys.exit('no index')\"", "exited with status 1 .*(\n.*)*no index"),
-        pytest.param(
-            "./not-executable", r"chmod \+x", marks=pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
-        ),
+        pytest.param("./not-executable", "must be executable", marks=POSIX),
         ("./rag 'open", "Balance its quotes"),
     ],
 )
@@ -185,8 +184,8 @@ def test_a_command_with_the_question_among_its_words_is_run_once_per_question(ro
 
 def test_a_question_is_one_word_whatever_it_holds_and_no_shell_sees_it(room: Any, once: str) -> None:
     asked = "how $(touch x) `y`; \"long\" {id} '{question}' | é\n?"
-    (response,) = room.ask(f"{once} --id={{id}} '{{question}}'", asked)
-    assert json.loads(response.answer) == [asked, "--id=s0", asked]
+    (response,) = room.ask(f"{once} --q={{question}} '{{history}}'", asked)
+    assert json.loads(response.answer) == [asked, f"--q={asked}", "[]"]
     assert not (room.folder / "x").exists()
 
 

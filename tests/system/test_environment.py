@@ -80,7 +80,7 @@ def test_named_variables_are_passed_on_and_no_pattern_reaches_those_of_ragstone_
 
 def test_a_header_takes_only_variables_that_are_passed_on() -> None:
     assert substituted("Bearer ${MY_APP_KEY}", ["MY_APP_KEY"], SECRETS, where="h") == "Bearer mine"
-    with pytest.raises(ConfigError, match="Add 'MY_APP_KEY' to env"):
+    with pytest.raises(ConfigError, match="add 'MY_APP_KEY' to env"):
         substituted("${MY_APP_KEY}", [], SECRETS, where="h")
     with pytest.raises(ConfigError, match="NOWHERE is not set"):
         substituted("${NOWHERE}", ["NOWHERE"], SECRETS, where="h")
@@ -161,17 +161,6 @@ def test_a_worker_runs_as_another_user_without_reading_ragstones_files_and_can_b
     assert (first.answer, failure(hung).kind) == ("4321", "timeout")
 
 
-@needs_root
-def test_an_interpreter_that_the_user_may_not_run_is_a_clear_error(room: Any) -> None:
-    open_to_all(room.folder)
-    room.app(DUMP)
-    room.run_as = RunAs(4321, 1234, room.folder)
-    program = room.write("private", "#!/bin/sh\n")
-    program.chmod(0o700)
-    with pytest.raises(SystemUnderTestError, match="User 4321"):
-        room.ask("command:./private", "q")
-
-
 KEYED = """
 import os, sys
 
@@ -179,12 +168,7 @@ def answer(question): return os.environ["SHOP_API_KEY"]
 """
 
 
-NOT_PASSED = 'SHOP_API_KEY is set, but not passed to your system: add "SHOP_API_KEY" to env under [system].'
-
-
-NO_KEY = "Could not resolve authentication method. Expected either api_key or auth_token to be set."
-
-
+NOT_PASSED = 'SHOP_API_KEY is not passed to your system: set it, and add "SHOP_API_KEY" to env under [system].'
 SET = {"SHOP_API_KEY": "a-secret-value"}
 
 
@@ -192,10 +176,7 @@ SET = {"SHOP_API_KEY": "a-secret-value"}
     ("text", "environ", "names", "says"),
     [
         ("KeyError: 'SHOP_API_KEY'", SET, [], NOT_PASSED),
-        (NO_KEY, SET, [], NOT_PASSED),
-        (NO_KEY, {"SHOP_URL": "x"}, [], None),
-        ("'SHOP_API_KEY'", {}, [], 'SHOP_API_KEY is not set: set it, and add "SHOP_API_KEY" to env under [system].'),
-        ("'SHOP_API_KEY'", {}, ["SHOP_API_KEY"], "SHOP_API_KEY is named in env under [system], but not set."),
+        ("'SHOP_API_KEY'", {}, [], NOT_PASSED),
         ("'SHOP_API_KEY'", SET, ["SHOP_API_KEY"], None),
         ("'SHOP_URL'", {}, [], None),
         ("'GITHUB_TOKEN' and 'ACTIONS_X'", {"ACTIONS_X": "x", "GITHUB_TOKEN": "t"}, [], None),
@@ -204,7 +185,7 @@ SET = {"SHOP_API_KEY": "a-secret-value"}
 def test_a_failure_for_want_of_a_key_names_the_setting_that_passes_it(
     text: str, environ: dict[str, str], names: list[str], says: str | None
 ) -> None:
-    assert lacking(text, names, environ, child_environment(names, environ)) == says
+    assert lacking(text, environ, child_environment(names, environ)) == says
 
 
 def test_a_question_that_fails_of_it_says_so_without_the_key(room: Any) -> None:

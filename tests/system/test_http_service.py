@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import socket
 import threading
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.http_service import HttpService, _redirected, _Refused, without_secrets
+from ragstone.system.http_service import HttpService, without_secrets
 from ragstone.system.response import Context, Response
 from tests.hostile_http import REPLIES, hostile_server
 from tests.system.service import Reply, Server, failure, said
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("no_proxy")
 Kinds = Callable[[list[Response]], list[str]]
 
 
-def test_a_question_is_posted_with_its_id(room: Any, server: Server) -> None:
+def test_a_question_is_posted(room: Any, server: Server) -> None:
     server.reply = lambda path, body: said({"answer": body["question"].upper(), "contexts": [{"text": "c", "id": 1}]})
     (response,) = room.ask(f"{server.url}/ask?v=1", "what? \ud800 é")
     assert response.answer == "WHAT? \ufffd É"
@@ -32,7 +31,7 @@ def test_a_question_is_posted_with_its_id(room: Any, server: Server) -> None:
     assert response.latency_s is not None
     path, headers, body = server.seen[0]
     assert path == "/ask?v=1"
-    assert body == {"id": "s0", "question": "what? \ud800 é"}
+    assert body == {"question": "what? \ud800 é"}
     assert headers["content-type"] == "application/json"
 
 
@@ -42,44 +41,25 @@ def test_a_header_can_not_be_split(room: Any) -> None:
         room.ask("http://127.0.0.1:1/", "q", env="SERVICE_KEY", http={"headers": {"Authorization": "${SERVICE_KEY}"}})
 
 
-def status(code: int, after: str = "") -> Reply:
-    return code, {"Retry-After": after} if after else {}, b""
-
-
 @pytest.mark.parametrize(
-    ("replies", "pauses"),
+    ("statuses", "pauses"),
     [
-        ([status(503), status(429, "7"), status(0), said("fine")], [0.5, 7.0, 2.0]),
-        ([status(408, "86400"), status(425, "inf"), said("fine")], [30.0, 30.0]),
-        ([status(500, "nan"), status(502, "-1"), status(504, "9" * 5_000), said("fine")], [0.5, 1.0, 30.0]),
-        ([status(503)] * 6, [0.5, 1.0, 2.0, 4.0, 8.0]),
-        ([status(404), said("fine")], []),
-        ([status(501, "7"), said("fine")], []),
+        ([503, 429, 0, 200], [0.5, 1.0, 2.0]),
+        ([408, 425, 500, 502, 504, 200], [0.5, 1.0, 2.0, 4.0, 8.0]),
+        ([503] * 7, [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]),
+        ([404, 200], []),
+        ([501, 200], []),
     ],
 )
 def test_what_may_pass_is_tried_again_with_growing_pauses_and_nothing_else(
-    server: Server, replies: list[Reply], pauses: list[float]
+    server: Server, statuses: list[int], pauses: list[float]
 ) -> None:
-    left = iter(replies)
-    server.reply = lambda path, body: next(left)
+    left = iter(statuses)
+    server.reply = lambda path, body: (next(left), {}, b'"fine"')
     waits: list[float] = []
-    response = asked(server.url, waits, retries=5)
+    response = asked(server.url, waits, retries=6)
     assert waits == pauses
-    assert (response.failure is None) is (len(pauses) < 5 and bool(pauses))
-
-
-@pytest.mark.parametrize(
-    ("code", "location", "says"),
-    [
-        (301, "/login", "in a way that would drop the question (http://127.0.0.1"),
-        (303, "/login", "in a way that would drop the question"),
-        (307, "", "in a way that would drop the question"),
-        (307, "/", "More than 3 redirects"),
-    ],
-)
-def test_a_redirect_that_leads_nowhere_is_named(room: Any, server: Server, code: int, location: str, says: str) -> None:
-    server.reply = lambda path, body: (code, {"Location": location}, b"")
-    assert says in failure(room.ask(server.url, "q")[0]).message
+    assert (response.failure is None) is (len(pauses) in (3, 5))
 
 
 def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: Server, kinds: Kinds) -> None:
@@ -123,8 +103,6 @@ def test_each_way_to_fail_is_named_and_costs_its_sample_only(room: Any, server: 
 
 NAMED = {
     "gzip bomb": "more than 10,000,000 bytes",
-    "deflate bomb": "more than 10,000,000 bytes",
-    "bare deflate bomb": "more than 10,000,000 bytes",
     "bomb in a bomb": "packed as 'gzip, gzip', which was not requested",
     "unknown packing": "packed as 'br', which was not requested",
     "no gzip": "DecodingError",
@@ -141,8 +119,8 @@ NAMED = {
     "no HTTP": "RemoteProtocolError",
     "brackets": "which is not JSON",
     "digits": "which is not JSON",
-    "redirect to half an address": "redirecting to no address: 'http://[::1' (str) (Invalid IPv6 URL)",
-    "redirect to no port": "redirecting to no address",
+    "redirect to half an address": "redirecting to 'http://[::1' (str), which is not followed",
+    "redirect to no port": "which is not followed",
 }
 
 
@@ -159,10 +137,10 @@ def test_what_a_hostile_server_sends_is_a_named_failure_of_the_system(room: Any,
     assert NAMED[kind] in failure(response).message
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "Identity"])
+@pytest.mark.parametrize("encoding", ["gzip", "Identity"])
 def test_an_ordinary_packed_answer_is_read(room: Any, server: Server, encoding: str) -> None:
     packers: dict[str, Callable[[bytes], bytes]]
-    packers = {"gzip": gzip.compress, "deflate": zlib.compress, "Identity": bytes}
+    packers = {"gzip": gzip.compress, "Identity": bytes}
     server.reply = lambda path, body: (
         200,
         {"Content-Encoding": encoding},
@@ -170,7 +148,7 @@ def test_an_ordinary_packed_answer_is_read(room: Any, server: Server, encoding: 
     )
     (response,) = room.ask(server.url, "q")
     assert response.answer == "fine " * 50_000
-    assert server.seen[0][1]["accept-encoding"] == "gzip, deflate"
+    assert server.seen[0][1]["accept-encoding"] == "gzip"
 
 
 def asked(url: str, waits: list[float], *, retries: int) -> Response:
@@ -188,15 +166,17 @@ def asked(url: str, waits: list[float], *, retries: int) -> Response:
     return asyncio.run(scenario())
 
 
-def test_a_redirect_to_another_host_gets_neither_question_nor_key(room: Any, server: Server) -> None:
+@pytest.mark.parametrize("code", [301, 303, 307, 308])
+def test_a_redirect_is_named_and_gets_neither_question_nor_key(room: Any, server: Server, code: int) -> None:
     other = Server()
     try:
-        for location in (f"http://localhost:{other.port}/?token=abc", other.url, f"//evil@127.0.0.1:{other.port}"):
-            server.reply = lambda path, body, to=location: (308, {"Location": to}, b"")  # type: ignore[misc]
+        for location in ("/login?token=abc", f"{other.url}/?token=abc", "http://[::1"):
+            server.reply = lambda path, body, to=location: (code, {"Location": to}, b"")  # type: ignore[misc]
             (response,) = room.ask(server.url, "q", http={"headers": {"Authorization": "Bearer k"}})
-            assert "redirecting to another host" in failure(response).message
+            assert "which is not followed" in failure(response).message
             assert "abc" not in failure(response).message
         assert other.seen == []
+        assert {path for path, _, _ in server.seen} == {"/"}
     finally:
         other.stop()
 
@@ -240,29 +220,3 @@ def test_a_stream_of_events_without_end_is_stopped(room: Any, server: Server) ->
     assert failure(room.ask(server.url, "?", timeout_s=0.3)[0]).kind == "timeout"
     server.reply = lambda path, body: events(*[b": " + b"x" * 4_000_000 + b"\n\n"] * 3)
     assert "more than 10,000,000 bytes" in failure(room.ask(server.url, "?")[0]).message
-
-
-@pytest.mark.parametrize(
-    ("url", "location", "target"),
-    [
-        ("http://shop/v1", "/v2", "http://shop/v2"),
-        ("http://shop/v1", "https://shop/v1", "https://shop/v1"),
-        ("https://shop/v1", "http://shop/v1", None),
-        ("http://shop:80/v1", "https://shop/v1", None),
-        ("http://shop/v1", "https://shop:444/v1", None),
-        ("http://shop/v1", "http://shop:81/v1", None),
-        ("http://shop/v1", "http://shops/v1", None),
-    ],
-)
-def test_a_redirect_is_followed_on_the_same_host_and_to_https(url: str, location: str, target: str | None) -> None:
-    if target is not None:
-        assert _redirected(url, 307, location) == target
-        return
-    with pytest.raises(_Refused) as refused:
-        _redirected(url, 307, location)
-    assert "redirecting to another host" in refused.value.message
-
-
-def test_a_redirect_keeps_the_question(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: said(body["question"]) if path == "/v2/" else (307, {"Location": "/v2/"}, b"")
-    assert room.ask(f"{server.url}/v2", "q")[0].answer == "q"

@@ -17,7 +17,7 @@ from ragstone.system.payload import failed
 from ragstone.system.pool import Attempt, Pool
 from ragstone.system.response import Response, SystemFailureKind, session_of
 
-ANSWERED, USED_UP, ELSEWHERE = "answered", "used up", "elsewhere"
+ANSWERED, ELSEWHERE = "answered", "elsewhere"
 
 
 class Children:
@@ -49,8 +49,8 @@ class Children:
         word = self.script.pop(0) if self.script else ANSWERED
         if word == ELSEWHERE:
             return Attempt(None, reusable=False)
-        if word in (ANSWERED, USED_UP):
-            return Attempt(Response(sample.id, word), reusable=word == ANSWERED)
+        if word == ANSWERED:
+            return Attempt(Response(sample.id, word), reusable=True)
         kind, _, kept = word.partition(" ")
         return Attempt(failed(sample.id, SystemFailureKind(kind), kind), reusable=kept == "kept")
 
@@ -120,25 +120,6 @@ def test_what_may_pass_is_asked_again_and_what_is_nobodys_fault_of_another_child
 
 
 @pytest.mark.parametrize(
-    ("script", "asks"),
-    [
-        (["crashed"] * 9, 3),
-        (["crashed", "crashed", ANSWERED, "crashed", "crashed", USED_UP, "crashed", "crashed"], 9),
-        (["crashed", "crashed", "raised kept", "crashed", "crashed"], 9),
-        (["crashed", ELSEWHERE, "crashed"], 3),
-    ],
-)
-def test_it_gives_up_after_so_many_deaths_in_a_row(
-    monkeypatch: pytest.MonkeyPatch, script: list[str], asks: int
-) -> None:
-    monkeypatch.setattr(pool, "MAX_DEATHS_IN_A_ROW", 3)
-    children = Children(*script)
-    last = asked(children, 9)[-1]
-    assert children.asked == asks
-    assert ("ended 3 times in a row" in (last.failure.message if last.failure else "")) is (asks == 3)
-
-
-@pytest.mark.parametrize(
     ("bad_starts", "concurrency", "answered"),
     [((2, 3), 1, 3), ((2, 3, 4), 1, 0), ((2, 3, 4), 2, 4)],
     ids=["fewer than it takes", "too many", "another child lives"],
@@ -154,7 +135,7 @@ def test_it_gives_up_if_children_can_not_be_started_again(
 
 
 def test_a_session_keeps_a_child_until_it_dies_and_gives_it_back_at_the_end() -> None:
-    children = Children(ANSWERED, "raised kept", ANSWERED, "crashed", USED_UP)
+    children = Children(ANSWERED, "raised kept", ANSWERED, "crashed")
 
     async def ask(system: Pool) -> list[int]:
         started = []
@@ -165,4 +146,4 @@ def test_a_session_keeps_a_child_until_it_dies_and_gives_it_back_at_the_end() ->
         await system.ask(Sample("after", "?"))
         return [*started, children.started]
 
-    assert used(children, ask) == [1, 1, 1, 1, 2, 2, 3]
+    assert used(children, ask) == [1, 1, 1, 1, 2, 2, 2]

@@ -291,23 +291,6 @@ def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint
     assert str(room.folder) in str(caught.value)
 
 
-@pytest.mark.heavy
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is watched on Linux")
-def test_a_worker_that_leaks_is_killed_or_replaced_at_its_limit(room: Any, kinds: Kinds) -> None:
-    room.app("""
-        import os, time
-        kept = []
-        def answer(question):
-            kept.append(bytearray(int(question) * 1_000_000))
-            if int(question) > 300: time.sleep(600)
-            return str(os.getpid())
-    """)
-    responses = room.ask("app:answer", "1", "160", "1", "400", "1", concurrency=1, memory_limit_mb=200)
-    assert kinds(responses) == ["answered", "answered", "answered", "crashed", "answered"]
-    assert responses[0].answer == responses[1].answer != responses[2].answer
-    assert "more than 200 MB" in failure(responses[3]).message
-
-
 def test_a_megabyte_of_log_is_kept_and_more_is_bounded(room: Any, monkeypatch: Any) -> None:
     room.app("def answer(q):\n    print('x' * 1_000_000)\n    return 'done'\n")
     assert room.ask("app:answer", "q")[0].answer == "done"
@@ -468,30 +451,6 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
     for response in room.ask("app:answer", "one", "raise", concurrency=1):
         assert response.latency_s is not None
         assert response.latency_s >= 0.1
-
-
-@pytest.mark.parametrize(
-    ("stream", "how", "name"),
-    [
-        ("sys.stdout", "sys.stdout.close()", "standard output"),
-        ("sys.stdout", "os.close(1)", "standard output"),
-        ("sys.stderr", "sys.stderr.close()", "standard error"),
-    ],
-)
-def test_a_system_that_closes_its_output_is_told_so_at_the_questions_that_fail_of_it(
-    room: Any, stream: str, how: str, name: str
-) -> None:
-    room.app(f"""
-        import os, sys
-
-        def answer(question):
-            print(question, file={stream}, flush=True)
-            {how}
-            return question
-    """)
-    first, second = room.ask("app:answer", "one", "two", concurrency=1)
-    assert first.answer == "one"
-    assert f"Your system has closed its {name}" in failure(second).message
 
 
 def test_a_streamed_answer_is_read_to_its_end_and_timed_without_what_writes_it_down(room: Any, kinds: Kinds) -> None:

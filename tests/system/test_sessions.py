@@ -121,28 +121,6 @@ def test_an_object_that_cannot_be_built_fails_its_questions_alone_and_a_slow_one
     assert asyncio.run(ask_here()) == expected
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_a_process_that_is_to_be_replaced_for_its_memory_ends_after_the_conversation(room: Any) -> None:
-    room.app("""
-        import os
-        class Hungry:
-            def __init__(self): self.kept = []
-            def answer(self, question):
-                if not self.kept: self.kept.append(b"x" * 170_000_000)
-                self.kept.append(question)
-                return f"{os.getpid()} {len(self.kept)}"
-    """)
-
-    async def ask(system: System) -> list[Response]:
-        return [*await talk(system, "a", ["More?"] * 2), *await talk(system, "b", ["More?"] * 2)]
-
-    found = room.use(ask, "app:Hungry", concurrency=1, memory_limit_mb=210)
-    answers = [response.answer.split() for response in found]
-    assert [count for _, count in answers] == ["2", "3", "2", "3"]
-    assert len({process for process, _ in answers[:2]}) == 1
-    assert answers[0][0] != answers[2][0]
-
-
 def test_a_command_has_one_process_for_a_conversation_and_gets_its_id(room: Any) -> None:
     source = "print(json.dumps({'answer': json.dumps([os.getpid(), json.loads(line).get('session')])}), flush=True)"
     room.write("rag.py", f"import json, os, sys\nfor line in sys.stdin: {source}\n")

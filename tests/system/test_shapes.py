@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import SystemUnderTestError
 from ragstone.system.payload import read
-from ragstone.system.response import Context
 from ragstone.system.worker import adapters, fields, streams
 
 
@@ -77,9 +75,6 @@ def streaming(text: str, *, later: bool = False) -> Any:
     return made(response_gen=iter(text), get_response=whole if later else lambda self: "".join(self.response_gen))
 
 
-DOCUMENT = Some(content="one", id="d1", meta={}, score=0.5)
-
-
 class Graph:
     """A compiled graph, whose state can't be described."""
 
@@ -94,18 +89,6 @@ class Graph:
             return {**state, "answer": got(state["question"])}
         said = state["messages"][-1]["content"]
         return {"messages": [Some(type="human", content=said), Some(type="ai", content=got(said))]}
-
-
-class Predict:
-    """A module of DSPy, which takes its inputs by name only."""
-
-    signature: Any = Some(input_fields={"context": None, "question": None})
-
-    def __call__(self, *args: Any, **inputs: str) -> Any:
-        assert args == (), "by name only"
-        return Some(answer=got(inputs["question"]))
-
-    def forward(self, **inputs: str) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -139,8 +122,6 @@ class Predict:
         wants(["no schema"], None),
         Graph("question", "context"),
         Graph("messages"),
-        Predict(),
-        made(signature=None, predict=Predict(), forward=lambda self, **given: None, __call__=Predict.__call__),
         functools.partial(lambda prefix, question: prefix + question, "got "),
         functools.lru_cache(got),
         lambda *questions: got(*questions),
@@ -164,7 +145,7 @@ def test_every_shape_gives_its_answer_each_time(target: object) -> None:
 
 def test_a_retriever_is_asked_by_its_method() -> None:
     index = made(invoke=by_method, retrieve=lambda self, question: ["for " + question])
-    assert adapters.adapt(index, lambda one: one, adapters.Part("retrieval")).begin("a") == ["for a"]
+    assert adapters.adapt(index, lambda one: one, "retrieval").begin("a") == ["for a"]
     assert adapters.adapt(index, lambda one: one).begin("a") == "got a"
 
 
@@ -190,94 +171,3 @@ def test_what_can_not_be_asked_is_refused_in_words(target: object, says: str) ->
     with pytest.raises(adapters.EntrypointError) as caught:
         adapters.adapt(target, lambda made: made)
     assert says in str(caught.value)
-
-
-# -- pipelines of Haystack ---------------------------------------------------------------------------------------------
-
-TEXT = {"type": str, "is_mandatory": True}
-ANY = {"type": Any, "is_mandatory": False}
-OPTION = {"type": str, "is_mandatory": False}
-COUNT = {"type": int, "is_mandatory": True}
-
-
-class Pipeline:
-    """Components, what each takes and sends, and how they are connected."""
-
-    def __init__(self, result: Any, **nodes: tuple[dict[str, Any], list[str]]) -> None:
-        self.graph = Some(
-            nodes={name: {"output_sockets": dict.fromkeys(sends)} for name, (_, sends) in nodes.items()},
-            edges=lambda: list(zip(nodes, list(nodes)[1:], strict=False)),
-        )
-        self._inputs = {name: takes for name, (takes, _) in nodes.items() if takes}
-        self._result = result
-        self.asked: list[Any] = []
-
-    def inputs(self) -> Any:
-        return self._inputs
-
-    def run(self, data: Any, **options: Any) -> Any:
-        self.asked.append((data, options))
-        return self._result
-
-
-RANKED = {"documents": [DOCUMENT]}
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        {"llm": {"replies": ["got what?"]}, "ranker": RANKED},
-        {"reader": {"answers": [Some(data="got what?", documents=[DOCUMENT])]}, "ranker": {"documents": []}},
-        {"reader": {"answers": [Some(data="got what?", documents=[])]}, "ranker": RANKED},
-    ],
-)
-def test_a_pipeline_gets_the_question_wherever_it_takes_one_and_sends_its_last_documents(result: Any) -> None:
-    pipeline = Pipeline(
-        result,
-        retriever=({"utterance": TEXT, "top_k": COUNT, "language": OPTION}, ["documents"]),
-        ranker=({"top_k": COUNT}, ["documents"]),
-        prompt_builder=({"question": ANY}, ["prompt"]),
-        llm=({}, ["replies"]),
-    )
-    response = read("s", adapters.adapt(pipeline, lambda one: one).begin("what?"), None)
-    assert (response.answer, response.contexts) == ("got what?", (Context("one", "d1", 0.5),))
-    data = {"retriever": {"utterance": "what?"}, "prompt_builder": {"question": "what?"}}
-    assert pipeline.asked == [(data, {"include_outputs_from": {"ranker"}})]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "says"),
-    [
-        ({"writer": ({"policy": OPTION}, ["replies"])}, "nothing in this pipeline of writer takes a question"),
-        ({"writer": ({"query": TEXT}, ["written"])}, "nothing in this pipeline of writer replies to a question"),
-        ({}, "nothing in this pipeline of no components takes a question"),
-    ],
-)
-def test_a_pipeline_that_answers_nothing_is_refused(nodes: Any, says: str) -> None:
-    with pytest.raises(adapters.EntrypointError, match=says):
-        adapters.adapt(Pipeline(None, **nodes), lambda one: one)
-
-
-@pytest.mark.parametrize(
-    ("files", "entrypoint", "says"),
-    [
-        ({"app.py": "def answer(q): ...\nwhile True: input()"}, "app:answer", "'app' asks for input when it is imp"),
-        (
-            {"sub/llm.py": "", "sub/agent.py": "import llm\ndef answer(q): ..."},
-            "sub.agent:answer",
-            "'sub.agent' imports 'llm', which is beside it: name the file, sub",
-        ),
-        (
-            {"app.py": "class Sms:\n    def __init__(self, k): ...\n    def ask(self, q): ..."},
-            "app:Sms.ask",
-            "arguments (k)",
-        ),
-    ],
-)
-def test_what_can_not_be_imported_says_how_it_could(room: Any, files: Any, entrypoint: str, says: str) -> None:
-    (room.folder / "sub").mkdir()
-    for name, source in files.items():
-        room.write(name, source)
-    with pytest.raises(SystemUnderTestError) as caught:
-        room.ask(entrypoint, "what?")
-    assert says in caught.value.message

@@ -161,7 +161,6 @@ def _described(
     for later in rehearsed[1:]:
         estimate = estimate.plus(later.cost)
     names = [metric.info.name for metric in metrics]
-    takes = plan.system.settings.takes_contexts
     return CheckResult(
         golden=golden,
         policy=policy,
@@ -176,7 +175,7 @@ def _described(
         rehearsal=_decided(inputs, best),
         rules=tuple(_in_force(policy, best)),
         part=part,
-        takes_contexts=takes_contexts(first.system) if takes is None else takes,
+        takes_contexts=takes_contexts(first.system),
         divided=tuple(metric.info.name for metric in divided(metrics))
         if plan.oracle
         else None,

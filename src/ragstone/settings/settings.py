@@ -95,12 +95,9 @@ class SystemPrice(_Table):
 class HttpSettings(_Table):
     """[system.http]: request and reply of an HTTP entrypoint."""
 
-    method: Literal["POST", "GET"] = "POST"
     question_field: str = "question"
-    id_field: str = "id"
     history_field: str = "history"
     session_field: str = "session_id"
-    given_contexts_field: str = "contexts"
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
 
@@ -110,16 +107,13 @@ class SystemSettings(_Table):
 
     entrypoint: str | None = None
     part: Literal["retrieval", "generation"] | None = None
-    takes_contexts: bool | None = None
     version: str | None = Field(default=None, max_length=200)
     python: str | None = None
     working_directory: str | None = None
     timeout_s: Seconds = 60.0
     startup_timeout_s: Seconds = 120.0
-    setup_timeout_s: Seconds = 1800.0
     concurrency: int = Field(default=4, ge=1, le=256)
     retries: int = Field(default=1, ge=0, le=10)
-    memory_limit_mb: int | None = Field(default=None, ge=16)
     env: Words = ()
     answer_field: str | None = None
     contexts_field: str | None = None

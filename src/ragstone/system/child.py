@@ -154,6 +154,9 @@ class Child:
         SystemUnderTestError."""
         loop = asyncio.get_running_loop()
         tail = Tail()
+        arguments: dict[str, Any] = {}
+        if context.run_as is not None:
+            arguments = dict(context.run_as.popen_arguments())
         try:
             transport, protocol = await loop.subprocess_exec(
                 lambda: _Protocol(context.log, tail, limit),
@@ -161,18 +164,13 @@ class Child:
                 cwd=context.directory,
                 env=dict(context.environ),
                 start_new_session=True,
-                **cast(
-                    dict[str, Any],
-                    context.run_as.popen_arguments() if context.run_as else {},
-                ),
+                **arguments,
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            reason, hint = (
-                getattr(error, "strerror", None) or error,
-                _hint(error, argv[0], context),
-            )
+            reason = getattr(error, "strerror", None) or error
             raise SystemUnderTestError(
-                f"can't start '{argv[0]}': {reason}.", hint=hint
+                f"can't start '{argv[0]}': {reason}.",
+                hint=f"It must be executable; paths start from {context.directory}, and no shell is used.",
             ) from None
         child = cls(transport, protocol, context)
         context.guardian.watch(child.pid)
@@ -241,9 +239,7 @@ class Child:
                 name = signal.Signals(-status).name
             except ValueError:
                 name = f"signal {-status}"
-            return f"was killed by {name}" + (
-                " (out of memory?)" if name == "SIGKILL" else ""
-            )
+            return f"was killed by {name}"
         return f"exited with status {status}"
 
     @property
@@ -287,15 +283,3 @@ class _Protocol(asyncio.SubprocessProtocol):
     def _cut(self) -> None:
         self._cut_off = True
         self.stdout.feed_eof()
-
-
-def _hint(error: Exception, program: str, context: ChildContext) -> str:
-    if not context.directory.is_dir():
-        return f"The working directory {context.directory} does not exist: set working_directory in [system]."
-    if isinstance(error, PermissionError) and context.run_as is not None:
-        return f"User {context.run_as.uid} must be able to run it, and Ragstone must be able to change users."
-    if isinstance(error, PermissionError):
-        return f"Make it executable: chmod +x {program}"
-    return (
-        f"Paths start from {context.directory}; PATH is passed on, a shell is not used."
-    )

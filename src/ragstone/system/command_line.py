@@ -8,14 +8,13 @@ output is the answer.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import json
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -25,7 +24,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import failed, read
-from ragstone.system.pool import Attempt, Peer, Pool, lost
+from ragstone.system.pool import Attempt, Pool, lost
 from ragstone.system.response import (
     Response,
     System,
@@ -38,19 +37,11 @@ from ragstone.system.worker.wording import shown
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _PIECE = 1 << 16
-QUESTION, SAMPLE_ID, HISTORY, SESSION, CONTEXTS = (
-    "{question}",
-    "{id}",
-    "{history}",
-    "{session}",
-    "{contexts}",
-)
-_PLACEHOLDER = re.compile(r"\{(?:question|id|history|session|contexts)\}")
+QUESTION = "{question}"
+_PLACEHOLDER = re.compile(r"\{(question|history|session|contexts)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
-_LAST_WORDS_S = 5.0
-_UNFLUSHED = ": it printed the answer only when its input ended. It must flush each line (in Python: print(line, flush=True))"
 
 
 class CommandPeer:
@@ -62,23 +53,20 @@ class CommandPeer:
         argv: Sequence[str],
         settings: SystemSettings,
         context: ChildContext,
-        *,
-        first: bool = True,
     ) -> None:
         self._argv = tuple(argv)
         self._settings = settings
         self._context = context
-        self._first = first
         self._child: Child | None = None
         self._answers = 0
 
     async def start(self) -> None:
-        """Start the program. Raises SystemUnderTestError if it can't be started, or if
-        the first one fails at once."""
+        """Start the program. Raises SystemUnderTestError if it can't be started, or
+        fails at once."""
         child = self._child = await Child.spawn(
             self._argv, self._context, limit=MAX_LINE_BYTES
         )
-        if self._first and await child.wait(_AT_ONCE_S) and child.status != 0:
+        if await child.wait(_AT_ONCE_S) and child.status != 0:
             output = child.tail.text()
             detail = f"\n\n{output}\n" if output else ""
             raise SystemUnderTestError(
@@ -102,7 +90,10 @@ class CommandPeer:
             async with asyncio.timeout(timeout_s):
                 value, latency_s = await self._reply(child)
         except TimeoutError:
-            return await self._late(sample, child, timeout_s)
+            message = f"No answer within {timeout_s:g} s."
+            if self._answers == 0:
+                message += " It must flush each line."
+            return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
@@ -129,23 +120,6 @@ class CommandPeer:
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
-
-    async def _late(self, sample: Sample, child: Child, timeout_s: float) -> Attempt:
-        """The failure of a question without an answer in time: perhaps it is in the
-        program's own buffer."""
-        message = f"No answer within {timeout_s:g} s"
-        if self._answers == 0:
-            child.close_stdin()  # a program empties its buffer when its input ends
-            with contextlib.suppress(TimeoutError, EOFError, ValueError):
-                async with asyncio.timeout(_LAST_WORDS_S):
-                    await self._reply(child)
-                return lost(
-                    sample,
-                    SystemFailureKind.BAD_RETURN,
-                    f"{message}{_UNFLUSHED}.",
-                    child,
-                )
-        return lost(sample, SystemFailureKind.TIMEOUT, f"{message}.", child)
 
     async def _reply(self, child: Child) -> tuple[object, float]:
         """The next line as JSON, and the seconds it took. Raises EOFError, or
@@ -189,12 +163,7 @@ class OneShotPeer:
         self._argv = tuple(argv)
         self._settings = settings
         self._context = context
-        words = " ".join(argv)
-        self.accepts = frozenset(
-            name
-            for name in ("history", "session", "contexts")
-            if f"{{{name}}}" in words
-        )
+        self.accepts = frozenset(_PLACEHOLDER.findall(" ".join(argv)))
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
@@ -203,7 +172,7 @@ class OneShotPeer:
             raise SystemUnderTestError(
                 f"can't start '{program}': there is no such program, or it is not executable.",
                 where=f"command:{program}",
-                hint=f"Paths start from {self._context.directory}; PATH is passed on, a shell is not used.",
+                hint=f"Paths start from {self._context.directory}, and no shell is used.",
             )
 
     async def ask(self, sample: Sample) -> Attempt:
@@ -237,11 +206,8 @@ class OneShotPeer:
         finally:
             await child.end()
         if child.status != 0:
-            kind = (
-                SystemFailureKind.RAISED
-                if (child.status or 0) > 0
-                else SystemFailureKind.CRASHED
-            )
+            was_killed = (child.status or 0) <= 0
+            kind = SystemFailureKind.CRASHED if was_killed else SystemFailureKind.RAISED
             return lost(sample, kind, f"The command {how}.", child, reusable=True)
         return Attempt(self._response(sample, output, latency_s, child), reusable=True)
 
@@ -251,18 +217,14 @@ class OneShotPeer:
     def _command(self, sample: Sample) -> list[str]:
         beside = beside_question(sample, self._settings.part)
         values = {
-            QUESTION: sample.question,
-            SAMPLE_ID: sample.id,
-            HISTORY: json.dumps(beside.get("history", [])),
-            SESSION: str(beside.get("session", "")),
-            CONTEXTS: json.dumps(beside.get("contexts")),
+            "question": sample.question,
+            "history": json.dumps(beside.get("history", [])),
+            "session": str(beside.get("session", "")),
+            "contexts": json.dumps(beside.get("contexts")),
         }
         # In one pass, because a question may itself contain a placeholder.
-        words = [
-            _PLACEHOLDER.sub(lambda match: values[match.group()], word)
-            for word in self._argv[1:]
-        ]
-        return [self._argv[0], *words]
+        fill = partial(_PLACEHOLDER.sub, lambda match: values[match[1]])
+        return [self._argv[0], *map(fill, self._argv[1:])]
 
     def _response(
         self, sample: Sample, output: str, latency_s: float, child: Child
@@ -272,18 +234,10 @@ class OneShotPeer:
             value: object = json.loads(output)
         except (ValueError, RecursionError):
             value = None
-        is_json = isinstance(value, dict) or (
-            fields.contexts_only and isinstance(value, list)
-        )
-        if is_json:
-            return _response(sample, value, latency_s, child, fields)
-        return _response(
-            sample,
-            output.strip(),
-            latency_s,
-            child,
-            Fields(contexts_only=fields.contexts_only),
-        )
+        if not isinstance(value, dict | list if fields.contexts_only else dict):
+            value = output.strip()
+            fields = Fields(contexts_only=fields.contexts_only)
+        return _response(sample, value, latency_s, child, fields)
 
 
 class ShellCommand(EntrypointKind):
@@ -304,13 +258,9 @@ class ShellCommand(EntrypointKind):
         else:
             argv[0] = shutil.which(argv[0], path=context.environ.get("PATH")) or argv[0]
         runs_once = any(QUESTION in word for word in argv[1:])
-        numbers = itertools.count()
-
-        def new_peer() -> Peer:
-            if runs_once:
-                return OneShotPeer(argv, settings, context)
-            return CommandPeer(argv, settings, context, first=next(numbers) == 0)
-
+        new_peer = partial(
+            OneShotPeer if runs_once else CommandPeer, argv, settings, context
+        )
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 

@@ -3,7 +3,6 @@ that there are."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from ragstone.system.given import GivenContexts
 from ragstone.system.http_service import HttpUrl
 from ragstone.system.kind import EntrypointKind, Surroundings
 from ragstone.system.python_worker import (
-    ATTRIBUTE,
     PythonCallable,
     check_function,
     python_pool,
@@ -71,7 +69,12 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
     scheme, colon, target = text.partition(":")
     kind = _BY_SCHEME.get(scheme) if colon else None
     if kind is None or (kind.is_address and not target.startswith("//")):
-        _refuse_misspelt(scheme, target if colon else None, text)
+        if scheme.strip().lower() in _BY_SCHEME or "://" in text:
+            raise ConfigError(
+                f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.",
+                where=_WHERE,
+                hint=_FORMS,
+            )
         kind, target = PYTHON, text
     elif not target.strip():
         raise ConfigError(
@@ -105,29 +108,6 @@ def shown_entrypoint(text: str) -> str:
         )
     except ValueError:
         return text.partition(":")[0]
-
-
-def _refuse_misspelt(scheme: str, target: str | None, text: str) -> None:
-    """Raise ConfigError if `scheme` looks like one, and not like a module. `target` is
-    None without a colon."""
-    close = difflib.get_close_matches(
-        scheme.strip().lower(), _BY_SCHEME, n=1, cutoff=0.7
-    )
-    hint = _FORMS
-    if (
-        target is not None
-        and close
-        and (not ATTRIBUTE.fullmatch(target) or target.endswith((".jsonl", ".json")))
-    ):
-        guess = "//" + target.lstrip("/") if _BY_SCHEME[close[0]].is_address else target
-        hint = f"Did you mean '{shown_entrypoint(f'{close[0]}:{guess}')}'?"
-    elif "://" not in text:
-        return
-    raise ConfigError(
-        f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.",
-        where=_WHERE,
-        hint=hint,
-    )
 
 
 def build_system(
@@ -166,8 +146,4 @@ def build_system(
 
 def of_part(system: System, settings: SystemSettings) -> System:
     """`system`, as the half of it that is evaluated."""
-    return (
-        GivenContexts(system, settings.takes_contexts)
-        if settings.part == GENERATION
-        else system
-    )
+    return GivenContexts(system) if settings.part == GENERATION else system

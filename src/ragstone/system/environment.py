@@ -29,10 +29,6 @@ FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
 # Passed only by exact name, never by pattern: they usually contain tokens.
 _BY_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
-_NO_KEY = re.compile(
-    r"(?i)could not resolve authentication|missing credentials|no api[ _]?key|api[ _]?key (is )?(missing|required|not)"
-)
-_MAX_LACKING = 3
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
@@ -114,36 +110,15 @@ def child_environment(
 
 
 def lacking(
-    text: str,
-    names: Iterable[str],
-    environ: Mapping[str, str],
-    child: Mapping[str, str],
+    text: str, environ: Mapping[str, str], child: Mapping[str, str]
 ) -> str | None:
-    """What a failure that says `text` has to do with variables that the system doesn't
-    get, as a sentence.
-
-    `names` are those of `system.env`; `child` is what the system got of `environ`.
-    """
-    mentioned = dict.fromkeys(_VARIABLE.findall(text))
-    if _NO_KEY.search(text):
-        mentioned |= dict.fromkeys(
-            name for name in environ if name.endswith("_API_KEY")
-        )
-    wanted, sentences = tuple(names), []
-    for name in mentioned:
-        if name in child or _matches(name, FORBIDDEN):
-            continue
-        if name in environ:
-            sentences.append(
-                f'{name} is set, but not passed to your system: add "{name}" to env under [system].'
-            )
-        elif SECRET_NAME.search(name) and _matches(name, wanted):
-            sentences.append(f"{name} is named in env under [system], but not set.")
-        elif SECRET_NAME.search(name):
-            sentences.append(
-                f'{name} is not set: set it, and add "{name}" to env under [system].'
-            )
-    return " ".join(sentences[:_MAX_LACKING]) or None
+    """What a failure that says `text` has to do with variables of `environ` that the
+    system doesn't get, as a sentence. `child` is what it gets."""
+    for name in _VARIABLE.findall(text):
+        is_known = name in environ or SECRET_NAME.search(name) is not None
+        if is_known and name not in child and not _matches(name, FORBIDDEN):
+            return f'{name} is not passed to your system: set it, and add "{name}" to env under [system].'
+    return None
 
 
 def substituted(
@@ -151,24 +126,17 @@ def substituted(
 ) -> str:
     """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through.
     Raises ConfigError."""
-    wanted = tuple(names)
-    passed = passed_names(wanted, environ)
+    passed = passed_names(names, environ)
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
         if name in passed:
             return environ[name]
         check_names((name,))
-        if name in wanted or name not in environ:
-            raise ConfigError(
-                f"the environment variable {name} is not set.",
-                where=where,
-                hint=f"Set {name}.",
-            )
         raise ConfigError(
-            f"the environment variable {name} is not passed to the system under test.",
+            f"the environment variable {name} is not set, or not passed to the system under test.",
             where=where,
-            hint=f"Add '{name}' to env in [system].",
+            hint=f"Set {name}, and add '{name}' to env in [system].",
         )
 
     return _REFERENCE.sub(replace, value)

@@ -61,29 +61,20 @@ class Wrapped:
         await self._system.close()
 
 
-HOW = (
-    "Give it a parameter `contexts` beside the question (a command or a service: read the field `contexts`), as "
-    "docs/entrypoints.md says. If its signature doesn't show it, set takes_contexts = true under [system]."
-)
-
-
-def refuse_without_contexts(system: System, declared: bool | None, why: str) -> None:
+def refuse_without_contexts(system: System, why: str) -> None:
     """Raise SystemUnderTestError if it is known that the started `system` takes no
-    contexts.
-
-    `declared` is what the settings say; `why` is what needs it, as a clause.
-    """
-    recorded = not system.can_be_asked_again
-    if (
-        recorded
-        or declared is False
-        or (declared is None and takes_contexts(system) is False)
-    ):
-        what = "recorded answers can't be given any" if recorded else "it takes none"
+    contexts. `why` is what needs it, as a clause."""
+    if not system.can_be_asked_again:
         raise SystemUnderTestError(
-            f"{why} gives the system contexts, but {what}.",
+            f"{why} gives the system contexts, but recorded answers can't be given any.",
             where=system.entrypoint,
-            hint="Use an entrypoint that can be asked." if recorded else HOW,
+            hint="Use an entrypoint that can be asked.",
+        )
+    if takes_contexts(system) is False:
+        raise SystemUnderTestError(
+            f"{why} gives the system contexts, but it takes none.",
+            where=system.entrypoint,
+            hint="Give it a parameter `contexts` beside the question, as docs/entrypoints.md says.",
         )
 
 
@@ -95,16 +86,12 @@ class GivenContexts(Wrapped):
     were recorded.
     """
 
-    def __init__(self, system: System, declared: bool | None = None) -> None:
-        super().__init__(system)
-        self._declared = declared
-
     async def start(self) -> None:
         """Raises SystemUnderTestError, also if the system is known to take no
         contexts."""
         await self._system.start()
         if self.can_be_asked_again:
-            refuse_without_contexts(self._system, self._declared, 'part = "generation"')
+            refuse_without_contexts(self._system, 'part = "generation"')
 
     async def ask(self, sample: Sample) -> Response:
         response = await self._system.ask(sample)

@@ -8,7 +8,6 @@ the paths of `Fields`.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,29 +16,25 @@ from time import perf_counter
 import httpx2
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.fields import EXPECTED, BadReturn, Fields, first, text_paths
+from ragstone.system.worker.fields import (
+    EXPECTED,
+    BadReturn,
+    Fields,
+    first,
+    named_texts,
+)
 from ragstone.system.worker.returns import Parts, parts_of
 from ragstone.system.worker.streams import Pieces, read_piece
 from ragstone.system.worker.wording import shown
 
 EVENTS = "text/event-stream"
-JSON_LINES = (
-    "application/x-ndjson",
-    "application/jsonl",
-    "application/x-jsonlines",
-    "application/json-lines",
-)
+JSON_LINES = ("application/x-ndjson", "application/jsonl")
 TEXTS = ("text/plain", "text/markdown")
 ACCEPT = f"application/json, {EVENTS};q=0.9, {JSON_LINES[0]};q=0.8, {TEXTS[0]};q=0.7"
-
-_DATA_STREAM = "x-vercel-ai-data-stream"
-"""The header of replies of the AI SDK 4, whose lines of text/plain are a protocol and
-not the answer."""
 
 MAX_PIECES = 100_000
 """Pieces of a stream: more than a model writes tokens, and few enough to be read while
 other questions wait."""
-_MAX_UNREAD = 50
 _MAX_SHOWN = 1_000
 _DONE = "[DONE]"
 """The end of a stream from OpenAI's servers and many others."""
@@ -95,11 +90,6 @@ async def _read_body(
     whole_at = perf_counter()
     text = body.decode("utf-8", "replace")
     is_text = content_type in TEXTS and text.strip() != ""
-    if is_text and _DATA_STREAM in reply.headers:
-        raise BadReturn(
-            f"Answered with {shown(text[:_MAX_SHOWN])}, a data stream of the AI SDK 4, which is not read. Let the "
-            "service send the text alone: `result.toTextStreamResponse()`."
-        )
     try:
         value: object = json.loads(bytes(body))
     except (ValueError, RecursionError):
@@ -168,7 +158,8 @@ class _Stream:
         self._pieces = Pieces({}, self._note_first_text, fields)
         self._first_text_at: float | None = None
         self._count = 0
-        self._unread: list[object] = []
+        self._unread: object = None
+        """The first piece without text."""
 
     def _note_first_text(self) -> None:
         self._first_text_at = perf_counter()
@@ -185,37 +176,26 @@ class _Stream:
         piece: object = None
         if isinstance(value, Mapping):
             _raise_reported(value)
-            piece = (
-                _usual_piece(value, self._fields)
-                if self._fields.answer is None
-                else value
-            )
+            piece = value
+            if self._fields.answer is None:
+                piece = _usual_piece(value, self._fields)
         elif event in _TEXT_EVENTS and isinstance(value, str):
             piece = value
         text, parts = read_piece(piece, self._fields)
         if text is not None or parts:
             self._pieces.add_parts(text, parts)
-        elif len(self._unread) < _MAX_UNREAD:
-            self._unread.append(value)
+        elif self._unread is None:
+            self._unread = value
 
     def reply(self) -> Reply:
         """All that came. Raises BadReturn if there was no text."""
         whole_at = perf_counter()
         if self._first_text_at is None and not self._fields.contexts_only:
-            raise BadReturn(f"The stream ended without text.{self._hint()} {EXPECTED}")
+            message = "The stream ended without text."
+            if self._unread is not None:
+                message += f" One of its pieces: {shown(self._unread)}."
+            raise BadReturn(f"{message} {named_texts(self._unread)}{EXPECTED}")
         return Reply(self._pieces.whole(), whole_at, self._first_text_at)
-
-    def _hint(self) -> str:
-        """What came instead of text, and the path at which most of it has some."""
-        if not self._unread:
-            return ""
-        examples = "; ".join(shown(value) for value in self._unread[:2])
-        reason = "None of its pieces has text in a known field"
-        if self._fields.answer is not None:
-            reason = f"answer_field = '{self._fields.answer}' is in none of its pieces"
-        paths = Counter(path for value in self._unread for path in text_paths(value))
-        path = paths.most_common(1)[0][0] if paths else "delta.text"
-        return f' {reason}: {examples}. If their text is at "{path}", set answer_field = "{path}" under [system].'
 
 
 def _loaded(data: str) -> object:
@@ -246,11 +226,9 @@ def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:
         return {"answer": value.get("delta")}
     if kind in _MESSAGE_TYPES:
         return value
-    whole = (
-        value.get("response")
-        if kind in ("response.completed", "response.incomplete")
-        else value
-    )
+    whole: object = value
+    if kind in ("response.completed", "response.incomplete"):
+        whole = value.get("response")
     parts = Parts(parts_of(_usual_body(whole), fields))
     parts.pop("answer", None)
     return parts

@@ -1,4 +1,5 @@
-"""http(s):// entrypoints: one POST per question."""
+"""http(s):// entrypoints: one POST per question, or a GET with the question in the
+address."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic, perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -20,13 +21,10 @@ from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.request import (
-    IN_HEADER,
     QUESTION,
-    refusal,
     refuse_misplaced,
     request_address,
     request_fields,
-    session_header,
 )
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.worker.fields import BadReturn
@@ -40,12 +38,11 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 10.0
 """How long to wait for the port by default: a service is started by someone else."""
-MAX_REDIRECTS = 3
-MAX_RETRY_AFTER_S = 30.0
 _MAX_PAUSE_S = 8.0
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHOWN_BODY = 1_000
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _MIN_SECRET = 6
 _REFUSING_STATUS = frozenset({400, 422})
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -53,13 +50,13 @@ _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(eq=False)
 class _Refused(Exception):  # noqa: N818
-    """An attempt without an answer: the failure, and the seconds until it may be
-    retried (None: never)."""
+    """An attempt without an answer: the failure, and whether the question may be asked
+    again."""
 
     kind: SystemFailureKind
     message: str
     detail: str | None = None
-    retry_in_s: float | None = None
+    may_pass: bool = False
 
 
 class HttpService:
@@ -109,42 +106,36 @@ class HttpService:
                 started = perf_counter()
                 try:
                     async with asyncio.timeout(self._settings.timeout_s):
-                        reply = await self._post(sample)
+                        reply = await self._reply(sample)
                     return self._response(sample, reply, started)
                 except TimeoutError:
                     message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(
-                        SystemFailureKind.TIMEOUT, message, retry_in_s=0.0
+                        SystemFailureKind.TIMEOUT, message, may_pass=True
                     )
                 except _Refused as error:
                     refused = error
-                if refused.retry_in_s is None or attempt == retries:
+                if not refused.may_pass or attempt == retries:
                     break
-                await self._sleep(
-                    max(refused.retry_in_s, min(0.5 * 2**attempt, _MAX_PAUSE_S))
-                )
-        detail = (
-            None if refused.detail is None else self._without_headers(refused.detail)
-        )
+                await self._sleep(min(0.5 * 2**attempt, _MAX_PAUSE_S))
         return failed(
-            sample.id, refused.kind, self._without_headers(refused.message), detail
+            sample.id,
+            refused.kind,
+            self._without_headers(refused.message),
+            self._without_headers(refused.detail or "") or None,
         )
 
     def _response(self, sample: Sample, reply: Reply, started: float) -> Response:
         latency_s = reply.whole_at - started
-        first_text_s = (
-            None if reply.first_text_at is None else reply.first_text_at - started
-        )
+        first_text_s = None
+        if reply.first_text_at is not None:
+            first_text_s = reply.first_text_at - started
         response = read(sample.id, reply.value, latency_s, first_text_s, self._fields)
         failure = response.failure
         if failure is None:
             return response
-        return failed(
-            sample.id,
-            failure.kind,
-            self._without_headers(failure.message),
-            latency_s=latency_s,
-        )
+        message = self._without_headers(failure.message)
+        return failed(sample.id, failure.kind, message, latency_s=latency_s)
 
     def _without_headers(self, text: str) -> str:
         """`text`, in which a service may repeat what it was sent, without the values of
@@ -161,16 +152,12 @@ class HttpService:
             self._client = None
 
     async def _wait_for_port(self) -> None:
-        parts, settings = urlsplit(self._url), self._settings
-        within_s = (
-            settings.startup_timeout_s
-            if "startup_timeout_s" in settings.model_fields_set
-            else CONNECT_S
-        )
-        host, port = (
-            parts.hostname or "",
-            parts.port or (443 if parts.scheme == "https" else 80),
-        )
+        parts = urlsplit(self._url)
+        within_s = CONNECT_S
+        if "startup_timeout_s" in self._settings.model_fields_set:
+            within_s = self._settings.startup_timeout_s
+        host = parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
         until = monotonic() + within_s
         while True:
             try:
@@ -191,43 +178,31 @@ class HttpService:
                 await writer.wait_closed()
             return
 
-    async def _post(self, sample: Sample) -> Reply:
-        """The reply to `sample`, after redirects. Raises TimeoutError and _Refused."""
+    async def _reply(self, sample: Sample) -> Reply:
+        """The reply to `sample`. Raises TimeoutError and _Refused."""
         import httpx2
 
         from ragstone.system.http_reply import ACCEPT
 
-        headers = {
-            "Accept": ACCEPT,
-            **self._headers,
-            **session_header(self._settings, sample),
-        }
+        headers = {"Accept": ACCEPT, **self._headers}
         content = None
-        if self._settings.http.method != "GET":
-            fields = request_fields(
-                self._settings, sample, asks=QUESTION not in self._url
-            )
-            content = json.dumps(fields).encode("ascii")
+        if QUESTION not in self._url:
             headers = {"Content-Type": "application/json", **headers}
+            fields = request_fields(self._settings, sample)
+            content = json.dumps(fields).encode("ascii")
         url = request_address(self._url, sample.question)
         try:
-            for _ in range(MAX_REDIRECTS + 1):
-                reply = await self._exchange(url, headers, content)
-                if not isinstance(reply, str):
-                    return reply
-                url = reply
+            return await self._exchange(url, headers, content)
         except httpx2.TimeoutException:
             raise TimeoutError from None
         except httpx2.HTTPError as error:
             message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
-            raise _Refused(SystemFailureKind.HTTP, message, retry_in_s=0.0) from None
-        raise _Refused(SystemFailureKind.HTTP, f"More than {MAX_REDIRECTS} redirects.")
+            raise _Refused(SystemFailureKind.HTTP, message, may_pass=True) from None
 
     async def _exchange(
         self, url: str, headers: dict[str, str], content: bytes | None
-    ) -> Reply | str:
-        """The reply, or the target of a redirect. Raises _Refused and httpx2's
-        errors."""
+    ) -> Reply:
+        """The reply. Raises _Refused and httpx2's errors."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
         from ragstone.system.http_reply import ReportedError, read_reply
 
@@ -235,39 +210,23 @@ class HttpService:
             raise SystemUnderTestError(
                 "the system has not been started.", where=self.entrypoint
             )
+        method = "GET" if content is None else "POST"
         async with self._client.stream(
-            self._settings.http.method, url, headers=headers, content=content
+            method, url, headers=headers, content=content
         ) as reply:
-            if reply.is_redirect:
-                return _redirected(
-                    url, reply.status_code, reply.headers.get("location", "")
-                )
             bound_reply(reply, MAX_BODY_BYTES)
             try:
                 if reply.is_success:
                     return await read_reply(reply, self._fields)
-                raise self._refused(reply, await reply.aread())
+                raise _refused(reply, await reply.aread())
             except ReplyTooLarge as error:
-                raise _Refused(
-                    SystemFailureKind.BAD_RETURN, f"Answered with {error.reason}."
-                ) from None
+                message = f"Answered with {error.reason}."
+                raise _Refused(SystemFailureKind.BAD_RETURN, message) from None
             except BadReturn as error:
                 raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
             except ReportedError as error:
-                raise _Refused(
-                    SystemFailureKind.RAISED, f"The stream reported an error: {error}."
-                ) from None
-
-    def _refused(self, reply: httpx2.Response, body: bytes) -> _Refused:
-        """What a reply with the status of an error says."""
-        message = f"Answered {reply.status_code} {reply.reason_phrase}"
-        if reply.status_code in _REFUSING_STATUS:
-            message += f": {refusal(body, self._settings)}"
-        detail = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
-        retry_in_s = None
-        if reply.status_code in _RETRIED_STATUS:
-            retry_in_s = _retry_after_s(reply.headers.get("retry-after"))
-        return _Refused(SystemFailureKind.HTTP, message, detail, retry_in_s)
+                message = f"The stream reported an error: {error}."
+                raise _Refused(SystemFailureKind.RAISED, message) from None
 
 
 class HttpUrl(EntrypointKind):
@@ -280,48 +239,25 @@ class HttpUrl(EntrypointKind):
     def is_valid(self, target: str) -> bool:
         try:
             parts = urlsplit(target)
-            valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+            has_port = parts.port is None or parts.port > 0
         except ValueError:
             return False
-        return valid and not any(character.isspace() for character in target)
+        if not parts.hostname or QUESTION in parts.netloc:
+            return False
+        return has_port and not any(character.isspace() for character in target)
 
     def build(
         self, target: str, settings: SystemSettings, around: Surroundings
     ) -> System:
-        placeholder = re.search(r"\{[^}]*\}?", target.replace(QUESTION, ""))
-        if placeholder is not None or QUESTION in urlsplit(target).netloc:
-            raise ConfigError(
-                f"'{placeholder[0] if placeholder else QUESTION}' in the address can't be replaced.",
-                where="system.entrypoint",
-                hint=f"{QUESTION} stands for the question in the path or the query; constants are written out.",
-            )
-        if settings.http.method == "GET" and QUESTION not in target:
-            raise ConfigError(
-                "a GET request has no body, and the question is not in the address.",
-                where="system.http.method",
-                hint=f"Put {QUESTION} into the entrypoint, such as {without_secrets(target)}?q={QUESTION}.",
-            )
         headers = {}
-        for name, value in settings.http.headers.items():
+        for name, template in settings.http.headers.items():
             where = f"system.http.headers.{name}"
-            headers[name] = substituted(
-                value, settings.env, around.environ, where=where
-            )
-            if not _HEADER_NAME.fullmatch(name) or re.search(
-                r"[^\t\x20-\x7e]", headers[name]
-            ):
+            value = substituted(template, settings.env, around.environ, where=where)
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
                 raise ConfigError(
                     "a header can contain only printable ASCII characters.", where=where
                 )
-        session_field = settings.http.session_field
-        if session_field.startswith(IN_HEADER) and not _HEADER_NAME.fullmatch(
-            session_field.removeprefix(IN_HEADER)
-        ):
-            raise ConfigError(
-                f"'{session_field}' names no header.",
-                where="system.http.session_field",
-                hint=f'Such as "{IN_HEADER}X-Session-Id", or the name of a field of the body.',
-            )
+            headers[name] = value
         refuse_misplaced(settings)
         proxied = any(
             around.environ.get(name) or around.environ.get(name.lower())
@@ -330,41 +266,18 @@ class HttpUrl(EntrypointKind):
         return HttpService(target, settings, headers=headers, proxied=proxied)
 
 
-def _redirected(url: str, status: int, location: str) -> str:
-    """The target of a redirect that may be followed: same host, same method, no
-    downgrade from https."""
-    try:
-        target = urljoin(url, location)
-        before, after = urlsplit(url), urlsplit(target)
-        same_host = after.hostname == before.hostname and (
-            (after.scheme, after.port) == (before.scheme, before.port)
-            or (before.scheme, after.scheme, before.port, after.port)
-            == ("http", "https", None, None)
-        )
-    except ValueError as error:
-        message = f"Answered {status}, redirecting to no address: {shown(location)} ({error})."
-        raise _Refused(SystemFailureKind.HTTP, message) from None
-    address = without_secrets(target)
-    if not location or status not in (307, 308) or not same_host:
-        why = (
-            "to another host"
-            if location and not same_host
-            else "in a way that would drop the question"
-        )
-        raise _Refused(
-            SystemFailureKind.HTTP,
-            f"Answered {status}, redirecting {why} ({address}); not followed. Put the final address in the entrypoint.",
-        )
-    return target
-
-
-def _retry_after_s(value: str | None) -> float:
-    try:
-        return min(
-            max(0.0, float(value or 0)), MAX_RETRY_AFTER_S
-        )  # 0 first: it is the larger beside NaN
-    except ValueError:
-        return 0.0
+def _refused(reply: httpx2.Response, body: bytes) -> _Refused:
+    """What a reply says that is no success. A redirect is not followed: another host
+    would get the question and the headers."""
+    message = f"Answered {reply.status_code} {reply.reason_phrase}"
+    if reply.is_redirect:
+        message += f", redirecting to {shown(reply.headers['location'].partition('?')[0])}, which is not followed: "
+        message += "put the final address in the entrypoint."
+    elif reply.status_code in _REFUSING_STATUS:
+        message += ": question_field and body under [system.http] say what is sent."
+    detail = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
+    may_pass = reply.status_code in _RETRIED_STATUS
+    return _Refused(SystemFailureKind.HTTP, message, detail, may_pass)
 
 
 def without_secrets(url: str) -> str:
@@ -372,9 +285,8 @@ def without_secrets(url: str) -> str:
     replaced."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    query = urlencode(
-        [(name, QUESTION if value == QUESTION else "***") for name, value in pairs],
-        safe="*{}",
-    )
+    pairs = []
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        pairs.append((name, value if value == QUESTION else "***"))
+    query = urlencode(pairs, safe="*{}")
     return urlunsplit((parts.scheme, host, parts.path, query, ""))

@@ -34,7 +34,6 @@ from ragstone.system.worker.adapters import (
     SESSION,
     Asker,
     EntrypointError,
-    Part,
     adapt,
     is_built,
 )
@@ -69,7 +68,7 @@ class CallableSystem:
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._asker: Asker | None = None
         self._is_session = False
-        self._part = Part(settings.part, settings.takes_contexts)
+        self._part = settings.part
         self._fields = Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
 
@@ -148,9 +147,9 @@ class CallableSystem:
     async def _response(self, asker: Asker, sample: Sample) -> Response:
         """The response to `sample`. Raises BadReturn, TimeoutError and whatever the
         callable raises."""
-        contexts = (
-            list(sample.reference_contexts) if self._part.name == GENERATION else None
-        )
+        contexts = None
+        if self._part == GENERATION:
+            contexts = list(sample.reference_contexts)
         text_times: list[float] = []
 
         def on_text() -> None:

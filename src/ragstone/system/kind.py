@@ -45,7 +45,7 @@ class Surroundings:
             SystemLog(self.log),
             Guardian(),
             self.run_as,
-            lambda text: lacking(text, settings.env, self.environ, self.child_environ),
+            lambda text: lacking(text, self.environ, self.child_environ),
         )
 
 

@@ -2,8 +2,7 @@
 
 It starts with one child and grows while questions wait, up to the concurrency. A child
 that dies is replaced, and only its current sample fails. A session keeps a child to
-itself. Replacements are limited: a system that can't start again, or has died many
-times in a row, gets no more questions.
+itself. A system that can't start again gets no more questions.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ragstone.errors import SystemUnderTestError
@@ -24,7 +23,6 @@ from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
 
 MAX_START_FAILURES = 3
-MAX_DEATHS_IN_A_ROW = 25
 MAX_STARTING = 8  # at once: imports are expensive, and too many of them run into the startup timeout
 _RETRIED = (
     SystemFailureKind.TIMEOUT,
@@ -40,10 +38,6 @@ class Attempt:
 
     response: Response | None
     reusable: bool
-
-    @property
-    def is_answered(self) -> bool:
-        return self.response is not None and self.response.failure is None
 
 
 def lost(
@@ -67,29 +61,17 @@ class Peer(Protocol):
     async def end(self, *, kill: bool) -> None: ...
 
 
-@dataclass(slots=True)
-class Pin:
-    """The child that one question goes to, or all questions of a session if
-    `is_session`: then no others do.
-
-    `is_worn`: it must not be used again after that.
-    """
-
-    is_session: bool
-    peer: Peer | None = None
-    is_worn: bool = False
-
-
 class PoolSession(Wrapped):
-    """A session of a pool, in one child. A child that dies is replaced."""
+    """A session of a pool, in one child, from its first question on. A child that dies
+    is replaced."""
 
-    def __init__(self, pool: Pool, pin: Pin) -> None:
+    def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._pool = pool
-        self._pin = pin
+        self.peer: Peer | None = None
 
     async def ask(self, sample: Sample) -> Response:
-        return await self._pool.ask_pinned(sample, self._pin)
+        return await self._pool.ask_in(self, sample)
 
 
 class Pool:
@@ -113,7 +95,6 @@ class Pool:
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting = 0  # questions that wait for a child
         self._start_failures = 0
-        self._deaths = 0
         self._given_up: str | None = None
         self._closed = False
         self.accepts: frozenset[str] | None = None
@@ -136,47 +117,39 @@ class Pool:
             self._changed.notify_all()
 
     async def ask(self, sample: Sample) -> Response:
-        return await self.ask_pinned(sample, Pin(is_session=False))
+        return await self.ask_in(None, sample)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
-        """A session in one child, from its first question on. Children of sessions
-        count in the concurrency."""
-        pin = Pin(is_session=True)
+        """A session in one child. Children of sessions count in the concurrency."""
+        session = PoolSession(self)
         try:
-            yield PoolSession(self, pin)
+            yield session
         finally:
-            await self._release(pin)
+            if session.peer is not None:
+                await self._put_back(session.peer, reusable=True)
 
-    async def ask_pinned(self, sample: Sample, pin: Pin) -> Response:
-        """The response of the child of `pin`."""
-        response = await self._ask_once(sample, pin)
+    async def ask_in(self, session: PoolSession | None, sample: Sample) -> Response:
+        """The response of the child of `session`, or of any child."""
+        response = await self._ask_once(session, sample)
         for _ in range(self._retries):
-            if (
-                response.failure is None
-                or response.failure.kind not in _RETRIED
-                or self._given_up
-            ):
+            failure = response.failure
+            if failure is None or failure.kind not in _RETRIED or self._given_up:
                 break
-            response = await self._ask_once(sample, pin)
+            response = await self._ask_once(session, sample)
         return self._with_variables(response)
 
     def _with_variables(self, response: Response) -> Response:
         """`response`; a failure that names variables which the system doesn't get says
         how to pass them."""
         failure = response.failure
-        more = failure and self._context.lacking(
-            f"{failure.message}\n{failure.detail or ''}"
-        )
-        if failure is None or more is None:
+        if failure is None:
             return response
-        return failed(
-            response.sample_id,
-            failure.kind,
-            f"{failure.message} {more}",
-            failure.detail,
-            response.latency_s,
-        )
+        hint = self._context.lacking(f"{failure.message}\n{failure.detail or ''}")
+        if hint is None:
+            return response
+        longer = replace(failure, message=f"{failure.message} {hint}")
+        return replace(response, failure=longer)
 
     async def close(self) -> None:
         self._closed = True
@@ -192,38 +165,25 @@ class Pool:
         self._context.guardian.close()
         self._context.log.close()
 
-    async def _ask_once(self, sample: Sample, pin: Pin) -> Response:
+    async def _ask_once(self, session: PoolSession | None, sample: Sample) -> Response:
         while True:
-            if pin.peer is None:
-                pin.peer = await self._take()
-            if pin.peer is None:
+            peer = session.peer if session is not None else None
+            if peer is None:
+                peer = await self._take()
+            if peer is None:
                 why = self._given_up or "the system was closed"
                 return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
-            attempt = await self._attempt(sample, pin.peer, pin)
+            reusable = False
+            try:
+                attempt = await peer.ask(sample)
+                reusable = attempt.reusable
+            finally:
+                if session is not None:
+                    session.peer = peer if reusable else None
+                if session is None or not reusable:
+                    await self._put_back(peer, reusable=reusable)
             if attempt.response is not None:
                 return attempt.response
-
-    async def _attempt(self, sample: Sample, peer: Peer, pin: Pin) -> Attempt:
-        """An attempt with `peer`, which stays pinned for a session as long as it
-        answers."""
-        was_worn, pin.is_worn = pin.is_worn, True
-        can_continue = False
-        try:
-            attempt = await peer.ask(sample)
-            self._count(attempt)
-            pin.is_worn = was_worn or not attempt.reusable
-            can_continue = attempt.reusable or attempt.is_answered
-        finally:
-            if not (pin.is_session and can_continue):
-                await self._release(pin)
-        return attempt
-
-    async def _release(self, pin: Pin) -> None:
-        if pin.peer is not None:
-            await self._put_back(
-                pin.peer, reusable=not pin.is_worn and not self._closed
-            )
-        pin.peer, pin.is_worn = None, False
 
     async def _take(self) -> Peer | None:
         async with self._changed:
@@ -244,9 +204,8 @@ class Pool:
         live = len(self._busy) + len(self._starting)
         if live and self._start_failures >= MAX_START_FAILURES:
             return  # living children continue; no more are started
-        if live < self.concurrency and len(self._starting) < min(
-            self._waiting, MAX_STARTING
-        ):
+        starts = min(self._waiting, MAX_STARTING)
+        if live < self.concurrency and len(self._starting) < starts:
             task = asyncio.create_task(self._add_peer())
             self._starting.add(task)
 
@@ -259,15 +218,10 @@ class Pool:
             Exception
         ) as error:  # waiting tasks must not wait forever, whatever the error
             self._start_failures += 1
-            if (
-                self._start_failures >= MAX_START_FAILURES
-                and not self._busy
-                and not self._idle
-            ):
+            is_alive = bool(self._busy or self._idle)
+            if self._start_failures >= MAX_START_FAILURES and not is_alive:
                 why = (
-                    error.message
-                    if isinstance(error, SystemUnderTestError)
-                    else repr(error)
+                    error.message if isinstance(error, SystemUnderTestError) else error
                 )
                 self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
         async with self._changed:
@@ -289,19 +243,9 @@ class Pool:
 
     async def _put_back(self, peer: Peer, *, reusable: bool) -> None:
         self._busy.discard(peer)
-        if reusable:
+        if reusable and not self._closed:
             self._idle.append(peer)
         else:
             await peer.end(kill=True)
         async with self._changed:
             self._changed.notify_all()
-
-    def _count(self, attempt: Attempt) -> None:
-        failure = None if attempt.response is None else attempt.response.failure
-        died = not attempt.reusable and (
-            attempt.response is None or failure is not None
-        )
-        self._deaths = self._deaths + 1 if died else 0
-        if self._deaths >= MAX_DEATHS_IN_A_ROW:
-            last = f" The last: {failure.message}" if failure else ""
-            self._given_up = f"its process ended {self._deaths} times in a row without an answer.{last}"

@@ -18,7 +18,6 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
-from ragstone.system.guardian import kill_group
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.payload import (
     Greeting,
@@ -36,16 +35,14 @@ from ragstone.system.response import (
 )
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.join import worker_source
-from ragstone.system.worker.protocol import FRAME_DIGITS, frame, rss_bytes
+from ragstone.system.worker.protocol import FRAME_DIGITS, frame
 from ragstone.system.worker.wording import SOURCE_NAME
 
 # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
 MAX_FRAME_BYTES = 13 * MAX_CHARACTERS
 _READ_LIMIT = 1 << 20
-_RECYCLE_SHARE = 0.8
 _WRITING_S = 60.0
 """Time for the worker to serialise the returned value, and for Ragstone to read it."""
-_MEMORY_INTERVAL_S = 0.25
 ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _BOOTSTRAP = (
     "import os\n"
@@ -84,13 +81,6 @@ class PythonPeer:
     _child: Child | None = field(default=None, init=False)
     _number: int = field(default=0, init=False)
     _session: str | None = field(default=None, init=False)
-    _is_over_memory: bool = field(default=False, init=False)
-
-    @property
-    def _memory_limit_bytes(self) -> int | None:
-        return (
-            self.settings.memory_limit_mb and self.settings.memory_limit_mb * 1_000_000
-        )
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
@@ -105,7 +95,6 @@ class PythonPeer:
             "entrypoint": self.spec,
             "fields": answer_fields(settings)._asdict(),
             "part": settings.part,
-            "takes_contexts": settings.takes_contexts,
             "functions": dict(settings.functions),
             "not_from": None if self.not_from is None else str(self.not_from),
         }
@@ -132,12 +121,6 @@ class PythonPeer:
             )
             raise self._failure(failure.message, failure.detail)
         self.accepts = frozenset(greeting.ready.accepts)
-        rss, limit = greeting.ready.rss_bytes, self._memory_limit_bytes
-        if rss is not None and limit is not None and rss > limit:
-            raise self._failure(
-                f"it uses {_mb(rss)} after importing, over the limit of {_mb(limit)}.",
-                None,
-            )
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self._child
@@ -152,13 +135,12 @@ class PythonPeer:
             self.settings.startup_timeout_s if self._begins_session(sample) else 0.0
         )
         child.write(frame(json.dumps(request).encode("ascii")))
-        watch = asyncio.create_task(self._kill_over_memory(child))
         try:
             async with asyncio.timeout(
                 building_s + self.settings.timeout_s
             ) as deadline:
                 reply = await exchange.reply(deadline)
-            return self._attempt(sample, reply, exchange)
+            return _attempt(sample, reply, exchange)
         except TimeoutError:
             await child.show_stack()
             message = f"No answer within {self.settings.timeout_s:g} s."
@@ -169,13 +151,8 @@ class PythonPeer:
             message = (
                 f"The worker {await child.ending()} while answering this question."
             )
-            if self._is_over_memory:
-                limit = _mb(self._memory_limit_bytes or 0)
-                message = f"The worker was killed: it used more than {limit} of memory."
         except ValueError:
             message = "Something else wrote to the worker's channel."
-        finally:
-            watch.cancel()
         return lost(sample, SystemFailureKind.CRASHED, message, child)
 
     def _begins_session(self, sample: Sample) -> bool:
@@ -189,40 +166,6 @@ class PythonPeer:
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
-
-    def _attempt(
-        self, sample: Sample, reply: WorkerMessage, exchange: _Exchange
-    ) -> Attempt:
-        """The response in `reply`. Raises ValueError if it has none."""
-        limit = self._memory_limit_bytes
-        reusable = (
-            limit is None
-            or reply.rss_bytes is None
-            or reply.rss_bytes < _RECYCLE_SHARE * limit
-        )
-        latency_s, first_text_s = exchange.latency_s, exchange.first_text_s
-        if reply.payload is not None:
-            return Attempt(
-                answered(sample.id, reply.payload, latency_s, first_text_s), reusable
-            )
-        if reply.error is None:
-            raise ValueError(reply)
-        kind = SystemFailureKind(reply.error.kind)
-        return Attempt(
-            failed(sample.id, kind, reply.error.message, reply.error.detail, latency_s),
-            reusable,
-        )
-
-    async def _kill_over_memory(self, child: Child) -> None:
-        """Kill the worker once its resident memory exceeds the limit (Linux; elsewhere
-        never)."""
-        limit = self._memory_limit_bytes
-        if limit is None:
-            return
-        while (rss_bytes(child.pid) or 0) <= limit:  # noqa: ASYNC110 (a process has no event for this)
-            await asyncio.sleep(_MEMORY_INTERVAL_S)
-        self._is_over_memory = True
-        kill_group(child.pid)
 
     async def _skip_noise(self, child: Child, token: str) -> None:
         """Skip the output of hooks such as sitecustomize before the worker redirects
@@ -241,6 +184,19 @@ class PythonPeer:
         where = self.spec if self.settings.functions else f"python:{self.spec}"
         hint = f"It was run by {self.python} in {self.context.directory}. {self.hint}"
         return SystemUnderTestError(text, where=where, hint=hint)
+
+
+def _attempt(sample: Sample, reply: WorkerMessage, exchange: _Exchange) -> Attempt:
+    """The response in `reply`. Raises ValueError if it has none."""
+    latency_s, first_text_s = exchange.latency_s, exchange.first_text_s
+    if reply.payload is not None:
+        response = answered(sample.id, reply.payload, latency_s, first_text_s)
+        return Attempt(response, reusable=True)
+    if reply.error is None:
+        raise ValueError(reply)
+    error, kind = reply.error, SystemFailureKind(reply.error.kind)
+    response = failed(sample.id, kind, error.message, error.detail, latency_s)
+    return Attempt(response, reusable=True)
 
 
 class _Exchange:
@@ -379,7 +335,3 @@ def check_function(spec: str, *, where: str) -> None:
             where=where,
             hint="Write package.module:function, or file.py:function.",
         )
-
-
-def _mb(size: int) -> str:
-    return f"{size / 1_000_000:,.0f} MB"

@@ -1,14 +1,13 @@
-"""file: entrypoints: recorded answers, in JSON Lines, as one JSON list, in a table, or
-in a run's samples.jsonl.
+"""file: entrypoints: recorded answers, in any format of a golden set, or in a run's
+samples.jsonl.
 
-The file is never loaded into memory as a whole. One pass finds the start of each
-record, which is read again when its sample is asked.
+Lines and tables are never loaded into memory as a whole. One pass finds the place of
+each record, which is read again when its sample is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -17,7 +16,6 @@ from typing import BinaryIO, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
-from ragstone.files import open_regular
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
@@ -28,21 +26,13 @@ from ragstone.system.json_records import (
     CONTEXTS_NAMES,
     OBJECTS,
     Record,
-    is_table,
+    open_records,
     record_at,
-    records,
-    table_records,
 )
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
-from ragstone.system.span_file import Steps, steps_beside
 from ragstone.system.worker.fields import Fields, number
-from ragstone.system.worker.spans import trace_key
-
-MAX_FILE_BYTES = 8 * 1024 * 1024 * 1024
-"""Maximum size of a file of recorded answers, which is never loaded into memory as a
-whole."""
 
 _ID = "id"
 _QUESTION = "question"
@@ -83,9 +73,6 @@ class RecordedAnswers:
         """By the kind and value of the record's key."""
         self._ids_by_question: dict[str, str | None] = {}
         """None if several records have the question."""
-        self._steps: dict[str, Steps] = {}
-        """By the trace of the record."""
-        self._has_trace_with_steps = False
         self._has_right_answers = False
         """Whether ``answer`` is the right answer, because a record has another column
         for the system's."""
@@ -100,36 +87,25 @@ class RecordedAnswers:
             hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
         ):
             self._file, file_records = open_records(self._source)
-            self._steps = await asyncio.to_thread(steps_beside, self._source)
         await asyncio.to_thread(self._index, file_records)
 
     async def ask(self, sample: Sample) -> Response:
-        key = self._key_of(sample)
-        place = self._places.get(key)
-        if place is not None and self._file is not None:
-            record = record_at(self._file, place.start, place.size)
-            if record is not None and place.turn:
-                record = dict(_answers_in(record)).get(place.turn)
-            if record is not None and _key(record) == key:
-                where = self._source.at(place.line)
-                names = _SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS
-                steps = self._steps.get(trace_key(record.get("trace_id")))
-                return recorded_response(
-                    sample.id,
-                    record,
-                    where,
-                    fields=self._fields,
-                    answer_names=names,
-                    steps=steps,
-                )
-        has_ids = any(kind == _ID for kind, _ in self._places)
-        hint = (
-            "no id in it matches, and no question"
-            if has_ids
-            else "no question in it matches"
+        place = self._places.get(self._key_of(sample))
+        if place is None or self._file is None:
+            message = (
+                f"No recorded answer in {self._source.name} has its id or question."
+            )
+            return failed(sample.id, SystemFailureKind.MISSING, message)
+        record: Mapping[str, object] = record_at(self._file, place.start, place.size)
+        if place.turn:
+            record = dict(_answers_in(record))[place.turn]
+        return recorded_response(
+            sample.id,
+            record,
+            self._source.at(place.line),
+            fields=self._fields,
+            answer_names=_SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS,
         )
-        message = f"No recorded answer for this sample in {self._source.name}: {hint}."
-        return failed(sample.id, SystemFailureKind.MISSING, message)
 
     async def close(self) -> None:
         if self._file is not None:
@@ -152,12 +128,6 @@ class RecordedAnswers:
         if not self._places:
             raise SystemUnderTestError(
                 "the file contains no recorded answers.", where=self.entrypoint
-            )
-        if self._steps and not self._has_trace_with_steps:
-            raise SystemUnderTestError(
-                "no recorded answer has the trace_id of a trace in the file of spans beside it.",
-                where=self.entrypoint,
-                hint='Write the id of its trace into each record: "trace_id": "…"',
             )
 
     def _add(self, record: Mapping[str, object], place: _Place) -> None:
@@ -188,8 +158,6 @@ class RecordedAnswers:
             self._ids_by_question[question] = (
                 None if question in self._ids_by_question else key
             )
-        if trace_key(record.get("trace_id")) in self._steps:
-            self._has_trace_with_steps = True
         if (
             record.get("answer") is not None
             and _named(record, RECORDED["answer"].strong) is not None
@@ -211,21 +179,6 @@ class AnswersFile(EntrypointKind):
         )
 
 
-def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
-    """The file to read the records of `source` from, open, and the records. The caller
-    closes the file.
-
-    Raises OSError if it can't be opened; the iterator raises SystemUnderTestError with
-    the line of a broken record.
-    """
-    file = open_regular(source.path, within=source.within, limit=MAX_FILE_BYTES)
-    if not is_table(file, source.path.suffix):
-        return file, records(file, source.name)
-    file.close()
-    rewritten: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
-    return rewritten, table_records(source, rewritten)
-
-
 def recorded_response(
     sample_id: str,
     record: Mapping[str, object],
@@ -234,14 +187,13 @@ def recorded_response(
     place: int = 0,
     fields: Fields | None = None,
     answer_names: Iterable[str] = _ANSWERS,
-    steps: Steps | None = None,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One
     that is invalid is a failure.
 
     `place` is that of the response, from 0, in a line with several. Columns may have
     the names that a golden set's may have; the system's answer is in the first of
-    `answer_names`. `steps` are its own if the record has none.
+    `answer_names`.
     """
     responses = _stored_responses(record)
     if responses:
@@ -269,14 +221,13 @@ def recorded_response(
             latency_s=latency_s,
         )
     answer = _column(record, answer_names)
+    if isinstance(answer, bool | int | float):
+        answer = cells.text(answer)
     parts = {
         **record,
-        "answer": cells.text(answer)
-        if isinstance(answer, bool | int | float)
-        else answer,
+        "answer": answer,
         "contexts": _column(record, CONTEXTS_NAMES),
-        "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
-        "steps": _column(record, SYSTEM_NAMES["steps"]) or steps,
+        "steps": _column(record, SYSTEM_NAMES["steps"]),
     }
     response = read(sample_id, parts, latency_s, fields=fields)
     if response.failure is not None:
@@ -295,19 +246,16 @@ def _stored_responses(record: Mapping[str, object]) -> list[object]:
     """The responses in a line of samples.jsonl, not validated: one, or that of each
     answer; empty if it is none."""
     sample = record.get("sample")
-    answers = record.get("answers", [record])
-    if (
-        not isinstance(sample, dict)
-        or not isinstance(sample.get("id"), str)
-        or not isinstance(answers, list)
-    ):
+    if not isinstance(sample, dict) or not isinstance(sample.get("id"), str):
         return []
-    responses = [
-        answer.get("response") for answer in answers if isinstance(answer, dict)
-    ]
-    return (
-        responses if all(isinstance(response, dict) for response in responses) else []
-    )
+    answers = record.get("answers", [record])
+    responses: list[object] = []
+    for answer in answers if isinstance(answers, list) else ():
+        response = answer.get("response") if isinstance(answer, dict) else None
+        if not isinstance(response, dict):
+            return []
+        responses.append(response)
+    return responses
 
 
 def _answers_in(
@@ -330,13 +278,9 @@ def _key(record: Mapping[str, object]) -> tuple[str, str]:
     identity = record.get("id")
     if is_run_record(record):
         identity = record["sample"]["id"]  # type: ignore[index]
-    if (
-        isinstance(identity, str | int)
-        and not isinstance(identity, bool)
-        and identity != ""
-    ):
-        return _ID, str(identity)
-    return _QUESTION, _question(record)
+    if isinstance(identity, bool) or not isinstance(identity, str | int):
+        identity = ""
+    return (_QUESTION, _question(record)) if identity == "" else (_ID, str(identity))
 
 
 def _question(record: Mapping[str, object]) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
 
 from ragstone.formatting import listed
 from ragstone.golden.sample import Message, Sample
+from ragstone.system.worker.fields import MAX_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class Context:
 class TokenUsage:
     """Tokens that the system under test reports for one answer."""
 
-    input_tokens: int
-    output_tokens: int
+    input_tokens: Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+    output_tokens: Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 @dataclass(frozen=True, slots=True)

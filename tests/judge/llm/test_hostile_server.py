@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import zlib
 from typing import Any
 
 import pytest
@@ -16,8 +16,6 @@ from tests.hostile_http import REPLIES, hostile_server
 TOO_MUCH = "holds more than 4,194,304 bytes"
 NAMED = {
     "gzip bomb": TOO_MUCH,
-    "deflate bomb": TOO_MUCH,
-    "bare deflate bomb": TOO_MUCH,
     "bomb in a bomb": "packed as 'gzip, gzip', which was not requested",
     "unknown packing": "packed as 'br', which was not requested",
     "no gzip": "can't be unpacked",
@@ -61,13 +59,10 @@ def test_the_same_of_anthropic(world: Any, kind: str) -> None:
     assert NAMED[kind] in failed.value.reason
 
 
-@pytest.mark.parametrize("window_bits", [31, 15, -15], ids=["gzip", "deflate", "deflate without a frame"])
-def test_an_ordinary_packed_reply_is_read(world: Any, window_bits: int) -> None:
+def test_an_ordinary_packed_reply_is_read(world: Any) -> None:
     def packed(seen: Any) -> web.Response:
-        packer = zlib.compressobj(wbits=window_bits)
-        body = packer.compress(json.dumps(world.fake.completion(seen)).encode()) + packer.flush()
-        encoding = "gzip" if window_bits == 31 else "deflate"
-        return web.Response(body=body, headers={"Content-Encoding": encoding, "Content-Type": "application/json"})
+        body = gzip.compress(json.dumps(world.fake.completion(seen)).encode())
+        return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
 
     world.fake.always = packed
     assert world.ask().statements

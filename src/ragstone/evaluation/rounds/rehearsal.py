@@ -56,10 +56,7 @@ def rehearsals(
     metrics = plan.selected_metrics()
     accepts: Callable[[System], None] = lambda _system: None  # noqa: E731
     if plan.oracle:
-        declared = plan.system.settings.takes_contexts
-        accepts = partial(
-            refuse_without_contexts, declared=declared, why=needs.ORACLE.name
-        )
+        accepts = partial(refuse_without_contexts, why=needs.ORACLE.name)
     yield Rehearsal(plan.system.build(context), plan.golden, metrics, accepts)
     if base is not None:
         yield Rehearsal(

@@ -290,9 +290,7 @@ class Session:
         """Raise SystemUnderTestError if the started `system` can't take the contexts
         that an oracle half gives it."""
         if self.plan.oracle:
-            refuse_without_contexts(
-                system, self.plan.system.settings.takes_contexts, needs.ORACLE.name
-            )
+            refuse_without_contexts(system, needs.ORACLE.name)
 
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops

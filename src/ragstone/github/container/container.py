@@ -28,6 +28,8 @@ from ragstone.system.entrypoint import build_system
 from ragstone.system.response import System
 
 _MOMENT_S = 0.001
+SETUP_LIMIT_S = 1800.0
+"""For each of the action's `setup` and `requirements`."""
 SIDE = "RAGSTONE_SIDE"
 """Says which version it is, ``base`` or ``head``, where both run in one container: they
 must not use the same port."""
@@ -173,7 +175,7 @@ class Container:
             environ={**self.environ, **({} if side is None else {SIDE: side})},
             system_env=system.env if side is None else (*system.env, SIDE),
             directory=directory,
-            limits=Limits(plan.system.settings.setup_timeout_s, deadline),
+            limits=Limits(SETUP_LIMIT_S, deadline),
             write=write,
         )
         # A requested environment overrides the interpreter in the config, which is for

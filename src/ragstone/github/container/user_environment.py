@@ -215,7 +215,7 @@ class Steps:
                 raise TimeLimitReached(f" by {what}") from None
             raise SystemUnderTestError(
                 f"{what} did not end within {self.limits.each_s:g} s:\n{printed.tail()}",
-                hint="Let a server that it starts run in the background, or raise setup_timeout_s in [system].",
+                hint="Let a server that it starts run in the background.",
             ) from None
         printed.end()
         if code != 0:

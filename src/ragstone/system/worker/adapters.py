@@ -13,15 +13,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.fields import get
 from ragstone.system.worker.wording import shown
 
 METHODS = ("answer", "ask", "query", "invoke", "chat")
-RETRIEVING = ("retrieve", *METHODS)
-"""Methods of a system that only retrieves."""
 
 CONTEXTS = "contexts"
 """The parameter or field that takes the contexts that a system is given."""
@@ -35,23 +33,6 @@ class EntrypointError(Exception):
     traceback."""
 
 
-class Part(NamedTuple):
-    """Which half of the system is evaluated: ``retrieval``, ``generation``, or None for
-    the whole.
-
-    `takes_contexts` is what the user says of it, None for nothing: then the signature
-    decides.
-    """
-
-    name: str | None = None
-    takes_contexts: bool | None = None
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods to look for in an object."""
-        return RETRIEVING if self.name == "retrieval" else METHODS
-
-
 class Parameters:
     """The parameters of `target`; of one whose signature can't be read, a single one,
     for the question."""
@@ -63,11 +44,8 @@ class Parameters:
             self.all = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
             self.are_known = False
-            self.all = [
-                inspect.Parameter(
-                    "question", inspect.Parameter.POSITIONAL_ONLY, default=None
-                )
-            ]
+            only = inspect.Parameter.POSITIONAL_ONLY
+            self.all = [inspect.Parameter("question", only, default=None)]
 
     @property
     def positional(self) -> int:
@@ -87,12 +65,12 @@ class Parameters:
     def beside_question(self) -> list[str]:
         """The names of those that can be passed by name, beside the question, which is
         the first."""
-        by_name = (
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            inspect.Parameter.KEYWORD_ONLY,
-        )
-        first_by_name = [p.name for p in self.all[:1] if p.kind is p.KEYWORD_ONLY]
-        return first_by_name + [p.name for p in self.all[1:] if p.kind in by_name]
+        names = []
+        for number, parameter in enumerate(self.all):
+            is_positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            if parameter.kind is parameter.KEYWORD_ONLY or (number and is_positional):
+                names.append(parameter.name)
+        return names
 
 
 class Asker:
@@ -100,19 +78,17 @@ class Asker:
     `adapt`.
 
     The question is the argument, or the field `key` of the argument, whose fields are
-    `inputs`. What goes with it is passed by name, or in these fields. `declared`: the
-    user says that it takes contexts. `remembers`: it keeps what was said in threads, as
-    a graph of LangGraph with a checkpointer does.
+    `inputs`. What goes with it is passed by name, or in these fields. `remembers`: it
+    keeps what was said in threads, as a graph of LangGraph with a checkpointer does.
     """
 
     def __init__(
         self,
         ask: Callable[..., Any],
-        ask_async: Callable[..., Any] | None = None,
+        ask_async: Any = None,
         *,
         key: str | None = None,
         inputs: Sequence[str] = (),
-        declared: bool = False,
         remembers: bool = False,
     ) -> None:
         self._ask = ask
@@ -124,7 +100,7 @@ class Asker:
         self._needs_history = key is None and self._history in parameters.required
         self._session = first_named(SYSTEM_NAMES["session"], names)
         self._needs_session = key is None and self._session in parameters.required
-        self._takes_contexts = declared or CONTEXTS in names
+        self._takes_contexts = CONTEXTS in names
         self._remembers = remembers
 
     @property
@@ -162,34 +138,32 @@ class Asker:
         required.
         """
         keywords: dict[str, Any] = {}
+        turns = [dict(turn) for turn in history]
         if self._remembers:
-            keywords["config"] = {
-                "configurable": {"thread_id": session or new_session()}
-            }
-        turns = [] if self._remembers and session else [dict(turn) for turn in history]
+            thread = {"thread_id": session or new_session()}
+            keywords["config"] = {"configurable": thread}
+            turns = [] if session else turns
         messages = [*turns, {"role": "user", "content": question}]
         beside: dict[str, Any] = {}
         if self._history is not None and (turns or self._needs_history):
             beside[self._history] = messages if self._history == "messages" else turns
-        if self._session is not None and (session is not None or self._needs_session):
+        if self._session is not None and (session or self._needs_session):
             beside[self._session] = session or new_session()
         if contexts is not None and self._takes_contexts:
             beside[CONTEXTS] = list(contexts)
         if self._key is None:
             return self._call(question, {**beside, **keywords})
-        return self._call(
-            {**beside, self._key: messages if self._key == "messages" else question},
-            keywords,
-        )
+        beside[self._key] = messages if self._key == "messages" else question
+        return self._call(beside, keywords)
 
     def _call(self, argument: Any, keywords: dict[str, Any]) -> Any:
         try:
             return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
-            only_async = isinstance(
-                error, NotImplementedError
-            ) or "synchronously" in str(error)
-            if self._ask_async is None or not only_async:
+            is_missing = isinstance(error, NotImplementedError)
+            if not is_missing and "synchronously" not in str(error):
+                raise
+            if not callable(self._ask_async):
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
@@ -220,7 +194,7 @@ def is_coroutine_function(target: Any) -> bool:
 
 
 def adapt(
-    target: object, build: Callable[[Any], Any], part: Part | None = None
+    target: object, build: Callable[[Any], Any], part: str | None = None
 ) -> Asker:
     """An Asker for a function, class, zero-argument factory, or object with
     answer/query/invoke/__call__.
@@ -229,54 +203,43 @@ def adapt(
     awaitable. `part` is the half that is evaluated; None for the whole system. Raises
     EntrypointError.
     """
-    part = part or Part()
     if inspect.isclass(target):
         refuse_parameters(target)
         return _adapt_object(build(target()), part)
     if not inspect.isroutine(target) and type(target).__name__ != "partial":
         return _adapt_object(target, part)
-    parameters = Parameters(target)
-    if parameters.positional or parameters.required:
+    if not is_built(target):
         return _adapt_callable(target, part)
     product = build(target())  # type: ignore[operator]
-    return (
-        adapt(product, build, part)
-        if inspect.isroutine(product)
-        else _adapt_object(product, part)
-    )
+    if inspect.isroutine(product):
+        return adapt(product, build, part)
+    return _adapt_object(product, part)
 
 
 def is_built(target: object) -> bool:
     """Whether `target` is a class or a factory: then each conversation gets an object
     of its own."""
+    if inspect.isclass(target):
+        return True
     parameters = Parameters(target)
-    is_factory = (
-        inspect.isroutine(target)
-        and not parameters.positional
-        and not parameters.required
-    )
-    return is_factory or inspect.isclass(target)
+    takes_none = not parameters.positional and not parameters.required
+    return inspect.isroutine(target) and takes_none
 
 
-def _adapt_callable(target: Any, part: Part) -> Asker:
+def _adapt_callable(target: Any, part: str | None) -> Asker:
     _check_one_question(target, part)
-    key = _dspy_input(target)
-    ask = target if key is None else lambda question: target(**{key: question})
-    return Asker(ask, declared=_declared(target, part))
+    return Asker(target)
 
 
-def _adapt_object(target: object, part: Part) -> Asker:
-    for prefix in ("", "a"):
-        for name in part.methods:
-            method = get(target, prefix + name)
-            if callable(method) and not inspect.isclass(method):
-                twin = get(target, "a" + name) if prefix == "" else None
-                return _adapt_method(
-                    target, name, method, twin if callable(twin) else None, part
-                )
-    run, inputs = get(target, "run"), get(target, "inputs")
-    if callable(run) and callable(inputs):
-        return Asker(_haystack_pipeline(target, inputs()))
+def _adapt_object(target: object, part: str | None) -> Asker:
+    methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
+    for name in (*methods, *("a" + method for method in methods)):
+        method = get(target, name)
+        if callable(method) and not inspect.isclass(method):
+            twin = get(target, "a" + name)
+            if name in ("invoke", "ainvoke"):
+                return _adapt_runnable(target, method, twin)
+            return Asker(method, twin)
     if callable(target):
         return _adapt_callable(target, part)
     raise EntrypointError(
@@ -285,39 +248,27 @@ def _adapt_object(target: object, part: Part) -> Asker:
     )
 
 
-def _adapt_method(
-    target: object, name: str, method: Any, twin: Any, part: Part
-) -> Asker:
-    if name != "invoke":
-        return Asker(method, twin, declared=_declared(method, part))
+def _adapt_runnable(target: object, method: Any, twin: Any) -> Asker:
     inputs = _runnable_inputs(target)
-    key = _runnable_key(target, inputs)
-    declared = bool(part.takes_contexts) if key is not None else _declared(method, part)
-    remembers = bool(get(target, "checkpointer"))
     return Asker(
         method,
         twin,
-        key=key,
+        key=_runnable_key(target, inputs),
         inputs=inputs or (),
-        declared=declared,
-        remembers=remembers,
+        remembers=bool(get(target, "checkpointer")),
     )
 
 
-def _check_one_question(target: Any, part: Part) -> None:
+def _check_one_question(target: Any, part: str | None) -> None:
     """Raise EntrypointError unless `target` can be called with a question, and what
     goes with it."""
     parameters = Parameters(target)
     beside = parameters.beside_question
-    if (
-        CONTEXTS in beside
-        and CONTEXTS in parameters.required
-        and part.name != "generation"
-    ):
+    needs_contexts = CONTEXTS in beside and CONTEXTS in parameters.required
+    if needs_contexts and part != "generation":
         raise EntrypointError(
-            f"{parameters.name} needs '{CONTEXTS}'. Give the parameter a default, such as None, for questions without "
-            'contexts. If it only generates, set part = "generation" under [system]: then it is given the reference '
-            "contexts."
+            f"{parameters.name} needs '{CONTEXTS}'. If it only generates, set part = \"generation\" under [system]; "
+            "else give the parameter a default, such as None."
         )
     passed = [
         first_named(names, beside)
@@ -331,26 +282,6 @@ def _check_one_question(target: Any, part: Part) -> None:
         )
 
 
-def _declared(target: Any, part: Part) -> bool:
-    """Whether the user says that `target` takes contexts. Raises EntrypointError if its
-    signature says otherwise."""
-    if not part.takes_contexts:
-        return False
-    parameters = Parameters(target)
-    takes_any_name = any(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all
-    )
-    if (
-        parameters.are_known
-        and not takes_any_name
-        and CONTEXTS not in parameters.beside_question
-    ):
-        raise EntrypointError(
-            f"takes_contexts = true, but {parameters.name} has no parameter '{CONTEXTS}'."
-        )
-    return True
-
-
 def _runnable_inputs(target: object) -> list[str] | None:
     """The fields of a LangChain Runnable's input; None if it names none."""
     method = get(target, "get_input_jsonschema")
@@ -358,21 +289,11 @@ def _runnable_inputs(target: object) -> list[str] | None:
         return None
     try:
         schema = method()
-    except (
-        Exception
-    ):  # of a state that pydantic can't describe: a graph's own class has its fields
-        graph = get(target, "builder")
-        state = (
-            get(graph, "input_schema")
-            or get(graph, "state_schema")
-            or get(graph, "schema")
-        )
+    except Exception:
+        # Of a state that pydantic can't describe: a graph's own class has its fields.
+        state = get(get(target, "builder"), "state_schema")
         return list(getattr(state, "__annotations__", ())) or None
-    fields = (
-        schema.get("properties")
-        if isinstance(schema, dict) and schema.get("type") == "object"
-        else None
-    )
+    fields = get(schema, "properties")
     return list(fields) if isinstance(fields, dict) else None
 
 
@@ -382,78 +303,10 @@ def _runnable_key(target: object, inputs: Sequence[str] | None) -> str | None:
     keys = get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0]
-    if inputs is None or inputs == ["root"]:  # LangChain's name of an untyped input
+    if not inputs or inputs == ["root"]:  # LangChain's name of an untyped input
         return None
     only = inputs[0] if len(inputs) == 1 else None
     return first_named((*SYSTEM_NAMES["question"], "messages"), inputs) or only
-
-
-def _dspy_input(target: object) -> str | None:
-    """The name by which a DSPy module takes the question, if it takes none by
-    position."""
-    forward = getattr(
-        type(target), "forward", None
-    )  # an instance's own warns when it is looked up
-    if not callable(forward) or Parameters(forward).positional > 1:
-        return None
-    for holder in (target, get(target, "predict")):
-        names = list(get(get(holder, "signature"), "input_fields") or ())
-        if names:
-            return first_named(SYSTEM_NAMES["question"], names) or str(names[0])
-    return None
-
-
-def _haystack_pipeline(
-    target: Any, inputs: Mapping[str, Mapping[str, Any]]
-) -> Callable[[str], Any]:
-    """Asks a Haystack pipeline: the question goes to each open input for one, and
-    documents come back with the reply.
-
-    Raises EntrypointError if it has no such input, or nothing in it replies.
-    """
-    open_inputs = {}
-    for component, sockets in inputs.items():
-        names = [
-            name for name, socket in sockets.items() if _takes_question(name, socket)
-        ]
-        if names:
-            open_inputs[component] = names
-    graph = get(target, "graph")
-    outputs = {
-        name: set(get(node, "output_sockets") or ())
-        for name, node in get(graph, "nodes").items()
-    }
-    replies = any(
-        "replies" in names or "answers" in names for names in outputs.values()
-    )
-    if not open_inputs or not replies:
-        missing = "replies to a question" if open_inputs else "takes a question"
-        raise EntrypointError(
-            f"nothing in this pipeline of {', '.join(outputs) or 'no components'} {missing}."
-        )
-    last_retriever = None
-    for sender, receiver in get(graph, "edges")():
-        if "documents" in outputs[sender] and "documents" not in outputs[receiver]:
-            last_retriever = sender
-    options = (
-        {} if last_retriever is None else {"include_outputs_from": {last_retriever}}
-    )
-
-    def ask(question: str) -> Any:
-        data = {
-            component: dict.fromkeys(names, question)
-            for component, names in open_inputs.items()
-        }
-        return target.run(data, **options)
-
-    return ask
-
-
-def _takes_question(name: str, socket: Mapping[str, Any]) -> bool:
-    takes_text = socket.get("type") in (str, Any)
-    return takes_text and (
-        name in SYSTEM_NAMES["question"] or bool(socket.get("is_mandatory"))
-    )
 
 
 # --- importing
@@ -467,12 +320,7 @@ def load(spec: str) -> tuple[Any, bool]:
     """
     is_created = False
     target, _, path = spec.rpartition(":")
-    try:
-        value = _load_file(target) if target.endswith(".py") else _load_module(target)
-    except EOFError:
-        raise EntrypointError(
-            f"'{target}' asks for input when it is imported: put what asks under `if __name__ == \"__main__\":`."
-        ) from None
+    value = _load_file(target) if target.endswith(".py") else _load_module(target)
     for name in path.split("."):
         if not hasattr(value, name):
             public = [
@@ -513,15 +361,7 @@ def _load_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        folder = os.path.join(*name.split(".")[:-1], "")  # noqa: PTH118
-        if folder and os.path.isfile(f"{folder}{error.name}.py"):  # noqa: PTH113
-            file = name.replace(".", os.sep) + ".py"
-            raise EntrypointError(
-                f"'{name}' imports '{error.name}', which is beside it: name the file, {file}."
-            ) from None
-        if error.name is None or not (
-            name == error.name or name.startswith(error.name + ".")
-        ):
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         raise EntrypointError(
             f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109

@@ -143,16 +143,12 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     """The value at a dotted path, `absent` if there is none.
 
     A part is a key or an attribute, an index into a list, or ``*`` for each element of
-    a list: ``hits.*.source.text``, or ``hits[].source.text``.
+    a list: ``hits.*.source.text``.
     """
     if (
         isinstance(value, Mapping) and path in value
     ):  # a key that contains dots, or the last one
         return value[path]
-    if "[" in path:
-        path = re.sub(r"\[(\d*)\]", lambda match: f".{match[1] or '*'}", path).lstrip(
-            "."
-        )
     name, _, tail = path.partition(".")
     if isinstance(value, (list, tuple)) and name == "*":
         return [at_path(item, tail) if tail else item for item in value]
@@ -176,24 +172,15 @@ def _child(value: object, name: str) -> object:
 def named_texts(value: object) -> str:
     """A sentence that names the setting for an answer in `value` without a known name;
     "" if there is no text in it."""
-    paths = text_paths(value)[:4]
+    paths = []
+    for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
+        if not _NO_REPLY.search(path) and not holds_secret(f"{path}={text[:200]}"):
+            paths.append(path)
     if not paths:
         return ""
-    beside = f" (there is text at {str(paths[1:])[1:-1]} too)" if len(paths) > 1 else ""
-    return f"If its answer is at '{paths[0]}', set answer_field = \"{paths[0]}\" under [system]{beside}. "
-
-
-def text_paths(value: object) -> list[str]:
-    """Paths to the texts in `value` that `answer_field` can have, the likeliest answer
-    first."""
-    lengths = {}
-    for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
-        unlikely = _NO_REPLY.search(path) or holds_secret(f"{path}={text[:200]}")
-        if not unlikely and isinstance(at_path(value, path), str):
-            lengths[path] = len(text)
-    return sorted(
-        lengths,
-        key=lambda path: (_REPLY.search(path) is None, path.count("."), -lengths[path]),
+    path = min(paths, key=lambda path: (_REPLY.search(path) is None, path.count(".")))
+    return (
+        f"If its answer is at '{path}', set answer_field = \"{path}\" under [system]. "
     )
 
 
@@ -203,25 +190,15 @@ def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]
         if path and value.strip():
             yield path, value
         return
-    if depth == 0:
-        return
-    for name, item in _fields_of(value).items():
-        yield from _texts_in(item, f"{path}.{name}".lstrip("."), depth - 1)
-
-
-def _fields_of(value: object) -> dict[Any, Any]:
+    fields: Mapping[Any, Any] = {}
     if isinstance(value, (list, tuple)):
-        return dict(enumerate(value[:1]))
-    if isinstance(value, Mapping):
-        names: Iterable[Any] = value
-    else:
-        names = (
-            get(value, "__dict__")
-            or getattr(type(value), "__dataclass_fields__", None)
-            or ()
-        )
-    return {
-        name: get(value, name)
-        for name in islice(names, _MAX_NAMES)
-        if isinstance(name, str) and _PLAIN_NAME.fullmatch(name)
-    }
+        fields = {str(place): item for place, item in enumerate(value[:1])}
+    elif isinstance(value, Mapping):
+        fields = value
+    elif value is not None:
+        fields = getattr(value, "__dict__", {})
+    for name in islice(fields, _MAX_NAMES if depth else 0):
+        if isinstance(name, str) and _PLAIN_NAME.fullmatch(name):
+            yield from _texts_in(
+                get(fields, name), f"{path}.{name}".lstrip("."), depth - 1
+            )

@@ -21,7 +21,6 @@ from ragstone.system.worker.adapters import (
     SESSION,
     Asker,
     EntrypointError,
-    Part,
     adapt,
     is_built,
     load,
@@ -169,7 +168,7 @@ class Service:
         self._functions: Functions | None = None
         self._asker: Asker | None = None
         self._entrypoint: str = hello["entrypoint"]
-        self._part = Part(hello["part"], hello["takes_contexts"])
+        self._part: str | None = hello["part"]
         self._builds = False
         self._session: str | None = None
         self._session_asker: Asker | None = None
@@ -211,13 +210,11 @@ class Service:
                 "detail": error.detail,
             }
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
-            message = summary(error) + _closed_output(error)
             reply["error"] = {
                 "kind": "raised",
-                "message": message,
+                "message": summary(error),
                 "detail": formatted(error),
             }
-        reply["rss_bytes"] = _own_rss_bytes()
         return reply
 
     def _payload(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -263,50 +260,6 @@ class Service:
         return self._session_asker
 
 
-def _closed_output(error: BaseException) -> str:
-    """A note for an error that may come from an output closed by the system, at this
-    question or an earlier one."""
-    if isinstance(error, (ValueError, OSError)):
-        for descriptor, name, stream in (
-            (1, "standard output", sys.stdout),
-            (2, "standard error", sys.stderr),
-        ):
-            try:
-                os.fstat(descriptor)
-                closed = stream is None or stream.closed
-            except OSError:
-                closed = True
-            if closed:
-                return f" (Your system has closed its {name}, perhaps at an earlier question: leave it open.)"
-    return ""
-
-
-def rss_bytes(process: int | str) -> int | None:
-    """Resident memory of a `process` (its id, or "self"), on Linux; None elsewhere, and
-    if it has ended."""
-    if sys.platform != "linux":
-        return None
-    import resource
-
-    try:
-        with open(f"/proc/{process}/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def _own_rss_bytes() -> int | None:
-    """Resident memory now (Linux), at its peak (other POSIX systems), or None."""
-    size = rss_bytes("self")
-    if size is None and sys.platform != "win32":
-        import resource
-
-        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-            1 if sys.platform == "darwin" else 1024
-        )
-    return size
-
-
 def _volunteer_for_oom() -> None:
     """When memory runs out, let the kernel kill the worker, not Ragstone."""
     try:
@@ -336,6 +289,6 @@ def main() -> NoReturn:
     except BaseException as error:
         link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
         os._exit(1)
-    link.send({"ready": {"rss_bytes": _own_rss_bytes(), "accepts": service.accepts}})
+    link.send({"ready": {"accepts": service.accepts}})
     service.serve()
     sys.exit(0)

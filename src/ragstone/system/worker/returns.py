@@ -16,7 +16,6 @@ from ragstone.system.worker.contexts import (
     context_text,
     read_contexts,
     refuse_long,
-    with_ids,
 )
 from ragstone.system.worker.fields import (
     ABSENT,
@@ -26,7 +25,6 @@ from ragstone.system.worker.fields import (
     Fields,
     at_path,
     first,
-    get,
     message_text,
     named_texts,
     token_usage,
@@ -36,12 +34,11 @@ from ragstone.system.worker.steps import message_steps, read_steps
 from ragstone.system.worker.wording import clean, formatted, shown, summary
 
 TRACE_NAMES = ("trace_id", "index_digest")
-_PARTS = ("answer", "contexts", "context_ids", "steps", "usage", *TRACE_NAMES)
+_PARTS = ("answer", "contexts", "steps", "usage", *TRACE_NAMES)
 """What an answer may have."""
 
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_TRACE_CHARACTERS = 256
-ONLY_RETRIEVES = ' If it only retrieves, set part = "retrieval" under [system].'
 
 
 class Parts(dict):  # type: ignore[type-arg]
@@ -72,21 +69,16 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 def _payload(value: object, fields: Fields) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if fields.contexts_only:
-        parts = Parts(
-            {}
-            if isinstance(value, str)
-            else parts_of(value, Fields(steps=fields.steps))
-        )
-        parts["contexts"] = _retrieved(
-            value, fields, has_steps=_has_steps(parts, fields)
-        )
+        parts = Parts(parts_of(value, Fields(steps=fields.steps)))
+        has_steps = _has_steps(parts, fields)
+        parts["contexts"] = _retrieved(value, fields, has_steps=has_steps)
         payload["answer"] = ""
     else:
         parts = parts_of(value, fields)
         _refuse_empty_paths(value, parts, fields)
         payload["answer"] = _answer_text(value, parts)
     contexts = read_contexts(parts.get("contexts"), fields)
-    payload["contexts"] = with_ids(contexts, parts.get("context_ids"))
+    payload["contexts"] = contexts
     steps = read_steps(parts["steps"], fields) if _has_steps(parts, fields) else []
     if steps:
         payload["steps"] = steps
@@ -117,14 +109,10 @@ def _has_steps(parts: Parts, fields: Fields) -> bool:
     steps = parts.get("steps")
     if fields.steps is not None:
         return steps is not None
-    if isinstance(steps, str):
-        return steps.lstrip().startswith(("{", "["))
-    texts_alone = (
-        isinstance(steps, list)
-        and len(steps) > 0
-        and all(isinstance(item, str) for item in steps)
-    )
-    return steps is not None and not texts_alone and not isinstance(steps, (int, float))
+    steps = parsed_json(steps)
+    if isinstance(steps, (list, tuple)):
+        return not all(isinstance(item, str) for item in steps)
+    return hasattr(type(steps), "__next__") or spans_in(steps) is not None
 
 
 def parts_of(value: object, fields: Fields) -> Parts:
@@ -139,7 +127,7 @@ def parts_of(value: object, fields: Fields) -> Parts:
         and isinstance(value, Mapping)
         and first(value, SYSTEM_NAMES["answer"]) is None
     ):
-        value = _graph_state(value) or _pipeline_result(value) or value
+        value = _graph_state(value) or value
     paths = {
         "answer": fields.answer,
         "contexts": fields.contexts,
@@ -148,15 +136,14 @@ def parts_of(value: object, fields: Fields) -> Parts:
     parts = Parts()
     for name in _PARTS:
         path = paths.get(name)
+        part = ABSENT
         if path is not None:
             part = at_path(value, path, ABSENT)
-            if part is not ABSENT:
-                parts[name] = part
-        else:
-            part = None if isinstance(value, str) else first(value, SYSTEM_NAMES[name])
-            if part is not None:
-                parts[name] = part
-    if "steps" not in parts and fields.steps is None and not isinstance(value, str):
+        elif first(value, SYSTEM_NAMES[name]) is not None:
+            part = first(value, SYSTEM_NAMES[name])
+        if part is not ABSENT:
+            parts[name] = part
+    if "steps" not in parts and fields.steps is None:
         spans = first(value, SYSTEM_NAMES["spans"])
         if spans_in(parsed_json(spans)) is not None:
             parts["steps"] = spans
@@ -191,29 +178,6 @@ def _graph_state(value: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _pipeline_result(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer in what the components of a Haystack pipeline returned, by their
-    names: the last reply."""
-    reply: Any = None
-    contexts: list[Any] = []
-    for component in value.values():
-        if not isinstance(component, Mapping):
-            return None
-        for name in ("replies", "answers"):
-            replies = component.get(name)
-            if isinstance(replies, list) and replies:
-                reply = replies[0]
-        documents = component.get("documents")
-        if isinstance(documents, list):
-            contexts = documents
-    if reply is None:
-        return None
-    text, documents = get(reply, "data"), get(reply, "documents")
-    if isinstance(documents, list) and documents:
-        contexts = documents
-    return {"answer": reply if text is None else text, "contexts": contexts}
-
-
 def _refuse_empty_paths(value: object, parts: Parts, fields: Fields) -> None:
     """Raise BadReturn if there is nothing at a path of `fields`."""
     if isinstance(value, Parts):
@@ -242,10 +206,10 @@ def _bad_answer(value: object, parts: Parts) -> str:
     answer = parts.get("answer")
     if answer is not None:
         return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {named_texts(value)}{EXPECTED}"
-    retrieves = "contexts" in parts or (
-        isinstance(value, (list, tuple)) and len(value) > 0
-    )
-    return f"Returned {shown(value)}. {named_texts(value)}{EXPECTED}{ONLY_RETRIEVES if retrieves else ''}"
+    message = f"Returned {shown(value)}. {named_texts(value)}{EXPECTED}"
+    if "contexts" in parts or (isinstance(value, (list, tuple)) and value):
+        message += ' If it only retrieves, set part = "retrieval" under [system].'
+    return message
 
 
 def is_stream(value: object) -> bool:
@@ -281,14 +245,11 @@ def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
         return contexts
     if isinstance(value, (list, tuple)):
         return value
-    if value is not None and not isinstance(value, str):
-        contexts = first(value, SYSTEM_NAMES["contexts"])
-        if (
-            contexts is not None
-            or has_steps
-            or first(value, SYSTEM_NAMES["context_ids"]) is not None
-        ):
-            return contexts
-        if context_text(value) is not None or hasattr(type(value), "__next__"):
-            return value
+    contexts = first(value, SYSTEM_NAMES["contexts"])
+    if contexts is not None or has_steps:
+        return contexts
+    if not isinstance(value, str) and context_text(value) is not None:
+        return value
+    if hasattr(type(value), "__next__"):
+        return value
     raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")

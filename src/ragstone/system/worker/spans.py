@@ -26,7 +26,7 @@ _MAX_TEXT_DEPTH = 6
 _MAX_DIGITS = 20
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
 _DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
-_OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans", "resource_spans", "scope_spans")
+_OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
 _ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
@@ -43,19 +43,8 @@ _KINDS = {
 """Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI.
 Others, such as agents, are none."""
 _TEXT_NAMES = (
-    *(
-        "question",
-        "query",
-        "input",
-        "user_input",
-        "answer",
-        "response",
-        "output",
-        "result",
-        "content",
-        "text",
-    ),
-    *("messages", "parts"),
+    *("question", "query", "input", "answer", "response", "output"),
+    *("result", "content", "text", "messages", "parts"),
 )
 
 
@@ -142,19 +131,6 @@ def step_of_span(span: object) -> dict[str, Any] | None:
             "latency_s": None if start_s is None or end_s is None else end_s - start_s,
         }
     return None
-
-
-def trace_of(span: object) -> str:
-    """The id of the trace that a span belongs to, as `trace_key` writes it."""
-    return trace_key(
-        first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id")
-    )
-
-
-def trace_key(trace_id: object) -> str:
-    """A trace's id as ids are compared: in lower case, without dashes and without 0x
-    and zeros before it."""
-    return str(trace_id or "").replace("-", "").lower().lstrip("0x")
 
 
 def kind_of_span(attributes: Mapping[str, Any]) -> str | None:

@@ -15,7 +15,6 @@ from ragstone.system.worker.contexts import (
     MAX_CONTEXTS,
     read_contexts,
     refuse_long,
-    with_ids,
 )
 from ragstone.system.worker.fields import (
     BadReturn,
@@ -38,9 +37,8 @@ MAX_ARGUMENT_DEPTH = 32
 MAX_ERROR_CHARACTERS = 2_000
 
 EXPECTED_STEPS = (
-    'Expected a list of retrievals ("query", "contexts", "source"), tool calls ("tool", "arguments", "result" or '
-    '"error") and model calls ("model", "usage", "latency_s"). If these are no steps, set steps_field under [system] '
-    'to where the steps are, or to "" for none.'
+    'Expected a list of mappings or objects with the type "retrieval", "tool" or "model". If these are no steps, set '
+    'steps_field under [system] to where the steps are, or to "" for none.'
 )
 
 
@@ -94,97 +92,58 @@ def joined_steps(earlier: object, later: object) -> object:
     return earlier + later
 
 
-def _step(item: Any, fields: Fields) -> dict[str, Any] | None:
+def _step(item: object, fields: Fields) -> dict[str, Any] | None:
     """One step; None if `item` is none. Raises BadReturn."""
-    if (
-        isinstance(item, (list, tuple))
-        and len(item) == 2
-        and get(item[0], "tool") is not None
-    ):
-        return _tool_call(
-            item[0], item[1]
-        )  # an agent's action in LangChain, and what was observed
-    kind = _kind(item)
-    if kind == "retrieval":
+    kind = get(item, "type")
+    if kind in SYSTEM_NAMES["retrieval_types"]:
         return _retrieval(item, fields)
-    if kind == "tool":
+    if kind in SYSTEM_NAMES["tool_types"]:
         return _tool_call(item)
-    if kind == "model":
+    if kind in SYSTEM_NAMES["model_types"]:
         return _model_call(item)
     return None
 
 
-def _kind(item: object) -> str | None:
-    """The kind of a step by its type, or else by its fields."""
-    word = get(item, "type")
-    word = word.lower() if isinstance(word, str) else None
-    for kind in ("retrieval", "tool", "model"):
-        if word in SYSTEM_NAMES[f"{kind}_types"]:
-            return kind
-    if first(item, SYSTEM_NAMES["contexts"]) is not None:
-        return "retrieval"
-    if first(item, ("tool", "tool_name")) is not None:
-        return "tool"
-    if get(item, "query") is not None:
-        return "retrieval"
-    if word is None and get(item, "name") is not None:
-        return "tool"
-    if first(item, ("model", "model_name", "usage", "latency_s")) is not None:
-        return "model"
-    return None
-
-
 def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
+    query = first(item, SYSTEM_NAMES["step_query"])
     contexts = read_contexts(first(item, SYSTEM_NAMES["step_contexts"]), fields)
     return {
         "type": "retrieval",
-        "query": _text(
-            first(item, SYSTEM_NAMES["step_query"]), "query", MAX_INPUT_CHARACTERS
-        )
-        or "",
-        "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
+        "query": _text(query, "query", MAX_INPUT_CHARACTERS) or "",
+        "contexts": contexts,
         "source": _name(first(item, SYSTEM_NAMES["step_source"])),
     }
 
 
-def _tool_call(item: Any, observation: object = None) -> dict[str, Any]:
-    call = (
-        item
-        if first(item, SYSTEM_NAMES["tool_name"]) is not None
-        else get(item, "function")
-    )
-    name = _name(first(call, SYSTEM_NAMES["tool_name"]))
+def _tool_call(item: object) -> dict[str, Any]:
+    name = _name(first(item, SYSTEM_NAMES["tool_name"]))
     if not name:
         raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
-    result = (
-        first(item, SYSTEM_NAMES["tool_result"]) if observation is None else observation
-    )
+    result = first(item, SYSTEM_NAMES["tool_result"])
     return {
         "type": "tool",
         "name": name,
-        "arguments": _arguments(first(call, SYSTEM_NAMES["arguments"])),
+        "arguments": _arguments(first(item, SYSTEM_NAMES["arguments"])),
         "result": _text(result, "result", MAX_RESULT_CHARACTERS),
         "error": _error(first(item, ("error", "is_error"))),
     }
 
 
 def _model_call(item: object) -> dict[str, Any]:
-    latency_s = number(first(item, ("latency_s", "duration_s")))
+    latency_s = number(get(item, "latency_s"))
+    if latency_s is not None and latency_s < 0:
+        latency_s = None
     return {
         "type": "model",
         "model": _name(first(item, SYSTEM_NAMES["model_name"])) or "",
         "usage": token_usage(first(item, SYSTEM_NAMES["usage"])) or token_usage(item),
-        "latency_s": latency_s if latency_s is not None and latency_s >= 0 else None,
+        "latency_s": latency_s,
     }
 
 
 def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
     """The steps in the messages of a chat since its last question, as `read_steps`
-    reads them.
-
-    A call whose tool has an artifact is a retrieval: LangChain's retriever tools keep
-    their documents there.
-    """
+    reads them."""
     steps: list[dict[str, Any]] = []
     calls: dict[object, dict[str, Any]] = {}
     for message in messages:
@@ -193,46 +152,35 @@ def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
             steps, calls = [], {}
         elif role == "tool":
             call = calls.get(get(message, "tool_call_id"))
-            if call is None:
-                call = {
-                    "type": "tool",
-                    "name": get(message, "name") or "tool",
-                    "arguments": None,
-                }
-                steps.append(call)
-            artifact = get(message, "artifact")
-            if artifact:
-                query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
-                call.update(
-                    {
-                        "type": "retrieval",
-                        "query": query,
-                        "contexts": artifact,
-                        "source": call["name"],
-                    }
-                )
-            else:
-                failed = get(message, "status") == "error"
-                call["error" if failed else "result"] = message
+            if call is not None:
+                _add_result(call, message)
         else:
             usage = get(message, "usage_metadata")
             if usage is not None:
-                model = first(
-                    get(message, "response_metadata"), SYSTEM_NAMES["model_name"]
-                )
+                metadata = get(message, "response_metadata")
+                model = first(metadata, SYSTEM_NAMES["model_name"])
                 steps.append({"type": "model", "model": model, "usage": usage})
             for item in get(message, "tool_calls") or ():
                 function = get(item, "function") or item
-                if get(function, "name") is not None:
-                    arguments = first(function, SYSTEM_NAMES["arguments"])
-                    call = {
-                        "type": "tool",
-                        "name": get(function, "name"),
-                        "arguments": arguments,
-                    }
-                    calls[get(item, "id")] = call
-                    steps.append(call)
+                arguments = first(function, SYSTEM_NAMES["arguments"])
+                name = get(function, "name")
+                call = {"type": "tool", "name": name, "arguments": arguments}
+                calls[get(item, "id")] = call
+                steps.append(call)
     return steps
+
+
+def _add_result(call: dict[str, Any], message: object) -> None:
+    """Add the `message` of a tool to its call. One with an artifact is a retrieval:
+    LangChain's retriever tools keep their documents there."""
+    artifact = get(message, "artifact")
+    if artifact:
+        query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
+        call["type"], call["source"] = "retrieval", call["name"]
+        call["query"], call["contexts"] = query, artifact
+    else:
+        failed = get(message, "status") == "error"
+        call["error" if failed else "result"] = message
 
 
 # --- values of any shape
@@ -251,11 +199,9 @@ def _text(value: object, name: str, limit: int) -> str | None:
     if value is None:
         return None
     text = message_text(value)
-    text = (
-        json.dumps(_plain(value, name, limit), ensure_ascii=False)
-        if text is None
-        else clean(text)
-    )
+    if text is None:
+        text = json.dumps(_plain(value, name, limit), ensure_ascii=False)
+    text = clean(text)
     if len(text) > limit:
         raise _too_long(name, limit)
     return text
@@ -264,14 +210,12 @@ def _text(value: object, name: str, limit: int) -> str | None:
 def _error(value: object) -> str | None:
     if not value:
         return None
-    if value is True:
-        return "failed"
-    text = (
-        str(value)
-        if isinstance(value, BaseException)
-        else _text(value, "error", MAX_RESULT_CHARACTERS)
-    )
-    return clean(text or "failed")[:MAX_ERROR_CHARACTERS]
+    if isinstance(value, BaseException):
+        value = str(value)
+    text = None
+    if value is not True:
+        text = _text(value, "error", MAX_RESULT_CHARACTERS)
+    return (text or "failed")[:MAX_ERROR_CHARACTERS]
 
 
 def _arguments(value: object) -> dict[str, Any]:
@@ -289,10 +233,9 @@ def _plain(value: object, name: str, limit: int) -> Any:
     or deeply nested."""
     pieces: list[str] = []
     size = 0
+    encoder = json.JSONEncoder(ensure_ascii=False, default=_plain_object)
     try:
-        for piece in json.JSONEncoder(
-            ensure_ascii=False, default=_plain_object
-        ).iterencode(value):
+        for piece in encoder.iterencode(value):
             size += len(piece)
             if size > limit:
                 raise _too_long(name, limit)
@@ -312,10 +255,9 @@ def _plain(value: object, name: str, limit: int) -> Any:
 def _plain_object(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    has_fields = hasattr(value, "__dataclass_fields__") or hasattr(
-        type(value), "model_fields"
-    )
-    return vars(value) if has_fields and not isinstance(value, type) else str(value)
+    is_model = hasattr(type(value), "__dataclass_fields__")
+    is_model = is_model or hasattr(type(value), "model_fields")
+    return vars(value) if is_model else str(value)
 
 
 def _is_deep(value: object, depth: int) -> bool:

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, cast
 from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
-from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES
-from ragstone.system.recorded import open_records
+from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, open_records
 from ragstone.tools.monitor.traces import interactions_of, is_trace
 
 NOT_JSON = "lines without valid JSON"
