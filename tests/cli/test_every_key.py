@@ -82,7 +82,6 @@ EXAMPLES: Mapping[str, Example] = {
                 "confidence": 0.9,
                 "on_no_baseline": "fail",
                 "on_judge_change": "skip",
-                "unmatched": "refuse",
                 "max_broken_questions": 0.5,
                 "max_unquoted": 0.5,
                 "max_edited": 0.5,
@@ -94,9 +93,7 @@ EXAMPLES: Mapping[str, Example] = {
             "system": {
                 "latency_p95_s": 5.0,
                 "tokens_mean": 500.0,
-                "tokens_p95": 500.0,
                 "cost_mean_usd": 1.0,
-                "cost_p95_usd": 1.0,
                 "max_latency_rise": 0.5,
                 "max_token_rise": 0.5,
                 "max_cost_rise": 0.5,
@@ -120,7 +117,7 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "other rules": Example(
         policy={
-            "gate": {"only_named": True, "decision": "point", "inconclusive": "fail"},
+            "gate": {"only_named": True, "inconclusive": "fail"},
             "metrics": {"faithfulness": {"min": 0.5}},
             "drift": {"anchor": "release"},
             "must_pass": {"every": True, "baseline": True, "metrics": ["faithfulness"], "min": 0.4},

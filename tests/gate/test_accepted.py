@@ -138,9 +138,9 @@ def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def policy(*entries: AcceptedEntry, decision: str = "evidence") -> Policy:
+def policy(*entries: AcceptedEntry) -> Policy:
     rules = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.02}}
-    found = policy_from_mapping({"gate": {"decision": decision}, "metrics": rules})
+    found = policy_from_mapping({"metrics": rules})
     return found.with_accepted(InForce(entries))
 
 
@@ -155,18 +155,17 @@ def runs(fall: float, recall: float = 0.0) -> tuple[RunScores, RunScores]:
     return build_run(now), build_run(dict.fromkeys(names, before.tolist()))
 
 
-def status(fall: float, *entries: AcceptedEntry, decision: str = "evidence", recall: float = 0.0) -> Status:
-    return decide_gate(*runs(fall, recall), policy(*entries, decision=decision)).status
+def status(fall: float, *entries: AcceptedEntry, recall: float = 0.0) -> Status:
+    return decide_gate(*runs(fall, recall), policy(*entries)).status
 
 
-@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
-def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> None:
-    verdict = decide_gate(*runs(0.06), policy(decision=decision))
+def test_what_was_accepted_passes_and_two_points_more_fail() -> None:
+    verdict = decide_gate(*runs(0.06), policy())
     assert verdict.status is Status.FAIL
-    [offer] = offers(verdict.checks, policy(decision=decision).gate)
-    assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
-    assert status(0.06, entry(drop=offer.drop), decision=decision) is Status.PASS
-    assert status(0.08, entry(drop=offer.drop), decision=decision) is Status.FAIL
+    [offer] = offers(verdict.checks, policy().gate)
+    assert offer.drop == pytest.approx(0.06, abs=1e-4)
+    assert status(0.06, entry(drop=offer.drop)) is Status.PASS
+    assert status(0.08, entry(drop=offer.drop)) is Status.FAIL
 
 
 def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
@@ -230,9 +229,7 @@ STARVED = made(CheckKind.PAIRED, Status.ERROR)
     ("checks", "gate", "expected"),
     [
         pytest.param([DROP], {}, [("mrr", 0.05)], id="a drop"),
-        pytest.param([DROP], {"decision": "assured"}, [("mrr", 0.09)], id="a drop, assured"),
         pytest.param([RISE], {}, [("wer", 0.05)], id="a rise"),
-        pytest.param([RISE], {"decision": "assured"}, [("wer", 0.12)], id="a rise, assured"),
         pytest.param([DRIFT], {}, [("mrr", 0.05)], id="a drift"),
         pytest.param([replace(DROP, estimate=-0.050001)], {}, [("mrr", 0.0501)], id="rounded up"),
         pytest.param([replace(DROP, action=Action.WARN)], {}, [], id="a drop that warns"),

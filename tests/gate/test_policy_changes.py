@@ -44,7 +44,7 @@ def ruled(**changed: Any) -> Policy:
         (policy(), ruled(action="warn"), ["changes metrics.faithfulness from block to warn"]),
         (policy(), ruled(max_drop=None), ["removes metrics.faithfulness.max_drop = 0.02"]),
         (policy(), policy(gate={"min_coverage": 0.5}), ["lowers gate.min_coverage from 0.9 to 0.5"]),
-        (policy(), policy(gate={"decision": "point"}), ["changes gate.decision from 'evidence' to 'point'"]),
+        (policy(), policy(gate={"inconclusive": "pass"}), ["changes gate.inconclusive from 'warn' to 'pass'"]),
         (policy(), policy(gate={"confirm": False}), ["sets gate.confirm = false"]),
         (policy(), policy(system={"latency_p95_s": 3.0}), ["adds system.latency_p95_s = 3"]),
         (policy(must_pass=["a", "b"]), policy(must_pass=["b"]), ["removes a from must_pass.samples"]),

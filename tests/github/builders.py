@@ -30,7 +30,7 @@ FACTS = [
 POLICY = """
 [gate]
 min_coverage = 0.5
-decision = "point"
+confirm = false
 
 [metrics.faithfulness]
 min = 0.5

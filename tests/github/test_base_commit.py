@@ -24,7 +24,7 @@ from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, runner
 from tests.github.builders import Checkout, Outcome
 from tests.github.runs import artifact_of
 
-POLICY = '[gate]\nmin_coverage = 0.5\ndecision = "point"\n\n[metrics.faithfulness]\nmax_drop = 0.05\n'
+POLICY = "[gate]\nmin_coverage = 0.5\nconfirm = false\n\n[metrics.faithfulness]\nmax_drop = 0.05\n"
 CONFIG = (
     '[golden]\npaths = ["golden.jsonl"]\n[run]\nmetrics = ["faithfulness"]\n'
     '[system]\nentrypoint = "python:rag:answer"\nconcurrency = 1\n'

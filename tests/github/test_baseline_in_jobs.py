@@ -24,11 +24,13 @@ from tests.github.runs import artifact_of, make_run
 POLICY = """
 [gate]
 min_coverage = 0.5
-decision = "point"
+confirm = false
+confidence = 0.51
 
 [metrics.faithfulness]
 max_drop = 0.05
 """
+FLOOR = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.5\n"
 BROKEN = "Bananas are purple and were invented in 1834 by a committee."
 
 
@@ -79,6 +81,7 @@ def season(github: FakeGitHub, tmp_path: Path) -> Season:
 
 
 def test_failed_runs_leave_the_good_baseline_until_one_passes(season: Season) -> None:
+    season.checkout.write("thresholds.toml", FLOOR)
     assert season.merge().code == 0
     good = RunDirectory.open(season.out).fingerprint
     season.checkout.answer_badly()
@@ -204,7 +207,7 @@ def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp
 # -- a drop that is accepted -------------------------------------------------------------------------------------------
 
 
-def trade_off(season: Season, wrong: int = 1) -> None:
+def trade_off(season: Season, wrong: int = 2) -> None:
     """A change that makes so many of the four answers wrong."""
     season.checkout.answer({name: BROKEN if i < wrong else fact for i, (name, _, fact) in enumerate(FACTS)})
 
@@ -226,20 +229,18 @@ def accepted(season: Season) -> dict[str, Any]:
 @pytest.mark.heavy
 def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.merge().code == 0
-    trade_off(season, wrong=2)
-    assert season.merge().code == 1, "a failed run lies between"
     trade_off(season)
     assert season.job().code == 1
     comment = season.checkout.comments[0]
     assert "<details><summary>If this drop is worth it, accept it</summary>" in comment
     assert run_as_printed(season, command_in(comment)).returncode == 0
     entry = accepted(season)
-    assert (entry["metric"], entry["drop"]) == ("faithfulness", pytest.approx(0.25, abs=0.03))
+    assert (entry["metric"], entry["drop"]) == ("faithfulness", pytest.approx(0.5, abs=0.03))
 
     assert season.job().code == 0
     said = season.checkout.comments[0].split("|", 1)[0]
     assert f"A drop of faithfulness of up to {entry['drop']:g} is accepted" in said
-    trade_off(season, wrong=2)
+    trade_off(season, wrong=4)
     assert season.job().code == 1  # never more than its size
     trade_off(season)
     assert season.merge().code == 0
@@ -251,7 +252,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert (unchanged.code, unchanged.baseline) == (0, str(900 + season.runs - 1))
     assert f"({entry['id']}) is spent, because the baseline includes" in season.checkout.comments[0]
     for _ in range(2):
-        trade_off(season, wrong=2)
+        trade_off(season, wrong=4)
         assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
         trade_off(season)
         assert season.merge().code == 0
@@ -282,7 +283,7 @@ def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) 
     assert "ragstone accept" not in season.checkout.comments[0]
     done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
     assert done.returncode == 2
-    assert "thresholds.toml:7" in done.stderr
+    assert "thresholds.toml:8" in done.stderr
     assert "`min`" in done.stderr
 
 

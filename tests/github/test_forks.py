@@ -93,7 +93,7 @@ def test_a_forks_run_is_posted_on_its_pull_request_by_its_records_alone(fork: Fo
         assert words in fork.comment
     assert fork.github.bodies(1) == []
     assert "merge me" not in fork.comment
-    fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.0\n')
+    fork.checkout.write("thresholds.toml", "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.0\n")
     assert fork.report().verdict == "pass", "by the policy of this checkout"
     assert fork.comment
 
@@ -218,7 +218,7 @@ def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(fork
     manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
     fork.github.add_run(444, sha="b" * 40, artifact={**before, MANIFEST: json.dumps(manifest).encode()})
     files = fork.files("Bananas were purple in 1834.")
-    fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
+    fork.checkout.write("thresholds.toml", "[gate]\nconfirm = false\n[metrics.faithfulness]\nmax_drop = 0.05\n")
     assert fork.report(files).verdict == "fail"
     assert "the baseline's answers were judged again by offline judge" in fork.comment
 
@@ -238,7 +238,7 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
             document["scores"]["faithfulness"]["value"] = 1.0
 
     if not named:
-        fork.checkout.write("thresholds.toml", '[gate]\ndecision = "point"\n')
+        fork.checkout.write("thresholds.toml", "[gate]\nconfirm = false\n")
     found = fork.report(changed(passing, forge))
     assert found.verdict in ("inconclusive", "error")
     assert found.outputs["faithfulness"] == ""
@@ -319,6 +319,6 @@ def test_what_a_sample_must_reach_is_read_from_the_default_branch(fork: Fork, pa
 
 def test_easier_questions_under_the_real_hashes_are_not_paired_with_the_baselines(fork: Fork, passing: Files) -> None:
     fork.github.add_run(1, artifact=changed(passing, easier))  # whose questions are not those of its hashes
-    policy = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n'
+    policy = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.5\n"
     fork.checkout.write("thresholds.toml", policy)
     assert "no sample is the same" in fork.checkout.gate("push", RAGSTONE_BASELINE="artifact").summary

@@ -14,7 +14,7 @@ from ragstone.settings.load import load_settings
 from tests.github.api.fake import BASE_SHA
 from tests.github.builders import CONFIG, FACTS, Checkout
 
-DROP = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.01\nmax_drop = 0.05\n'
+DROP = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.01\nmax_drop = 0.05\n"
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ SOURCES: dict[str, Put] = {
     "unknown key": config("[gate]\n{} = 1\n"),
     "unknown table": config("[{}]\n"),
     "baseline": config("[gate]\nbaseline = {}\n"),
-    "unknown metric": policy('[gate]\ndecision = "point"\n[metrics.{}]\nmin = 0.1\n'),
+    "unknown metric": policy("[gate]\nconfirm = false\n[metrics.{}]\nmin = 0.1\n"),
     "slice": policy("[metrics.faithfulness]\nmin = 0.1\n[slices.{}.metrics.faithfulness]\nmin = 0.9\n"),
     "must pass": policy("[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nids = [{}]\n"),
     "broken golden set": written("golden.jsonl", '{{"id": "a", "question": {}\n', quote=str),

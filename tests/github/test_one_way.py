@@ -17,7 +17,7 @@ from tests.evaluation.opened import opened_for_reading
 from tests.github.api.test_text_channels import acting, parse_outputs
 from tests.github.builders import CONFIG, Checkout, pull_request
 
-POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n'
+POLICY = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.1\nmax_drop = 0.05\n"
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_v
 
 
 def test_a_run_that_was_judged_in_part_is_decided_and_written_once(checkout: Checkout, redacted: list[str]) -> None:
-    checkout.write("thresholds.toml", '[gate]\ndecision = "point"\ninconclusive = "warn"\n')
+    checkout.write("thresholds.toml", '[gate]\nconfirm = false\ninconclusive = "warn"\n')
     config = CONFIG.replace('["faithfulness"]', '["faithfulness", "exact_match"]')
     checkout.write("ragstone.toml", f'{config}[judge]\nname = "openai:gpt-x"\n')
     with opened_for_reading(SAMPLES) as opened:

@@ -196,7 +196,7 @@ NOT_JUDGED = "Not judged: no key on pull requests from forks"
 
 
 def hosted(checkout: Checkout, inconclusive: str) -> None:
-    gate = f'[gate]\ninconclusive = "{inconclusive}"\ndecision = "point"\n'
+    gate = f'[gate]\ninconclusive = "{inconclusive}"\nconfirm = false\n'
     checkout.write("thresholds.toml", f"{gate}[metrics.faithfulness]\nmin = 0.5\n")
     checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "skip"\n')
 

@@ -133,7 +133,7 @@ def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Che
 def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) -> None:
     limited = CONFIG.replace("[system]", "limit = 1\n[system]")
     in_the_evil_base(checkout, "ragstone.toml", f'{limited}[gate]\nfail_on = "never"\n')
-    in_the_evil_base(checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\ndecision = 'point'\n")
+    in_the_evil_base(checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\nconfirm = false\n")
     checkout.github.files[BASE_SHA]["thresholds.toml"] = POLICY.encode()
     found = checkout.gate("pull_request", to())
     not_passed(found)

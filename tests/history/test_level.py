@@ -136,14 +136,6 @@ def test_a_drop_that_fails_again_keeps_a_loss_open_though_the_runs_since_look_re
     assert part.commit == commit(12)
 
 
-def test_plain_means_last_only_as_long_as_they_are_measured() -> None:
-    branch = Branch({**ONE, "gate": {"decision": "point"}})
-    branch.merges_of(4, 0.0)
-    branch.merge(0.0, decided=[drop(Status.FAIL)])
-    assert branch.past().open == ()
-    assert branch.level() == [0, 1, 2, 3]
-
-
 def test_a_false_alarm_is_red_for_two_runs_at_most_and_over_soon(branch: Branch) -> None:
     branch.merge(0.0, decided=[drop(Status.FAIL, estimate=-0.06)])
     assert branch.past().open

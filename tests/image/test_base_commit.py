@@ -12,7 +12,7 @@ from tests.image.conftest import Runner
 
 pytestmark = pytest.mark.container
 
-POLICY = '[gate]\nmin_coverage = 0.5\ndecision = "point"\n\n[metrics.faithfulness]\nmax_drop = 0.05\n'
+POLICY = "[gate]\nmin_coverage = 0.5\nconfirm = false\n\n[metrics.faithfulness]\nmax_drop = 0.05\n"
 SYSTEM = """
 import json, os, pathlib, importlib.metadata
 LINES = pathlib.Path(__file__).with_name("facts.jsonl").read_text().splitlines()

@@ -17,7 +17,7 @@ from tests.cli.project import make_project
 from tests.pipeline.asked import gate
 
 N = 30
-POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.02\n'
+POLICY = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmax_drop = 0.02\n"
 CONFIG = '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "file:outputs.jsonl"\n'
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.errors import ConfigError, RunDirectoryError, SystemUnderTestError
+from ragstone.errors import RunDirectoryError, SystemUnderTestError
 from ragstone.evaluation.replay import confirm as replayed
 from ragstone.gate.policy import load_policy
 from ragstone.gate.verdict import Status
@@ -219,9 +219,3 @@ def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Project)
     assert "the judge's budget is used up; it rests on the first answers" in found.verdict.warnings[0]
     assert run_of(found).manifest.answers == 1
     assert run_of(found).manifest.cost.calls == len(judged.fake.chats) > N, "with the round that came to nothing"
-
-
-def test_what_can_not_be_confirmed_is_refused(project: Project) -> None:
-    project.policy(POLICY.replace("true", 'true\ndecision = "point"'))
-    with pytest.raises(ConfigError, match="needs decision"):
-        project.gate("run", "main", system=System(good))

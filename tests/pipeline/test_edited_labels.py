@@ -16,7 +16,7 @@ N = 30
 EDITED = 26
 POLICY = """
 [gate]
-decision = "point"
+confirm = false
 [system]
 max_broken = 1.0
 [metrics.context_recall]

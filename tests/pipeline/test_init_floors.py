@@ -34,6 +34,6 @@ def test_the_offline_judge_gets_room_for_other_words_and_no_floor_of_what_it_ran
 
 def test_the_name_of_a_judge_in_a_foreign_run_writes_no_rule() -> None:
     floor = MeasuredFloor("faithfulness", 0.9, 20, 0.8)
-    hostile = "judge\n[gate]\ndecision = 'point'\n#"
+    hostile = "judge\n[gate]\nconfirm = false\n#"
     written = floors_toml([floor], make_manifest(provider=hostile), "ragstone-run")
     assert tomllib.loads(written) == {"metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.02}}}

@@ -24,7 +24,7 @@ def project(project: Project) -> Project:
     project.fake.served = "gpt-4o-mini-2024-07-18"
     project.write_golden(SAMPLES, references=False)
     answer(project)
-    project.policy('[gate]\ndecision = "point"\n[metrics.faithfulness]\nmax_drop = 0.05\n')
+    project.policy("[gate]\nconfirm = false\n[metrics.faithfulness]\nmax_drop = 0.05\n")
     project.defaults = {"run__metrics": ("faithfulness",)}
     return project
 

@@ -19,7 +19,8 @@ NEW = "openai:gpt-5.4-mini"
 POLICY = """
 [gate]
 on_judge_change = "rejudge"
-decision = "point"
+confirm = false
+confidence = 0.51
 [metrics.faithfulness]
 min = 0.2
 max_drop = 0.05

@@ -33,7 +33,7 @@ COST = ("openai gpt-x-mini", "24 ", "212 from the cache", "$0.03", "main@9d8c7b6
 REPEAT = ("git checkout 3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e", "ragstone gate", "--golden golden/helpdesk.jsonl")
 FAILED = ("Blocked", "0.89", "0.80", "48 questions", "0.02")
 ROWS = (
-    *("Faithfulness", "0.91 [0.88, 0.96]", "−0.09 [−0.13, −0.05]", "≥ 0.85", "dropped"),
+    *("Faithfulness", "0.91 [0.88, 0.96]", "−0.09", "≥ 0.85", "dropped"),
     *("0.84 [0.80, 0.88]", "−0.14", "≥ 0.75", "0.71 [0.65, 0.77]", "−0.15", "≥ 0.8", "below floor"),
     *("0.83 [0.77, 0.88]", "(warns)", "tone", "0.69", "not gated", "0.62 [0.48, 0.75]", "below floor"),
 )
@@ -56,7 +56,7 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
         *("Drop: Faithfulness", "48", "Floor: Context recall", "58", "lang:de", "14", "1 min 23 s", *REPEAT, *COST),
     ),
     ("inconclusive", "text"): (
-        *("Not blocked", "0.84", "58 questions", "0.85", "0.84 [0.79, 0.89]", "−0.01 [−0.04, +0.01]"),
+        *("Not blocked", "0.84", "58 questions", "0.85", "0.84 [0.79, 0.89]", "−0.01"),
         *("floor unclear", "0.86 [0.82, 0.90]", "pass", *LOST, *COST[:4]),
     ),
     ("inconclusive", "md"): (

@@ -255,7 +255,7 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
         *_acceptable_edits(blocking, ending),
         *_acceptable_losses(blocking, ending),
     ]
-    possible = [offer_for(check, policy_gate.decision) for check in acceptable]
+    possible = [offer_for(check) for check in acceptable]
     return tuple(offer for offer in possible if offer is not None)
 
 
@@ -328,14 +328,10 @@ def _is_beyond_accepting(check: Check) -> bool:
     return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
 
 
-def offer_for(check: Check, decision: str) -> Offer | None:
+def offer_for(check: Check) -> Offer | None:
     """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four
-    digits; None for other checks.
-
-    `decision` comes from the policy: "assured" passes only what is shown, so it needs
-    the far end of the interval.
-    """
-    size = min(1.0, math.ceil(_loss(check, decision) * 1e4 - 1e-6) / 1e4)
+    digits; None for other checks."""
+    size = min(1.0, math.ceil(_loss(check) * 1e4 - 1e-6) / 1e4)
     metric = check.metric
     if check.kind is CheckKind.GOLDEN_SET:
         metric = GOLDEN_SET
@@ -346,7 +342,7 @@ def offer_for(check: Check, decision: str) -> Offer | None:
     return Offer(metric, check.slice, size, check.edit)
 
 
-def _loss(check: Check, decision: str) -> float:
+def _loss(check: Check) -> float:
     """How much is to be accepted for a check; 0 if nothing can be."""
     if check.passed or check.estimate is None:
         return 0.0
@@ -356,13 +352,10 @@ def _loss(check: Check, decision: str) -> float:
         if check.baseline is None:
             return 0.0
         return (check.current or 0.0) - check.baseline
-    ends = [check.estimate]
-    if decision == "assured" and check.interval is not None:
-        ends += [check.interval.low, check.interval.high]
     if check.kind is CheckKind.RISE:
-        return max(ends)
+        return check.estimate
     if check.kind in (CheckKind.DROP, CheckKind.DRIFT):
-        return -min(ends)
+        return -check.estimate
     return 0.0
 
 

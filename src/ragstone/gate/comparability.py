@@ -79,16 +79,14 @@ class Pairing:
         ]
 
 
-def pair_runs(
-    current: RunScores, baseline: RunScores, *, unmatched: str = "pair"
-) -> Pairing:
+def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     """Find the samples and metrics on which `current` and `baseline` can be compared.
 
     Samples are the same if their ids are, and their questions if both are known. A
     metric is compared if its version agrees and, if it uses a judge, the judge and its
     prompts agree; otherwise it is skipped. It is compared on the samples with the same
-    labels, of those that it reads: see `Pairing.edited`. `unmatched` comes from the
-    policy. Runs of different halves of a system are not compared.
+    labels, of those that it reads: see `Pairing.edited`. Runs of different
+    halves of a system are not compared.
     """
     halves = other_half(current, baseline)
     if halves is not None:
@@ -107,9 +105,8 @@ def pair_runs(
         labels = _other_labels(current, baseline, sample_id)
         if labels:
             edited[sample_id] = labels
-    notes = _golden_set_notes(current, baseline, len(same), len(edited), unmatched)
-    is_refused = bool(notes) and unmatched == "refuse"
-    samples = () if is_refused else tuple(sorted(same))
+    notes = _golden_set_notes(current, baseline, len(same), len(edited))
+    samples = tuple(sorted(same))
     skipped: dict[str, str] = {}
     metrics: tuple[str, ...] = ()
     if samples:
@@ -328,7 +325,7 @@ def renamed_note(count: int) -> str:
 
 
 def _golden_set_notes(
-    current: RunScores, baseline: RunScores, same: int, edited: int, unmatched: str
+    current: RunScores, baseline: RunScores, same: int, edited: int
 ) -> list[str]:
     """A note if the golden sets of two runs differ."""
     total = len(current.samples)
@@ -336,8 +333,6 @@ def _golden_set_notes(
         return ["the baseline has a different golden set: no sample is the same."]
     if same == total and same == len(baseline.samples) and not edited:
         return []
-    if unmatched == "refuse":
-        return ['the golden set changed, and the policy says unmatched = "refuse".']
     labels = f", {edited} of them with other labels" if edited else ""
     return [f"the golden set changed: compared on {same} of {total} samples{labels}."]
 

@@ -54,7 +54,7 @@ class Evidence:
         resolved = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
-            pairing = pair_runs(current, baseline, unmatched=policy.gate.unmatched)
+            pairing = pair_runs(current, baseline)
         return cls(
             current,
             policy,

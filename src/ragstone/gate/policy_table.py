@@ -46,23 +46,15 @@ class GateRules(_Table):
     min_coverage: Share = 0.9
     max_failed_judgements: Share = 0.03
     confidence: Annotated[float, Field(gt=0.5, lt=1.0, strict=True)] = 0.95
-    decision: Literal["evidence", "assured", "point"] = "evidence"
     inconclusive: Literal["pass", "warn", "fail"] = "warn"
     on_no_baseline: Literal["pass", "warn", "fail"] = "pass"
     on_judge_change: Literal["rejudge", "skip", "fail"] = "rejudge"
-    unmatched: Literal["pair", "refuse"] = "pair"
     max_edited: Share = 0.05
     min_paired: Share = 0.8
     max_broken_questions: Share = 0.05
     max_unquoted: Share | None = None
     confirm: bool = Field(default=True, strict=True)
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = 5
-
-    @property
-    def asks_to_confirm(self) -> bool:
-        """Whether the policy itself says so: then a run that can't be confirmed is an
-        error."""
-        return self.confirm and "confirm" in self.model_fields_set
 
 
 class MetricRule(_Table):
@@ -108,7 +100,7 @@ class DriftRules(_Table):
     action: Action = Action.BLOCK
 
 
-LIMITS = ("latency_p95_s", "tokens_mean", "tokens_p95", "cost_mean_usd", "cost_p95_usd")
+LIMITS = ("latency_p95_s", "tokens_mean", "cost_mean_usd")
 """The keys of [system] that limit an answer: those that are decided with an
 interval."""
 
@@ -138,9 +130,7 @@ class SystemRules(_Table):
 
     latency_p95_s: Limit | None = None
     tokens_mean: Limit | None = None
-    tokens_p95: Limit | None = None
     cost_mean_usd: Limit | None = None
-    cost_p95_usd: Limit | None = None
     max_latency_rise: Rise | None = None
     max_token_rise: Rise | None = None
     max_cost_rise: Rise | None = None

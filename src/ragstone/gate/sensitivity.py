@@ -199,9 +199,7 @@ def simulated_loss(
         0.0 - drop.bound,
         runs=then.shape[1],
         first=max(1, answers),
-        is_asked_again=gate.confirm
-        and gate.decision == "evidence"
-        and not is_recorded(evidence.current),
+        is_asked_again=gate.confirm and not is_recorded(evidence.current),
     )
     return visible_loss(_model_of_pairs(then, now), rule)
 
@@ -228,9 +226,7 @@ def resolution(watched: Sequence[Sight]) -> str | None:
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
-    """What this golden set could have shown, where drops need evidence."""
-    if evidence.policy.gate.decision != "evidence":
-        return
+    """What this golden set could have shown."""
     watched = sights(
         evidence.rules, evidence.policy, evidence.current, checks=evidence.decided
     )

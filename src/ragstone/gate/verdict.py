@@ -108,8 +108,7 @@ class Check:
     a drop or rise, a share for coverage, error rate and paired samples, seconds for
     latency. In drift checks a loss is negative, whichever way is better."""
     interval: Interval | None = None
-    """For other questions of this kind: it decides only with ``decision =
-    "assured"``."""
+    """Of the mean of a floor or ceiling, for other questions of this kind."""
     threshold: float | None = None
     """The bound that `estimate` is compared with; for a drop: minus `max_drop`."""
     current: float | None = None

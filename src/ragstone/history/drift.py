@@ -258,8 +258,8 @@ class _Watch:
             Status.FAIL,
             Status.INCONCLUSIVE,
         )
-        if not is_bad or self.policy.gate.decision == "point":
-            return None  # plain means judge each run by itself
+        if not is_bad:
+            return None
         shown = check.failed
         if part is not None:  # it is not over, whatever else shows that it is
             return part.model_copy(update={"shown": shown or part.shown, "until": None})

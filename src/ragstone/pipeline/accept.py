@@ -185,7 +185,7 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
         )
     checks = _checks(path)
     of_metric = [check for check in checks if _is_about(check, metric, slice_)]
-    offers = [offer_for(check, policy.gate.decision) for check in of_metric]
+    offers = [offer_for(check) for check in of_metric]
     offer = next((offer for offer in offers if offer is not None), None)
     still_failing = _failing_floor(
         checks, of_metric, policy, metric, slice_, is_offered=offer is not None

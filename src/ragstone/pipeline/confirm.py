@@ -50,7 +50,7 @@ async def confirm_run(
     others.
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
-    if policy.gate.decision != "evidence" or not policy.gate.confirm:
+    if not policy.gate.confirm:
         return first
     if not doubts(verdict, alpha) or settled(verdict, alpha):
         return first

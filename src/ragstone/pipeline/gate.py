@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.errors import ConfigError, RagstoneError
+from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import BASE_COMMIT, RunDirectory
 from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
@@ -184,15 +184,9 @@ def refuse_impossible(request: GateRequest) -> None:
     """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or
     have nothing to tell."""
     refuse_conflicts(request.parts())
-    plan, policy = request.run, request.policy
+    plan = request.run
     if plan.oracle:
         refuse_oracle(plan.golden, plan.selected_metrics())
-    if policy.gate.asks_to_confirm and policy.gate.decision != "evidence":
-        raise ConfigError(
-            f'confirm = true needs decision = "evidence", found "{policy.gate.decision}".',
-            where=policy.where("gate", "confirm"),
-            hint='Remove one of the two: only decision = "evidence" can use more answers.',
-        )
 
 
 # -- read

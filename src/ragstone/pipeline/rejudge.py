@@ -71,7 +71,7 @@ def _plan(
     now, names = with_ids_of(baseline, current)
     rules = resolve_rules(policy, now).rules
     scored_otherwise = to_rejudge(now, baseline, rules, policy)
-    pairing = pair_runs(now, baseline, unmatched=policy.gate.unmatched)
+    pairing = pair_runs(now, baseline)
     paired = frozenset(pairing.samples)
     changed = outdated(now, baseline)
     edited: dict[str, frozenset[str]] = {}

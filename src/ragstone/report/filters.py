@@ -125,7 +125,6 @@ class Figures:
     score: str
     interval: str
     change: str
-    change_interval: str
 
 
 def figures(row: MetricPart) -> Figures:
@@ -136,7 +135,7 @@ def figures(row: MetricPart) -> Figures:
     if allowed is not None and not row.lower_is_better:
         allowed = -allowed
     change_digits = _digits(
-        allowed, row.change, row.change_interval, lower_is_better=row.lower_is_better
+        allowed, row.change, None, lower_is_better=row.lower_is_better
     )
     few = (
         f" (n\u00a0=\u00a0{row.n:,})"
@@ -145,19 +144,16 @@ def figures(row: MetricPart) -> Figures:
     )
     return Figures(
         score=f"{score(row.score, digits)}{few}",
-        interval=_interval(row.interval, score, digits),
+        interval=_interval(row.interval, digits),
         change=change(row.change, change_digits),
-        change_interval=_interval(row.change_interval, change, change_digits),
     )
 
 
-def _interval(
-    limits: Interval | None, number: Callable[[float, int], str], digits: int
-) -> str:
+def _interval(limits: Interval | None, digits: int) -> str:
     """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
     if limits is None:
         return ""
-    return f"[{number(limits.low, digits)},\u00a0{number(limits.high, digits)}]"
+    return f"[{score(limits.low, digits)},\u00a0{score(limits.high, digits)}]"
 
 
 def _digits(

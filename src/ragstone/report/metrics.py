@@ -115,7 +115,6 @@ def _metric_part(
         score=score,
         interval=shown.interval,
         change=mean_change,
-        change_interval=change.interval,
         current=mean,
         baseline=baseline_mean,
         limits=tuple(limits),

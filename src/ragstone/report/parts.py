@@ -148,7 +148,6 @@ class MetricPart:
     interval: Interval | None
     change: float | None
     """Current minus baseline, over the samples that both runs have."""
-    change_interval: Interval | None
     current: float | None
     """The score over the samples that both runs have, where their change is checked or
     nothing is."""

@@ -208,10 +208,9 @@ def test_which_questions_break() -> None:
     assert changes(lost, run(BEFORE), accepted)[0] == ()
 
 
-def test_means_alone_or_no_question_in_common_have_no_such_check() -> None:
-    for now, gate in ((run(AFTER), {"decision": "point"}), (run(AFTER, offset=99), {})):
-        verdict = decide(now, run(BEFORE), metrics=METRICS, gate=ONLY_NAMED | gate)
-        assert not checks_of(verdict, CheckKind.QUESTIONS)
+def test_runs_with_no_question_in_common_have_no_such_check() -> None:
+    verdict = decide(run(AFTER, offset=99), run(BEFORE), metrics=METRICS, gate=ONLY_NAMED)
+    assert not checks_of(verdict, CheckKind.QUESTIONS)
 
 
 def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> None:
@@ -219,7 +218,7 @@ def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> 
     verdict, _ = decided(run(after, steady=True), run(before))
     drop = check_of(verdict, CheckKind.DROP)
     assert drop.status == "inconclusive"
-    assert "by 3 questions that broke" in drop.reason
+    assert "too few to tell it from chance" in drop.reason
 
 
 @pytest.mark.parametrize(
@@ -228,7 +227,6 @@ def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> 
         ({}, "app:answer", 0.25),
         ({}, f"{RECORDED}answers.jsonl", 0.5),
         ({"confirm": False}, "app:answer", 0.5),
-        ({"decision": "point"}, "app:answer", 0.5),
         ({}, None, 0.5),
     ],
 )

@@ -178,7 +178,6 @@ def test_every_question_that_passed_in_all_runs_of_the_baseline_must_pass() -> N
     assert checks(now, "baseline") == []
 
 
-@pytest.mark.parametrize("decision", ["evidence", "assured", "point"])
 @pytest.mark.parametrize(
     ("scores", "bound", "says"),
     [
@@ -190,12 +189,10 @@ def test_every_question_that_passed_in_all_runs_of_the_baseline_must_pass() -> N
     ],
     ids=["below", "above", "rounding of a floor", "rounding of a ceiling", "in place of the policy's"],
 )
-def test_a_sample_is_held_to_its_own_bounds_whatever_decides_the_means(
-    scores: dict[str, float], bound: Bound, says: str, decision: str
-) -> None:
+def test_a_sample_is_held_to_its_own_bounds(scores: dict[str, float], bound: Bound, says: str) -> None:
     best = {"faithfulness": 1.0, "toxicity": 0.0}
     one = build_run({name: [scores.get(name, value)] + [value] * 99 for name, value in best.items()})
-    found = checks(with_bounds(one, s0=(bound,)), ["s0"], gate={"decision": decision, **ONLY_NAMED})
+    found = checks(with_bounds(one, s0=(bound,)), ["s0"], gate=ONLY_NAMED)
     assert [check.reason.removeprefix("must-pass sample ") for check in found] == [says]
 
 

@@ -391,7 +391,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     (root / "ragstone.toml").write_text(
         '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:app:answer"\n'
     )
-    (root / "thresholds.toml").write_text('[gate]\ndecision = "point"\n[metrics.context_recall]\nmin = 0.5\n')
+    (root / "thresholds.toml").write_text("[gate]\nconfirm = false\n[metrics.context_recall]\nmin = 0.5\n")
     write = ("docs", "--judge", "openai:gpt-4o-mini", "--n", "10")
     done = shell(desk, *write, "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from ragstone.tools.generate.review import Reviewed, apply_decisions, drafts_of,
 from tests.cli.project import ragstone
 from tests.pipeline.houses import gated, make_houses, regress
 
-POLICY = '[gate]\ndecision = "point"\n[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n'
+POLICY = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n"
 
 
 @pytest.fixture

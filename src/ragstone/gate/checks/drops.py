@@ -4,9 +4,7 @@ A drop fails if it is shown to be a loss on these questions, beyond their own no
 (stats/losses.py), and estimated larger than is allowed. The mean of all metrics is
 looked at too; it is a check of its own where no metric fails. A drop is inconclusive if
 it is suspected; if there are too few samples to show even a collapse; or if it is
-larger than is allowed and comes from questions that broke. With ``decision =
-"assured"`` the whole interval of the drop, which is for other questions of this kind,
-must be within what is allowed; with ``"point"``, the means alone are compared.
+larger than is allowed and comes from questions that broke.
 """
 
 from __future__ import annotations
@@ -16,19 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragstone.formatting import (
-    bound,
-    change,
-    counted,
-    digits_for,
-    figure,
-    listed,
-    percent,
-    threshold,
-)
+from ragstone.formatting import bound, change, counted, digits_for, listed, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
 from ragstone.gate.checks.checker import Checker, rule_key
-from ragstone.gate.comparability import differences
+from ragstone.gate.comparability import Pairing, differences
 from ragstone.gate.confirm import is_doubt, look_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
@@ -37,15 +26,13 @@ from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import number_of_tests, simulated_loss
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Interval, Status
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
 from ragstone.gate.word_comparison import without_word_losses, words_reason
-from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
-from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import Ints, loss_test, mean_change, row_means
+from ragstone.stats.losses import loss_test, mean_change, row_means
 
 COLLAPSE = 0.5
-"""A loss of more than this is never a pass for lack of samples."""
+"""A loss of at least this is never a pass for lack of samples."""
 MIN_TAGGED = 5
 """A tag of fewer samples is not looked at by itself: not even their total collapse
 would show."""
@@ -63,28 +50,26 @@ class Drop:
     """The decision on the change of one mean."""
 
     check: BoundCheck
-    interval: Estimate
     p_value: float
     """That of "no loss on these questions", adjusted over all drops."""
     detectable: float | None
+    """The smallest loss that 4 of 5 runs show."""
     fails: bool
     suspected: bool
 
     @property
-    def is_beyond(self) -> bool:
-        """Whether it is estimated larger than is allowed."""
-        return self.interval.estimate < self.check.bound - ROUNDING
+    def estimate(self) -> float:
+        return float(self.check.values.mean())
 
     @property
-    def unharmed(self) -> bool:
-        """Whether no sample got worse: then there is no drop to rule out, however few
-        the samples."""
-        return bool(np.all(self.check.values >= 0.0))
+    def is_beyond(self) -> bool:
+        """Whether it is estimated larger than is allowed."""
+        return self.estimate < self.check.bound - ROUNDING
 
     @property
     def is_collapse(self) -> bool:
         """Whether it is so large that it is never a pass for lack of samples."""
-        return self.interval.estimate - self.check.unchanged <= COLLAPSE - 1.0
+        return self.estimate - self.check.unchanged <= -COLLAPSE
 
     @property
     def broken_questions(self) -> int:
@@ -103,33 +88,29 @@ class Drops(Checker):
         self._action = action
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        drops = [
+        ruled = [
             check
             for check in evidence.bound_checks
             if check.kind is CheckKind.DROP and check.action is self._action
         ]
-        tagged: tuple[BoundCheck, ...] = ()
-        if evidence.policy.gate.decision == "evidence" and self._action is Action.BLOCK:
-            tagged = drops_by_tag(drops, evidence)
-        checks = _checks((*drops, *tagged), len(drops), evidence)
-        if self._action is Action.BLOCK:
-            checks = _without_word_losses(
-                checks, (*drops, *tagged), len(drops), evidence
-            )
-        of_rules = checks[: len(drops)]
-        of_tags = checks[len(drops) : len(drops) + len(tagged)]
-        of_mean = checks[len(drops) + len(tagged) :]
+        if self._action is Action.WARN:
+            yield from _checks(ruled, (), evidence)[: len(ruled)]
+            return
+        tagged = drops_by_tag(ruled, evidence)
+        checks = _without_word_losses(ruled, tagged, evidence)
+        of_rules = checks[: len(ruled)]
+        others = checks[len(ruled) :]
         failed = {
             check.metric
             for check in of_rules
             if check.failed and check.slice is None and not check.by_words
         }
-        if failed or self._action is Action.WARN:
-            of_mean = []
-        if any(check.failed for check in of_mean):
-            of_rules = [_as_part_of_mean(check) for check in of_rules]
-        yield from of_rules
-        for check in (*of_mean, *of_tags):
+        if failed:
+            others = [check for check in others if check.metric is not None]
+        mean_fails = any(check.failed for check in others if check.metric is None)
+        for check in of_rules:
+            yield _as_part_of_mean(check) if mean_fails else check
+        for check in others:
             if check.metric not in failed and _is_worth_a_check(check, evidence):
                 yield check
 
@@ -145,25 +126,24 @@ class Drops(Checker):
         elif evidence.compared is None:
             yield f"No drop was checked: {' '.join(differences(pairing.comparability))}"
         else:
-            skipped = pairing.comparability.skipped
-            metrics = {rule.metric for rule in rules}
-            yield from dict.fromkeys(
-                skipped[metric] for metric in sorted(metrics & skipped.keys())
-            )
-            checked = {
-                check.place for check in evidence.decided if check.kind in CHANGES
-            }
-            for rule in rules:
-                if (
-                    rule.metric in pairing.metrics
-                    and (rule.metric, rule.slice) not in checked
-                ):
-                    yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
+            yield from _unchecked(rules, pairing, evidence)
 
     def key(self, check: Check) -> KeyPath:
-        if check.metric is None:
-            return ()
         return rule_key(check, _KEYS[check.kind])
+
+
+def _unchecked(
+    rules: Sequence[Rule], pairing: Pairing, evidence: Evidence
+) -> Iterator[str]:
+    """A sentence for each of `rules` whose drop was not checked."""
+    skipped = pairing.comparability.skipped
+    skipped_metrics = sorted({rule.metric for rule in rules} & skipped.keys())
+    yield from dict.fromkeys(skipped[metric] for metric in skipped_metrics)
+    checked = {check.place for check in evidence.decided if check.kind in CHANGES}
+    for rule in rules:
+        is_compared = rule.metric in pairing.metrics
+        if is_compared and (rule.metric, rule.slice) not in checked:
+            yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
 
 
 def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
@@ -186,25 +166,19 @@ def drops_by_tag(
     the tag, is accepted.
     """
     members = _members_of_tags(evidence)
-    # The largest tags first.
     tags = sorted(members, key=lambda tag: (-len(members[tag]), tag))[:MAX_TAGS]
-    ruled = {
-        (drop.rule.metric, drop.rule.slice) for drop in drops
-    } | evidence.policy.widened.keys()
-    wholes = [
-        drop.rule
-        for drop in drops
-        if drop.rule.slice is None and drop.rule.accepted is None
-    ]
-    rules: list[Rule] = []
+    rules = [drop.rule for drop in drops]
+    ruled = {(rule.metric, rule.slice) for rule in rules}
+    ruled |= evidence.policy.widened.keys()
+    of_tags: list[Rule] = []
     for tag in tags:
-        unruled = [rule for rule in wholes if (rule.metric, tag) not in ruled]
         samples = frozenset(members[tag])
-        rules += [
-            replace(rule, slice=tag, samples=samples, min=None, written=False)
-            for rule in unruled
-        ]
-    checks = questions(evidence.current, evidence.pairing, rules)
+        for rule in rules:
+            is_whole = rule.slice is None and rule.accepted is None
+            if is_whole and (rule.metric, tag) not in ruled:
+                of_tag = replace(rule, slice=tag, samples=samples)
+                of_tags.append(replace(of_tag, min=None, written=False))
+    checks = questions(evidence.current, evidence.pairing, of_tags)
     return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
 
 
@@ -229,62 +203,29 @@ def _as_part_of_mean(check: Check) -> Check:
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedDrops:
-    """The decisions on drops."""
-
-    drops: tuple[Drop, ...]
-    mean: Check | None
-    """The check of the mean over the drops of whole metrics; None for fewer than
-    two."""
-
-
-def decide_drops(drops: Sequence[BoundCheck], evidence: Evidence) -> DecidedDrops:
-    """The decisions on `drops`, which share the policy's error rate; tags and slices
-    have a part of it together."""
+def decide_drops(
+    drops: Sequence[BoundCheck], evidence: Evidence
+) -> tuple[list[Drop], float]:
+    """The decisions on `drops`, which share the policy's error rate, and the p-value of
+    their mean; tags and slices have a part of the rate together."""
     if not drops:
-        return DecidedDrops((), None)
+        return [], 1.0
     labels = group_labels(evidence.current, drops[0].ids)
     result = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
     wholes = [drop for drop in drops if drop.rule.slice is None]
     tests = number_of_tests(len(wholes), parts=len(wholes) < len(drops))
-    decided = tuple(
-        _decide(drop, p_value, labels, tests, evidence)
-        for drop, p_value in zip(drops, result.p_values.tolist(), strict=True)
-    )
-    mean = None
-    if len(wholes) > 1:
-        mean = _mean_check(wholes, result.mean_p_value, evidence)
-    return DecidedDrops(decided, mean)
-
-
-def _decide(
-    drop: BoundCheck,
-    p_value: float,
-    labels: Ints | None,
-    tests: float,
-    evidence: Evidence,
-) -> Drop:
-    """The decision on one of so many `tests` with this p-value; `labels` are the groups
-    of all samples."""
     alpha = evidence.policy.alpha
     look = look_at(evidence.confirmed)
-    groups = None if labels is None else labels[drop.units]
-    interval = mean_interval(
-        drop.values, confidence=1.0 - alpha, bounds=drop.bounds, groups=groups
-    )
-    is_beyond = interval.estimate < drop.bound - ROUNDING
-    detectable = None
-    if drop.rule.slice is None:
-        detectable = simulated_loss(drop, evidence, labels, tests)
-    return Drop(
-        drop,
-        interval,
-        p_value=p_value,
-        detectable=detectable,
-        fails=is_beyond and p_value <= look.fail * alpha,
-        suspected=is_beyond and p_value <= look.suspect * alpha,
-    )
+    decided = []
+    for drop, p_value in zip(drops, result.p_values.tolist(), strict=True):
+        detectable = None
+        if drop.rule.slice is None:
+            detectable = simulated_loss(drop, evidence, labels, tests)
+        is_beyond = float(drop.values.mean()) < drop.bound - ROUNDING
+        fails = is_beyond and p_value <= look.fail * alpha
+        suspected = is_beyond and p_value <= look.suspect * alpha
+        decided.append(Drop(drop, p_value, detectable, fails, suspected))
+    return decided, result.mean_p_value
 
 
 def _mean_check(
@@ -298,28 +239,25 @@ def _mean_check(
     n = len(mean.values)
     estimate = float(mean.values.mean()) if n else 0.0
     allowed = float(np.mean([drop.bound for drop in drops]))
-    is_beyond = (
-        estimate < allowed - ROUNDING and evidence.policy.gate.decision != "point"
-    )
     status = Status.PASS
-    if is_beyond and p_value <= look.suspect * alpha:
-        status = Status.FAIL if p_value <= look.fail * alpha else Status.INCONCLUSIVE
-    names = [
-        f"1 - {drop.rule.metric}" if drop.rule.lower_is_better else drop.rule.metric
-        for drop in drops
-    ]
-    fell = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}"
-    shown = {
-        Status.FAIL: "; none of them is shown to fall by itself",
-        Status.INCONCLUSIVE: ": a loss is suspected, but not shown",
-        Status.PASS: ", no more than chance explains",
-    }
+    shown = "no more than chance explains"
+    if estimate < allowed - ROUNDING:
+        if p_value <= look.fail * alpha:
+            status = Status.FAIL
+            shown = "none of them is shown to fall by itself"
+        elif p_value <= look.suspect * alpha:
+            status = Status.INCONCLUSIVE
+            shown = "a loss is suspected, but not shown"
+    names = []
+    for drop in drops:
+        metric = drop.rule.metric
+        names.append(f"1 - {metric}" if drop.rule.lower_is_better else metric)
     return Check(
         name="mean.drop",
         kind=CheckKind.DROP,
         status=status,
         action=drops[0].action,
-        reason=f"{fell}{shown[status]}.",
+        reason=f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}: {shown}.",
         estimate=estimate,
         threshold=allowed,
         current=float(row_means(mean.now).mean()) if n else None,
@@ -329,51 +267,52 @@ def _mean_check(
     )
 
 
-def _checks(drops: Sequence[BoundCheck], rules: int, evidence: Evidence) -> list[Check]:
-    """The checks of `drops`, and that of their mean if there is one.
-
-    The first `rules` of them are those of rules in the policy, the rest are of tags.
-    """
-    decided = decide_drops(drops, evidence)
-    checks = [
-        _check(drop, evidence, few=place < rules)
-        for place, drop in enumerate(decided.drops)
-    ]
-    if decided.mean is not None:
-        checks.append(decided.mean)
+def _checks(
+    ruled: Sequence[BoundCheck], tagged: Sequence[BoundCheck], evidence: Evidence
+) -> list[Check]:
+    """The checks of the drops of rules in the policy, of their mean if there are
+    several, and of those of tags."""
+    decided, mean_p_value = decide_drops((*ruled, *tagged), evidence)
+    checks = [_check(drop, evidence) for drop in decided]
+    wholes = [drop for drop in ruled if drop.rule.slice is None]
+    if len(wholes) > 1:
+        mean = _mean_check(wholes, mean_p_value, evidence)
+        checks.insert(len(ruled), mean)
     return checks
 
 
 def _without_word_losses(
-    checks: Sequence[Check], drops: Sequence[BoundCheck], rules: int, evidence: Evidence
+    ruled: Sequence[BoundCheck], tagged: Sequence[BoundCheck], evidence: Evidence
 ) -> list[Check]:
-    """`checks` of `drops`, of which those only warn that pass without the losses that
-    only words show."""
+    """The checks of the drops, of which those only warn that pass without the losses
+    that only words show."""
+    checks = _checks(ruled, tagged, evidence)
     if all(check.passed for check in checks):
-        return list(checks)
+        return checks
+    drops = (*ruled, *tagged)
     by_facts = without_word_losses(drops, evidence)
     if all(facts is drop for facts, drop in zip(by_facts, drops, strict=True)):
-        return list(checks)
+        return checks
+    facts_of_rules = by_facts[: len(ruled)]
+    facts_of_tags = by_facts[len(ruled) :]
+    checks_of_facts = _checks(facts_of_rules, facts_of_tags, evidence)
     decided = []
-    for check, of_facts in zip(checks, _checks(by_facts, rules, evidence), strict=True):
+    for check, of_facts in zip(checks, checks_of_facts, strict=True):
         if check.passed or of_facts.status is check.status:
             decided.append(check)
-        elif of_facts.status is Status.PASS:
+        elif of_facts.passed:
             reason = f"{check.reason} {words_reason(check.metric)}"
-            decided.append(
-                replace(check, action=Action.WARN, reason=reason, by_words=True)
-            )
+            by_words = replace(check, reason=reason, by_words=True)
+            decided.append(replace(by_words, action=Action.WARN))
         else:
             decided.append(of_facts)
     return decided
 
 
-def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
-    """The check of a drop; with `few`, a collapse of too few samples to show it is
-    inconclusive."""
-    status = _status(drop, evidence, few=few)
+def _check(drop: Drop, evidence: Evidence) -> Check:
     bound_check = drop.check
-    rule = drop.check.rule
+    rule = bound_check.rule
+    status = _status(drop, evidence)
     check = Check(
         name=bound_check.name,
         kind=CheckKind.DROP,
@@ -382,12 +321,11 @@ def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
         reason=f"{rule.title} {_reason(drop, status)}.",
         metric=rule.metric,
         slice=rule.slice,
-        estimate=drop.interval.estimate,
-        interval=Interval.of(drop.interval),
+        estimate=drop.estimate,
         threshold=bound_check.bound,
         current=bound_check.current,
         baseline=bound_check.baseline,
-        n=drop.interval.n,
+        n=len(bound_check.values),
         detectable_drop=drop.detectable,
         accepted=rule.accepted,
         p_value=drop.p_value,
@@ -397,26 +335,20 @@ def _check(drop: Drop, evidence: Evidence, *, few: bool) -> Check:
     return check
 
 
-def _status(drop: Drop, evidence: Evidence, *, few: bool) -> Status:
-    decision = evidence.policy.gate.decision
-    if decision == "point":
-        if drop.is_beyond:
-            return Status.FAIL
-        return Status.PASS
-    if drop.unharmed:
-        return Status.PASS
-    if decision == "assured":
-        is_assured = drop.interval.low >= drop.check.bound and not drop.fails
-        if is_assured:
-            return Status.PASS
-        return Status.FAIL
+def _status(drop: Drop, evidence: Evidence) -> Status:
     if drop.fails:
         return Status.FAIL
     if drop.suspected:
         return Status.INCONCLUSIVE
-    if few and (drop.is_collapse or _is_of_broken_questions(drop, evidence)):
+    is_doubtful = drop.is_collapse or _is_of_broken_questions(drop, evidence)
+    if is_doubtful and not _is_of_a_tag(drop.check.rule):
         return Status.INCONCLUSIVE
     return Status.PASS
+
+
+def _is_of_a_tag(rule: Rule) -> bool:
+    """Whether the policy has no rule for the slice: it was looked for by its tag."""
+    return rule.slice is not None and not rule.written
 
 
 def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
@@ -432,56 +364,27 @@ def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
 
 def _reason(drop: Drop, status: Status) -> str:
     check = drop.check
-    direction = check.rule.direction
-    estimate = drop.interval.estimate
-    n = counted(drop.interval.n, "paired sample")
+    n = counted(len(check.values), "paired sample")
     if not check.values.any():
         return f"is the same as in the baseline on each of {n}"
     moved = change(
-        direction.shown_change(estimate), digits_for(estimate, [check.bound])
+        check.rule.direction.shown_change(drop.estimate),
+        digits_for(drop.estimate, [check.bound]),
     )
     changed = f"changed by {moved} from the baseline on {n}"
-    fell = f"{direction.moved} by {figure(-estimate, -check.bound)} from the baseline on {n}"
-    if status is Status.FAIL and estimate < check.bound:
-        return f"{fell}; {_allowed(check)}"
-    if status is Status.INCONCLUSIVE:
-        return f"{fell}: {_doubt(drop)}"
-    if drop.unharmed:
-        return f"{changed}: no sample got worse"
     if status is Status.FAIL:
-        return f"{changed}: a {direction.change} of more than {_limit(check)} is not ruled out ({_span(drop)})"
-    if drop.is_beyond:
-        return f"{fell}, no more than chance explains; {_allowed(check)}"
-    return f"{changed}; {_allowed(check)}"
-
-
-def _doubt(drop: Drop) -> str:
+        return f"{changed}; {_allowed(check)}"
     if drop.suspected:
-        return "suspected, but not shown"
-    if drop.is_collapse:
-        return "too few to show even a collapse"
-    return f"by {counted(drop.broken_questions, 'question')} that broke"
+        return f"{changed}: a loss is suspected, but not shown"
+    if status is Status.INCONCLUSIVE:
+        return f"{changed}: too few to tell it from chance"
+    if drop.is_beyond:
+        return f"{changed}, no more than chance explains; {_allowed(check)}"
+    return f"{changed}; {_allowed(check)}"
 
 
 def _allowed(check: BoundCheck) -> str:
     change_word = check.rule.direction.change
     if check.rule.accepted is not None:
-        return f"a {change_word} of {_limit(check)} is accepted ({check.rule.accepted})"
-    if check.bound == 0.0:
-        return f"no {change_word} is allowed"
-    return f"a {change_word} of {_limit(check)} is allowed"
-
-
-def _limit(check: BoundCheck) -> str:
-    if check.rule.accepted is None:
-        return threshold(-check.bound)
-    return bound(-check.bound)
-
-
-def _span(drop: Drop) -> str:
-    direction = drop.check.rule.direction
-    ends = [
-        direction.shown_change(drop.interval.low),
-        direction.shown_change(drop.interval.high),
-    ]
-    return f"{percent(drop.interval.confidence)} interval {change(min(ends))} to {change(max(ends))}"
+        return f"a {change_word} of {bound(-check.bound)} is accepted ({check.rule.accepted})"
+    return f"a {change_word} of {threshold(-check.bound)} is allowed"

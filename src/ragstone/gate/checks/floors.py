@@ -5,9 +5,7 @@ one time to the next, the mean of all answers fails where it is below the floor 
 than their own noise; until then, it is inconclusive. Where the baseline is below the
 same floor, the run did not bring that about, and fails only for what it adds. A floor
 that nobody wrote, of the default rules, fails only where other questions of this kind
-would be below it too. With ``decision = "assured"`` the whole interval, which is for
-other questions of this kind, must reach the floor; with ``"point"``, the means alone
-are compared.
+would be below it too.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, figure, interval_words, threshold
+from ragstone.formatting import counted, figure, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, answers_per_sample
 from ragstone.gate.calibration import MetricCalibration
 from ragstone.gate.checks.checker import Checker, rule_key
@@ -62,23 +60,13 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     labels = labels_of(floor, evidence)
     if labels is not None:
         return _corrected_floor(floor, labels, evidence)
-    gate = evidence.policy.gate
-    mean = mean_of(
-        evidence.current, floor.samples, floor.values, confidence=gate.confidence
-    )
-    if gate.decision == "assured":
-        return _assured(floor, mean)
+    confidence = evidence.policy.gate.confidence
+    mean = mean_of(evidence.current, floor.samples, floor.values, confidence=confidence)
     if mean.estimate >= floor.bound - ROUNDING:
         return _check(floor, mean, Status.PASS)
-    if gate.decision == "point":
-        return _check(floor, mean, Status.FAIL)
-    direction = floor.rule.direction
     baseline_mean = _baseline_mean(floor, evidence)
     if baseline_mean is not None and baseline_mean < floor.bound - ROUNDING:
-        base = figure(direction.shown(baseline_mean), direction.shown(floor.bound))
-        return _check(
-            floor, mean, Status.INCONCLUSIVE, f", as the baseline is ({base})"
-        )
+        return _check(floor, mean, Status.INCONCLUSIVE, ", as the baseline is")
     noise = normal_quantile(1.0 - NOISE) * noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         why = ", by no more than its answers vary"
@@ -99,24 +87,12 @@ def _corrected_floor(
     mean = corrected_mean(floor, evidence.current, labels, alpha=NOISE)
     judged = figure(floor.rule.direction.shown(floor.current))
     source = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
-    decision = evidence.policy.gate.decision
-    if decision == "assured":
-        return _assured(floor, mean, source)
+    status = Status.INCONCLUSIVE
     if mean.estimate >= floor.bound - ROUNDING:
-        return _check(floor, mean, Status.PASS, source)
-    if decision == "point" or mean.high < floor.bound:
-        return _check(floor, mean, Status.FAIL, source)
-    return _check(floor, mean, Status.INCONCLUSIVE, source)
-
-
-def _assured(floor: BoundCheck, mean: Estimate, source: str = "") -> Check:
-    """A floor that the whole interval must reach."""
-    ends = [floor.rule.direction.shown(mean.low), floor.rule.direction.shown(mean.high)]
-    span = interval_words(min(ends), max(ends), mean.confidence)
-    status = Status.PASS if mean.low >= floor.bound else Status.FAIL
-    return _check(
-        floor, mean, status, f"{source} ({span}, which must reach it as a whole)"
-    )
+        status = Status.PASS
+    elif mean.high < floor.bound:
+        status = Status.FAIL
+    return _check(floor, mean, status, source)
 
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:

@@ -167,7 +167,7 @@ def _fell(
     drops: list[BoundCheck] = []
     for rule in evidence.rules:
         drops += _group(rule, pairing, edited)
-    decided = decide_drops(drops, evidence).drops
+    decided, _ = decide_drops(drops, evidence)
     fallen = [
         drop.check
         for drop in decided
