@@ -215,7 +215,7 @@ def with_own(path: Path, code: str) -> Path:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("def f(contxts): return 1", "Did you mean 'contexts'"),
+        ("def f(contxts): return 1", "asks for ['contxts']"),
         ("def f(): return 1", "asks for nothing"),
         ("f = 3", "is not a function"),
         ("import nothing_there", "nothing_there"),

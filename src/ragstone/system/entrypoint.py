@@ -61,11 +61,8 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
     text = (text or "").strip()
     if not text:
         raise ConfigError("no entrypoint.", where=_WHERE, hint=_FORMS)
-    if not text.isprintable() and any(
-        "\ud800" <= letter <= "\udfff" for letter in text
-    ):
-        hint = "Rename the file: the entrypoint is kept in the run's manifest, which is UTF-8."
-        raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint=hint)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint="Rename it.")
     scheme, colon, target = text.partition(":")
     kind = _BY_SCHEME.get(scheme) if colon else None
     if kind is None or (kind.is_address and not target.startswith("//")):

@@ -187,25 +187,26 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
-    def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
-        if not future.done():
-            set_outcome(outcome)
+    def settle(value: object, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
 
     def run() -> None:
-        set_outcome: Callable[[Any], None] = future.set_result
-        outcome: object
+        value: object = None
+        failure: Exception | None = None
         try:
-            outcome = call()
-        except BaseException as error:  # nothing may end the thread unheard
-            set_outcome = future.set_exception
-            holdable = isinstance(error, Exception) and not isinstance(
-                error, StopIteration
-            )
-            outcome = error if holdable else RuntimeError(summary(error))
-        with contextlib.suppress(
-            RuntimeError
-        ):  # the loop is closed; nothing waits for the outcome
-            loop.call_soon_threadsafe(settle, set_outcome, outcome)
+            value = call()
+        except (StopIteration, SystemExit, KeyboardInterrupt) as error:
+            failure = RuntimeError(summary(error))  # which a future can't hold
+        except Exception as error:
+            failure = error
+        # The loop may be closed; then nothing waits for the outcome.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, value, failure)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
     return await future

@@ -184,24 +184,21 @@ def recorded_response(
     record: Mapping[str, object],
     where: str,
     *,
-    place: int = 0,
     fields: Fields | None = None,
     answer_names: Iterable[str] = _ANSWERS,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One
     that is invalid is a failure.
 
-    `place` is that of the response, from 0, in a line with several. Columns may have
+    Columns may have
     the names that a golden set's may have; the system's answer is in the first of
     `answer_names`.
     """
-    responses = _stored_responses(record)
-    if responses:
+    stored = _stored_response(record)
+    if stored is not None:
         try:
-            return replace(
-                _response_adapter().validate_python(responses[place]),
-                sample_id=sample_id,
-            )
+            response = _response_adapter().validate_python(stored)
+            return replace(response, sample_id=sample_id)
         except ValidationError as error:
             return failed(
                 sample_id,
@@ -237,25 +234,15 @@ def recorded_response(
     return response
 
 
-def is_run_record(record: Mapping[str, object]) -> bool:
-    """Whether `record` is a line of a run's samples.jsonl."""
-    return bool(_stored_responses(record))
-
-
-def _stored_responses(record: Mapping[str, object]) -> list[object]:
-    """The responses in a line of samples.jsonl, not validated: one, or that of each
-    answer; empty if it is none."""
-    sample = record.get("sample")
+def _stored_response(record: Mapping[str, object]) -> object | None:
+    """The first response in a line of samples.jsonl, not validated; None if it is
+    none."""
+    sample, answers = record.get("sample"), record.get("answers")
     if not isinstance(sample, dict) or not isinstance(sample.get("id"), str):
-        return []
-    answers = record.get("answers", [record])
-    responses: list[object] = []
-    for answer in answers if isinstance(answers, list) else ():
-        response = answer.get("response") if isinstance(answer, dict) else None
-        if not isinstance(response, dict):
-            return []
-        responses.append(response)
-    return responses
+        return None
+    if isinstance(answers, list) and answers and isinstance(answers[0], dict):
+        return answers[0].get("response")
+    return record.get("response")
 
 
 def _answers_in(
@@ -276,7 +263,7 @@ def _key(record: Mapping[str, object]) -> tuple[str, str]:
     """The kind and value of a record's key: its id, or its question if it has no id (""
     if it has neither)."""
     identity = record.get("id")
-    if is_run_record(record):
+    if _stored_response(record) is not None:
         identity = record["sample"]["id"]  # type: ignore[index]
     if isinstance(identity, bool) or not isinstance(identity, str | int):
         identity = ""

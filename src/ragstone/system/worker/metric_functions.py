@@ -12,7 +12,6 @@ from typing import Any
 from ragstone.system.worker.adapters import (
     EntrypointError,
     Parameters,
-    did_you_mean,
     is_coroutine_function,
 )
 from ragstone.system.worker.fields import BadReturn, number
@@ -59,25 +58,13 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
         raise EntrypointError(
             f"the parameters of {parameters.name} can't be read (metric '{metric}'): write a Python function."
         )
-    names = []
-    for parameter in parameters.all:
-        if parameter.kind is parameter.VAR_KEYWORD:
-            return ARGUMENTS
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            continue
-        if (
-            parameter.name in ARGUMENTS
-            and parameter.kind is not parameter.POSITIONAL_ONLY
-        ):
-            names.append(parameter.name)
-        elif parameter.default is parameter.empty:
-            hint = did_you_mean(parameter.name, ARGUMENTS)
-            raise EntrypointError(
-                f"{parameters.name} asks for '{parameter.name}' (metric '{metric}').{hint} {_OFFER}"
-            )
-    if not names:
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all):
+        return ARGUMENTS
+    names = [p.name for p in parameters.all if p.name in ARGUMENTS]
+    unknown = [name for name in parameters.required if name not in ARGUMENTS]
+    if unknown or not names:
         raise EntrypointError(
-            f"{parameters.name} asks for nothing (metric '{metric}'). {_OFFER}"
+            f"{parameters.name} asks for {unknown or 'nothing'} (metric '{metric}'). {_OFFER}"
         )
     return tuple(names)
 

@@ -40,7 +40,7 @@ def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
     looked up in each piece. What a system yields that only retrieves are contexts.
     """
     if fields.contexts_only:
-        return _walked(value, _Items()) if is_stream(value) else value
+        return _contexts_of(value) if hasattr(type(value), "__anext__") else value
     if is_stream(value):
         return _walked(value, Pieces(Parts(), on_text, fields))
     if not isinstance(value, str) and get(value, "response_gen") is not None:
@@ -79,15 +79,14 @@ class Pieces:
         self._characters = 0
         self._count = 0
 
-    def add(self, piece: object) -> bool:
-        """Add `piece`; the result is false: a stream is read to its end."""
+    def add(self, piece: object) -> None:
+        """Add `piece`."""
         text, parts = read_piece(piece, self._fields)
         if text is None and not parts:
             raise BadReturn(
                 f"Piece {self._count + 1} of the stream is {shown(piece)}, in which no text was found. {EXPECTED}"
             )
         self.add_parts(text, parts)
-        return False
 
     def add_parts(self, text: str | None, parts: Mapping[str, Any]) -> None:
         """Add what `read_piece` read. Steps are those of all pieces; of any other part,
@@ -115,21 +114,6 @@ class Pieces:
         return Parts({**self._parts, "answer": "".join(self._texts)})
 
 
-class _Items:
-    """The contexts that a system yields, one more than are allowed at most."""
-
-    def __init__(self) -> None:
-        self._items: list[object] = []
-
-    def add(self, item: object) -> bool:
-        """Add `item`; true if there are too many already."""
-        self._items.append(item)
-        return len(self._items) > MAX_CONTEXTS
-
-    def whole(self) -> list[object]:
-        return self._items
-
-
 def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
     """The text in a piece of a stream, and the other parts of an answer in it."""
     if isinstance(piece, str):
@@ -152,19 +136,27 @@ def _delta(piece: object) -> str | None:
     return content if isinstance(content, str) else ""
 
 
-def _walked(stream: Any, target: Pieces | _Items) -> Any:
-    """`target.whole()`, once all items of `stream` are added to it; awaitable if the
-    stream is async."""
+def _walked(stream: Any, pieces: Pieces) -> Any:
+    """`pieces.whole()`, once all items of `stream` are added; awaitable if the stream
+    is async."""
     if hasattr(type(stream), "__anext__"):
-        return _walked_async(stream, target)
+        return _walked_async(stream, pieces)
     for item in stream:
-        if target.add(item):
-            break
-    return target.whole()
+        pieces.add(item)
+    return pieces.whole()
 
 
-async def _walked_async(stream: Any, target: Pieces | _Items) -> Any:
+async def _walked_async(stream: Any, pieces: Pieces) -> Any:
     async for item in stream:
-        if target.add(item):
+        pieces.add(item)
+    return pieces.whole()
+
+
+async def _contexts_of(stream: Any) -> list[object]:
+    """The contexts that a system yields, one more than are allowed at most."""
+    contexts: list[object] = []
+    async for item in stream:
+        contexts.append(item)
+        if len(contexts) > MAX_CONTEXTS:
             break
-    return target.whole()
+    return contexts
