@@ -16,9 +16,8 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.report.sample_text import sample_lines
 from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
-from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_line
+from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_text
 from ragstone.report.traces import last_frames
 from ragstone.report.word_diff import Piece, word_diff
 from ragstone.system.response import (
@@ -61,13 +60,10 @@ def test_contexts_are_added_lost_moved_or_changed() -> None:
     one, two, three, new = (Context(text, text[:3]) for text in ("One.", "Two.", "Three.", "New."))
     changed = Context("Three, in other words.", "Thr")
     found = contexts(record(two, new, changed), record(one, two, three))
-    was = [entry["was"]["pieces"] if "was" in entry else None for entry in found]
-    assert [
-        (entry["id"], entry.get("now"), entry.get("then"), then) for entry, then in zip(found, was, strict=True)
-    ] == [
+    assert [(entry["id"], entry["now"], entry["then"], entry["was"]) for entry in found] == [
         ("Two", 1, 2, None),
         ("New", 2, None, None),
-        ("Thr", 3, 3, [["", "Three."]]),
+        ("Thr", 3, 3, "Three."),
         ("One", None, 1, None),
     ]
 
@@ -75,22 +71,14 @@ def test_contexts_are_added_lost_moved_or_changed() -> None:
 def test_the_same_text_twice_is_two_contexts() -> None:
     same = Context("Twice.")
     found = contexts(record(same, same), record(same))
-    assert [(entry.get("now"), entry.get("then")) for entry in found] == [(1, 1), (2, None)]
+    assert [(entry["now"], entry["then"]) for entry in found] == [(1, 1), (2, None)]
 
 
-def test_evidence_is_marked_where_it_stands_in_a_context() -> None:
-    around = Context(f"Before that. {PORT} After that.")
-    found = contexts(record(around, Context("Nothing of it is here.")))
-    assert [entry.get("evidence") for entry in found] == ["whole", None]
-    assert found[0]["pieces"] == [["", "Before that. "], ["e", PORT[:-1]], ["", ". After that."]]
-    assert found[1]["pieces"] == [["", "Nothing of it is here."]]
-
-
-def test_a_context_that_is_the_evidence_is_not_painted_whole_and_one_with_half_of_it_is_named_so() -> None:
-    (whole,) = contexts(record(Context(PORT)))
-    assert (whole["evidence"], whole["pieces"]) == ("whole", [["", PORT]])
-    found = contexts(record(Context(f"Before. {PORT[:60]}")), record(Context(f"Before. {PORT}")))
-    assert [entry.get("evidence") for entry in found] == ["part", "whole"]
+def test_contexts_that_have_evidence_are_named_and_those_that_lost_it() -> None:
+    found = contexts(record(Context(f"Before that. {PORT} After that."), Context("Nothing of it is here.")))
+    assert [entry["evidence"] for entry in found] == [True, False]
+    found = contexts(record(Context("Another.", "a")), record(Context(PORT, "a"), Context(PORT)))
+    assert [(entry["evidence"], entry["lost"]) for entry in found] == [(False, True), (True, False)]
 
 
 def test_statements_have_their_verdict_evidence_and_quote() -> None:
@@ -101,27 +89,20 @@ def test_statements_have_their_verdict_evidence_and_quote() -> None:
         ),
         support=SupportTable(
             (
-                Support("s1", Verdict.SUPPORTED, ("c1", "c2"), unquoted=True),
+                Support("s1", Verdict.SUPPORTED, ("c1", "c2")),
                 Support("s2", Verdict.CONTRADICTED, quote="it is blue"),
-                Support("s3", Verdict.SUPPORTED, ("c1",), contradicted_by=("c2",)),
+                Support("s3", Verdict.SUPPORTED, ("c1",)),
             )
         ),
     )
     found = texts(record(Context("As painted, it is blue."), Context(PORT), judged=judged))
     (pair,) = found["pairs"]
     assert pair["now"]["statements"] == [
-        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "unquoted": True},
-        {"text": "It is red.", "verdict": "contradicted", "quote": "it is blue"},
-        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "against": ["c2"]},
+        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "quote": ""},
+        {"text": "It is red.", "verdict": "contradicted", "by": [], "quote": "it is blue"},
+        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "quote": ""},
     ]
-    assert pair["contexts"][0]["pieces"] == [["", "As painted, "], ["q", "it is blue"], ["", "."]]
     assert found["scores"] == [["Faithfulness", "", "0.50", "1 of 2"]]
-
-
-def test_an_answer_that_stayed_is_not_repeated() -> None:
-    (pair,) = texts(record(), record())["pairs"]
-    assert pair["same"]
-    assert "text" not in pair["then"]
 
 
 def test_scores_say_why_there_is_none() -> None:
@@ -135,8 +116,8 @@ def test_a_failure_and_a_conversation_are_shown() -> None:
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
     assert found["history"][-1] == ["user", "turn 27"]
-    assert (len(found["history"]), found["moreHistory"]) == (20, 8)
-    assert found["pairs"][0]["now"] == {"failure": "timeout: No answer within 60 s"}
+    assert (len(found["history"]), found["cut"]) == (20, True)
+    assert found["pairs"][0]["now"]["failure"] == "timeout: No answer within 60 s"
 
 
 def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_those_of_the_baseline() -> None:
@@ -170,19 +151,20 @@ def test_a_context_of_an_earlier_turn_is_named_so() -> None:
     assert pair["now"]["statements"][0]["by"] == ["c1", "of an earlier turn"]
 
 
-def test_what_is_cut_is_counted() -> None:
+def test_texts_and_lists_are_cut_and_that_is_said() -> None:
     judged = Judgements(
         statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(STATEMENTS + 7)), abstains=False)
     )
     long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
     found = texts(long, record(answer="b" * 2_000_000))
-    (pair,) = texts(record(answer="a" * ANSWER_CHARS))["pairs"]
-    assert pair["now"]["text"] == "a" * ANSWER_CHARS
     (pair,) = found["pairs"]
-    assert pair["now"]["text"] == {"text": "a" * ANSWER_CHARS, "cut": 2_000_000 - ANSWER_CHARS}
-    assert (len(pair["contexts"]), pair["more"]) == (CONTEXTS, 10_000 - CONTEXTS)
-    assert pair["contexts"][0]["cut"] == 9000 - CONTEXT_CHARS
-    assert (len(pair["now"]["statements"]), pair["now"]["moreStatements"]) == (STATEMENTS, 7)
+    assert found["cut"]
+    assert len(pair["now"]["text"]) == len(pair["then"]["text"]) == ANSWER_CHARS
+    assert len(pair["contexts"]) == CONTEXTS
+    assert len(pair["contexts"][0]["text"]) == CONTEXT_CHARS
+    assert len(pair["now"]["statements"]) == STATEMENTS
+    whole = texts(record(answer="a" * ANSWER_CHARS))
+    assert (len(whole["pairs"][0]["now"]["text"]), whole["cut"]) == (ANSWER_CHARS, False)
 
 
 SECRET = "sk-live-0123456789abcdef"
@@ -228,32 +210,24 @@ def shown(now: SampleRecord, then: SampleRecord | None = None, redact: Any = str
 @pytest.mark.parametrize(
     ("step", "line"),
     [
-        (SEARCH, ('docs "returns"', "2 contexts")),
-        (Retrieval("x"), ('search "x"', "0 contexts")),
-        (LOOKUP, ('lookup_order(order_id=7, to={"city": "Köln"})', "Shipped.")),
-        (ToolCall("now"), ("now()", "no result")),
-        (ToolCall("refund", error="no permission"), ("refund()", "failed: no permission")),
-        (ModelCall("gpt-5", TokenUsage(800, 12), 1.2), ("model gpt-5", "812 tokens, 1.20 s")),
-        (ModelCall(""), ("model", "")),
+        (SEARCH, 'docs "returns" → 2 contexts'),
+        (Retrieval("x"), 'search "x" → 0 contexts'),
+        (LOOKUP, 'lookup_order(order_id=7, to={"city": "Köln"}) → Shipped.'),
+        (ToolCall("now"), "now() → no result"),
+        (ToolCall("refund", error="no permission"), "refund() → failed: no permission"),
+        (ModelCall("gpt-5", TokenUsage(800, 12), 1.2), "model gpt-5 → 812 tokens"),
+        (ModelCall(""), "model"),
     ],
 )
-def test_a_step_is_what_was_done_and_what_came_of_it(step: Step, line: tuple[str, str]) -> None:
-    assert step_line(step) == line
-
-
-def test_the_text_of_a_sample_has_its_steps() -> None:
-    lines = list(sample_lines(record_with(SEARCH, ModelCall("gpt-5"))))
-    assert lines[lines.index("Answer: 30 days.") + 1 :][:2] == [
-        'Step 1: docs "returns" → 2 contexts',
-        "Step 2: model gpt-5",
-    ]
+def test_a_step_is_what_was_done_and_what_came_of_it(step: Step, line: str) -> None:
+    assert step_text(step, str) == line
 
 
 def test_steps_on_the_page_are_few_short_and_without_secrets() -> None:
     secret = "sk-live-1234567890"
     leaks = ToolCall("call", {"key": secret}, "x" * 250 + secret * 1_000)
     pair = shown(record_with(*[leaks] * (MAX_STEPS + 5)), redact=Redactor([secret]))
-    assert (len(pair["now"]["steps"]), pair["now"]["moreSteps"]) == (MAX_STEPS, 5)
+    assert len(pair["now"]["steps"]) == MAX_STEPS
     assert secret[:8] not in repr(pair)
     assert max(map(len, pair["now"]["steps"])) <= 2 * MAX_STEP_CHARACTERS + 3
 
@@ -261,7 +235,6 @@ def test_steps_on_the_page_are_few_short_and_without_secrets() -> None:
 def test_hostile_texts_in_steps_are_made_visible() -> None:
     hostile = ToolCall("a\x1b[2J", {"b": every_fragment}, every_fragment)
     assert "\x1b" not in repr(shown(record_with(hostile)))
-    assert all("\n" not in line for line in sample_lines(record_with(ToolCall("a", {}, "one\ntwo"))) if "Step" in line)
 
 
 TRACEBACK = """\

@@ -23,6 +23,7 @@ from ragstone.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
     from ragstone.evaluation.directory import RunDirectory
+    from ragstone.evaluation.redact import Redactor
     from ragstone.report.parts import Document
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -113,15 +114,8 @@ def command(
     redact = Redactor(known_secrets(os.environ, settings))
     if sample is not None:
         baseline = settings.gate.baseline
-        say(
-            redact(
-                _sample_of(
-                    opened,
-                    sample,
-                    None if baseline is None else settings.path(baseline),
-                )
-            )
-        )
+        path = None if baseline is None else settings.path(baseline)
+        say(_sample_text(opened, sample, path, redact))
         return 0
     links = Links.from_pattern(link) if link is not None else None
     form = cast(Format, form)
@@ -152,9 +146,12 @@ def command(
     return decision.verdict.exit_code
 
 
-def _sample_of(run: RunDirectory, sample_id: str, baseline: Path | None) -> str:
+def _sample_text(
+    run: RunDirectory, sample_id: str, baseline: Path | None, redact: Redactor
+) -> str:
     from ragstone.evaluation.directory import RunDirectory
-    from ragstone.report.sample_text import sample_lines
+    from ragstone.report.templates import PACKAGE, render_text_template
+    from ragstone.report.texts import sample_texts
 
     record = run.find([sample_id]).get(sample_id)
     if record is None:
@@ -167,7 +164,14 @@ def _sample_of(run: RunDirectory, sample_id: str, baseline: Path | None) -> str:
     before = None
     if baseline is not None and baseline.is_dir():
         before = RunDirectory.open(baseline).find([sample_id]).get(sample_id)
-    return "\n".join(sample_lines(record, before))
+    text = render_text_template(
+        "sample.txt.j2",
+        PACKAGE,
+        id=sample_id,
+        place=record.sample.origin,
+        texts=sample_texts(record, before, redact),
+    )
+    return redact(text)
 
 
 def _show(

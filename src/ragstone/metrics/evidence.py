@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 
 MIN_SHARE = 0.9
 """Evidence is retrieved if at least this share of its words is found."""
@@ -138,52 +138,6 @@ def runs_of(text: Words, size: int = RUN) -> set[Words]:
 def _runs(text: Words, size: int) -> Iterator[Words]:
     """The runs of `size` words in `text`, by place."""
     return zip(*(islice(text, at, None) for at in range(size)), strict=False)
-
-
-def passages(evidence: str, text: str) -> list[tuple[int, int]]:
-    """Where `text` has runs of words of `evidence`: start and end in characters, in
-    order, without overlaps."""
-    size, evidence_runs = _sought(evidence)
-    if not size:
-        return []
-    places, runs = _placed(text, size)
-    spans: list[tuple[int, int]] = []
-    for first, run in enumerate(runs):
-        if run not in evidence_runs:
-            continue
-        start = places[first][0]
-        end = places[first + size - 1][1]
-        if spans and start <= spans[-1][1]:
-            start = spans.pop()[0]
-        spans.append((start, end))
-    return spans
-
-
-@lru_cache(maxsize=32)  # the evidence of a sample
-def _sought(evidence: str) -> tuple[int, set[Words]]:
-    """The number of words in a run of `evidence`, and its runs."""
-    evidence_words = words(evidence)
-    size = min(RUN * _factor(evidence_words), len(evidence_words))
-    return size, runs_of(evidence_words, size)
-
-
-@lru_cache(
-    maxsize=64
-)  # the contexts of a sample, each searched for every evidence text, in two runs
-def _placed(text: str, size: int) -> tuple[list[tuple[int, int]], list[Words]]:
-    """Where the words of `text` are, and its runs of `size` words, in order. Some words
-    may turn out to be none."""
-    places: list[tuple[int, int]] = []
-    plain: list[Words] = []
-    for match in _WORD.finditer(text):
-        word = match.group()
-        places.append(match.span())
-        plain.append((word.lower(),) if word.isascii() else _words(word)[:1])
-    runs = [
-        tuple(chain.from_iterable(plain[first : first + size]))
-        for first in range(len(places) - size + 1)
-    ]
-    return places, runs
 
 
 def _place(evidence: Words, contexts: Sequence[_Context]) -> EvidencePlace:

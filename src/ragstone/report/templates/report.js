@@ -132,104 +132,67 @@
   }
 
   // The texts of a sample.
-  const plain = text => typeof text === "string" ? text : text.text;
-  const cutOf = text => typeof text === "string" ? 0 : text.cut;
-  const left = count => count ? make("p", { class: "soft small" }, `${counted(count, "character")} more; they are in samples.jsonl.`) : null;
-  const leftOver = (count, noun) => count ? make("p", { class: "soft small" }, `and ${counted(count, noun)} more, in samples.jsonl`) : null;
-  const textBlock = text => [make("pre", { tabindex: "0" }, plain(text) || "(empty)"), left(cutOf(text))];
+  const textBlock = text => [make("pre", { tabindex: "0" }, text || "(empty)")];
   const heading = text => make("h4", {}, text);
+
+  const soft = text => make("p", { class: "soft small" }, text);
+  const pieces = edits => edits.map(([kind, text]) => kind === "-" ? make("del", {}, text) : kind === "+" ? make("ins", {}, text) : text);
 
   function answerBlock(pair, compared) {
     const { now, then } = pair;
-    if (now.failure) { return [heading("Answer"), make("p", { class: "failed" }, now.failure), ...(then && then.text ? [heading("Answer of the baseline"), ...textBlock(then.text)] : [])]; }
-    const text = now.text || "";
-    if (!then) { return [heading("Answer"), ...textBlock(text), compared ? make("p", { class: "soft small" }, "The baseline has no answer to compare with.") : null]; }
-    if (then.failure) { return [heading("Answer"), ...textBlock(text), make("p", { class: "soft small" }, `In the baseline: ${then.failure}`)]; }
-    if (pair.same) { return [heading("Answer"), ...textBlock(text), make("p", { class: "soft small" }, "The answer is the baseline's, word for word.")]; }
-    const found = diff(plain(then.text || ""), plain(text));
-    const shownDiff = make("pre", { class: "diff", tabindex: "0" }, ...found.map(([kind, part]) =>
-      kind === "-" ? make("del", {}, part) : kind === "+" ? make("ins", {}, part) : part));
+    if (now.failure) {
+      return [heading("Answer"), make("p", { class: "failed" }, now.failure), now.trace.length ? make("pre", {}, now.trace.join("\n")) : null,
+        ...(then && then.text ? [heading("Answer of the baseline"), ...textBlock(then.text)] : [])];
+    }
+    if (!then) { return [heading("Answer"), ...textBlock(now.text), compared ? soft("The baseline has no answer to compare with.") : null]; }
+    if (then.failure) { return [heading("Answer"), ...textBlock(now.text), soft(`In the baseline: ${then.failure}`)]; }
+    if (then.text === now.text) { return [heading("Answer"), ...textBlock(now.text), soft("The answer is the baseline's, word for word.")]; }
     return [heading("Answer, before and after"), make("p", { class: "soft small" }, make("del", {}, "only in the baseline"), " · ", make("ins", {}, "new")),
-      shownDiff, left(Math.max(cutOf(then.text || ""), cutOf(text))),
-      make("details", {}, make("summary", {}, "Both answers as they are"),
-        make("p", { class: "soft small" }, "Now"), ...textBlock(text), make("p", { class: "soft small" }, "Baseline"), ...textBlock(then.text || ""))];
+      make("pre", { class: "diff", tabindex: "0" }, ...pieces(diff(then.text, now.text))),
+      make("details", {}, make("summary", {}, "Both answers as they are"), soft("Now"), ...textBlock(now.text), soft("Baseline"), ...textBlock(then.text))];
   }
 
   const VERDICTS = { supported: ["pass", "supported"], unsupported: ["fail", "not in the contexts"], contradicted: ["fail", "contradicted"] };
 
-  function statementsBlock(title, statements, left) {
-    if (!statements || !statements.length) { return []; }
+  function statementsBlock(title, statements) {
+    if (!statements.length) { return []; }
     const items = statements.map(one => {
       const [kind, word] = VERDICTS[one.verdict] || ["", "not judged"];
       const named = names => `context${names.length === 1 ? "" : "s"} ${names.map(name => /^c\d+$/.test(name) ? name.slice(1) : name).join(", ")}`;
       return make("li", {}, make("span", { class: `pill ${kind}` }, word), " ", one.text,
-        one.by ? make("span", { class: "soft" }, ` (${named(one.by)})`) : null,
-        one.against ? make("span", { class: "pill warn" }, `contradicted by ${named(one.against)}`) : null,
-        one.unquoted ? make("span", { class: "pill warn" }, "quoted words are in no context") : null,
+        one.by.length ? make("span", { class: "soft" }, ` (${named(one.by)})`) : null,
         one.quote ? make("q", {}, one.quote) : null);
     });
-    return [heading(title), make("ul", { class: "statements" }, ...items), leftOver(left, "statement")];
-  }
-
-  const marked = ([kind, text]) => kind ? make("mark", { class: kind, title: kind === "q" ? "quoted by the judge" : "evidence" }, text) : text;
-  const joined = pieces => pieces.map(piece => piece[1]).join("");
-
-  // The part of `pieces` from one place in their text to another.
-  function part(pieces, start, end) {
-    const found = [];
-    let at = 0;
-    for (const [kind, text] of pieces) {
-      const cut = text.slice(Math.max(start - at, 0), Math.max(end - at, 0));
-      if (cut) { found.push(marked([kind, cut])); }
-      at += text.length;
-    }
-    return found;
-  }
-
-  // The word diff of two marked texts.
-  function changedText(before, after) {
-    let old = 0, now = 0;
-    return diff(joined(before), joined(after)).flatMap(([kind, text]) => {
-      if (kind === "-") { return [make("del", {}, ...part(before, old, old += text.length))]; }
-      const start = now;
-      now += text.length;
-      if (kind === "+") { return [make("ins", {}, ...part(after, start, now))]; }
-      old += text.length;
-      return part(after, start, now);
-    });
+    return [heading(title), make("ul", { class: "statements" }, ...items)];
   }
 
   function contextBlock(one, compared) {
     const { now, then } = one;
-    const moved = now && then && now !== then;
     const marks = [];
     if (compared && now && !then) { marks.push(["pass", "added"]); }
     if (compared && !now) { marks.push(["fail", "lost"]); }
-    if (moved) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
-    if (one.was !== undefined) { marks.push(["warn", "text changed"]); }
-    const had = one.was ? one.was.evidence : undefined;
-    if (had && !one.evidence) { marks.push(["fail", "evidence lost"]); }
-    if (had === "whole" && one.evidence === "part") { marks.push(["fail", "part of the evidence lost"]); }
-    else if (one.evidence) { marks.push(["error", one.evidence === "whole" ? "evidence" : "part of the evidence"]); }
-    if (one.useful !== undefined) { marks.push(["", one.useful ? "useful" : "not useful"]); }
-    const text = one.was === undefined ? one.pieces.map(marked) : changedText(one.was.pieces, one.pieces);
+    if (now && then && now !== then) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
+    if (one.was !== null) { marks.push(["warn", "text changed"]); }
+    if (one.lost) { marks.push(["fail", "evidence lost"]); }
+    if (one.evidence) { marks.push(["error", "evidence"]); }
+    if (one.useful !== null) { marks.push(["", one.useful ? "useful" : "not useful"]); }
+    const text = one.was === null ? [one.text] : pieces(diff(one.was, one.text));
     return make("li", { class: now ? "" : "lost" },
       make("p", {}, make("b", {}, now ? `${now}` : `was ${then}`), one.id ? make("code", {}, one.id) : null, ...marks.map(([kind, word]) => make("span", { class: `pill ${kind}` }, word))),
-      make("pre", { tabindex: "0" }, ...text), left(Math.max(one.cut || 0, one.was ? one.was.cut || 0 : 0)));
+      make("pre", { tabindex: "0" }, ...text));
   }
 
   function contextsBlock(pair, compared) {
-    const contexts = pair.contexts || [];
+    const contexts = pair.contexts;
     const both = compared && Boolean(pair.then) && !pair.then.failure;
     const count = test => contexts.filter(test).length;
-    const said = [];
+    let changes = "";
     if (both) {
-      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"], [count(one => one.was !== undefined), "with another text"]];
-      said.push(parts.filter(([found]) => found).map(([found, word]) => `${found} ${word}`).join(", ") || "the same as in the baseline, in the same order");
+      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"], [count(one => one.was !== null), "with another text"]];
+      changes = `: ${parts.filter(([found]) => found).map(([found, word]) => `${found} ${word}`).join(", ") || "the same as in the baseline, in the same order"}`;
     }
-    return [heading(`Contexts${said.length ? `: ${said[0]}` : ""}`),
-      contexts.length ? make("ol", { class: "contexts" }, ...contexts.map(one => contextBlock(one, both))) : make("p", { class: "soft" }, "None were returned."),
-      leftOver(pair.more, "context"), leftOver(pair.moreBefore, "context of the baseline")];
+    return [heading(`Contexts${changes}`),
+      contexts.length ? make("ol", { class: "contexts" }, ...contexts.map(one => contextBlock(one, both))) : make("p", { class: "soft" }, "None were returned.")];
   }
 
   // A model's tokens and time differ each time.
@@ -241,58 +204,52 @@
     return make("ol", { class: "steps" }, ...items);
   }
 
-  function stepsBlock(now, then) {
-    const steps = now.steps || [], before = then.steps || [];
-    const more = leftOver(now.moreSteps, "step");
+  function stepsBlock(steps, before) {
     if (!steps.length && !before.length) { return []; }
-    if (!before.length) { return [heading("Steps"), stepList(steps), more]; }
-    if (steps.map(doneIn).join("\n") === before.map(doneIn).join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps), more]; }
+    if (!before.length) { return [heading("Steps"), stepList(steps)]; }
+    if (steps.map(doneIn).join("\n") === before.map(doneIn).join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps)]; }
     return [heading("Steps, and those of the baseline"),
-      make("div", { class: "beside" }, make("div", {}, stepList(steps, before, "ins"), more), make("div", {}, stepList(before, steps, "del"), leftOver(then.moreSteps, "step")))];
+      make("div", { class: "beside" }, make("div", {}, stepList(steps, before, "ins")), make("div", {}, stepList(before, steps, "del")))];
   }
 
   function pairBlock(pair, compared) {
-    const now = pair.now || {};
-    const then = pair.then || {};
+    const { now, then } = pair;
+    const statementsBefore = then && then.text !== now.text ? then.statements : [];
     return make("div", {},
-      ...answerBlock({ ...pair, now }, compared),
+      ...answerBlock(pair, compared),
       now.understood ? make("p", { class: "soft" }, `Judged as an answer to: ${now.understood}`) : null,
       now.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
-      ...statementsBlock("Statements of the answer", now.statements, now.moreStatements),
-      ...statementsBlock("Statements of the reference, in the contexts", now.wanted, now.moreWanted),
-      ...stepsBlock(now, then),
+      ...statementsBlock("Statements of the answer", now.statements),
+      ...statementsBlock("Statements of the reference, in the contexts", now.wanted),
+      ...stepsBlock(now.steps, then ? then.steps : []),
       ...contextsBlock(pair, compared),
-      then.statements && !pair.same ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", then.statements, then.moreStatements)) : null);
+      statementsBefore.length ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", statementsBefore)) : null);
   }
 
   function sampleBlock(row, texts) {
     const block = make("div", { class: "sample" });
+    const add = (...children) => block.append(...children.filter(child => child !== null));
     if (texts === null) {
-      block.append(make("p", {}, "This page has no texts of this sample. They are in samples.jsonl in the run directory."));
+      add(make("p", {}, "This page has no texts of this sample. They are in samples.jsonl in the run directory."));
       return block;
     }
-    const compared = Boolean(texts.compared);
-    if (row.cause) { block.append(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
-    if (texts.history || plain(texts.question || "") !== row.question) {
-      block.append(heading("Question"), ...[leftOver(texts.moreHistory, "earlier message")].filter(Boolean),
-        ...(texts.history || []).map(([role, text, was]) => make("p", { class: "soft" }, `${role}: `, ...(was === undefined ? [plain(text)] : changedText([["", plain(was)]], [["", plain(text)]])))), ...textBlock(texts.question || "").filter(Boolean));
+    if (row.cause) { add(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
+    if (texts.history.length || texts.question !== row.question) {
+      add(heading("Question"),
+        ...texts.history.map(([role, text, was]) => make("p", { class: "soft" }, `${role}: `, ...(was === undefined ? [text] : pieces(diff(was, text))))), ...textBlock(texts.question));
     }
-    (texts.references || []).forEach((text, place) => block.append(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text).filter(Boolean)));
-    const over = leftOver(texts.moreReferences, "reference");
-    if (over) { block.append(over); }
-    if (texts.unanswerable) { block.append(make("p", { class: "soft" }, "The right answer is to abstain.")); }
-    const pairs = texts.pairs || [];
-    pairs.forEach((pair, place) => {
-      const made = pairBlock(pair, compared);
-      block.append(pairs.length === 1 ? made
-        : make("details", place ? {} : { open: "" }, make("summary", {}, `Answer ${place + 1} of ${pairs.length + (texts.moreAnswers || 0)}`), made));
+    texts.references.forEach((text, place) => add(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text)));
+    if (texts.unanswerable) { add(make("p", { class: "soft" }, "The right answer is to abstain.")); }
+    texts.pairs.forEach((pair, place) => {
+      const made = pairBlock(pair, texts.compared);
+      add(texts.pairs.length === 1 ? made
+        : make("details", place ? {} : { open: "" }, make("summary", {}, `Answer ${place + 1} of ${texts.pairs.length}`), made));
     });
-    if (texts.moreAnswers) { block.append(leftOver(texts.moreAnswers, "answer")); }
-    const scores = texts.scores || [];
-    if (scores.length) {
-      block.append(heading("Scores"), make("ul", { class: "scores" }, ...scores.map(([title, before, now, remark]) =>
+    if (texts.scores.length) {
+      add(heading("Scores"), make("ul", { class: "scores" }, ...texts.scores.map(([title, before, now, remark]) =>
         make("li", {}, `${title} `, before && before !== now ? `${before} → ` : "", make("b", {}, now), remark ? make("span", { class: "soft" }, ` (${remark})`) : null))));
     }
+    if (texts.cut) { add(soft("Long texts and lists are cut here; all of them are in samples.jsonl.")); }
     return block;
   }
 
