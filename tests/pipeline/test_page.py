@@ -37,8 +37,7 @@ def test_every_sample_is_in_the_page_with_both_answers(project: Path) -> None:
     rows, texts = unpacked(lines, "r"), unpacked(lines, "t")
     assert len(rows) == len(texts) == 30
     worse = rows[0]
-    assert worse[10] == ["answer", "scores"]
-    (pair,) = texts[worse[11][1]]["pairs"]
+    (pair,) = texts[worse[10][1]]["pairs"]
     assert pair["now"]["text"] == "Bananas were invented in 1834."
     assert pair["then"]["text"].startswith("House number")
     assert [entry["now"] for entry in pair["contexts"]] == [entry["then"] for entry in pair["contexts"]]
@@ -58,10 +57,10 @@ def test_the_page_is_the_same_without_the_baseline_and_the_policy(project: Path)
 
 def test_another_decision_has_its_own_page(project: Path) -> None:
     gated(project, "out")
-    assert "then" not in unpacked(packed_in(html(project / "out")), "t")[0]["pairs"][0]
+    assert unpacked(packed_in(html(project / "out")), "t")[0]["pairs"][0]["then"] is None
     (project / "out" / "verdict.json").unlink()
     found = report(Path("out"), "html", settings(project, gate__baseline="main"), Redactor(())).text
-    assert "then" in unpacked(packed_in(found), "t")[0]["pairs"][0]
+    assert unpacked(packed_in(found), "t")[0]["pairs"][0]["then"] is not None
     assert packed_in(ragstone.compare("out", "main").report("html")) == packed_in(found)
 
 

@@ -7,18 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
-from ragstone.gate.decide import decide_gate
-from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regression, Status
 from ragstone.golden.sample import Message, Origin
 from ragstone.metrics.score import Failed
-from ragstone.report.document import MAX_ROWS, check_part, document_of
-from ragstone.report.filters import PHRASES, other_checks, sentence, status_word
+from ragstone.report.document import MAX_ROWS, document_of
+from ragstone.report.filters import PHRASES, sentence, status_word
 from ragstone.report.metrics import metric_parts, state_of
 from ragstone.report.parts import Links
-from ragstone.report.render import render
 from ragstone.report.samples import RunSamples
-from ragstone.report.summary import summary_of
 from tests.gate.verdicts import verdict_of
 from tests.report.checks import metric_check
 from tests.report.conftest import Text, helpdesk_report, record, run_scores, verdict
@@ -181,23 +177,6 @@ def test_the_samples_of_a_row_are_those_of_its_floor_or_else_of_its_drop(kinds: 
     assert row.n == n
 
 
-def test_a_row_says_how_the_scores_of_its_samples_differ() -> None:
-    values = {"a": 0.2, "b": 0.4, "c": 0.9}
-    facts = {name: SampleFacts(tags=("de",) if name != "c" else ()) for name in values}
-    run = RunScores("run", {"tone": MetricScores(values), "one": MetricScores({"a": 0.5})}, facts)
-    sliced = Check(
-        "de/tone", CheckKind.FLOOR, Status.PASS, Action.BLOCK, "", metric="tone", slice="de", estimate=0.3, n=2
-    )
-    rows = {(row.metric, row.slice): row for row in metric_parts(verdict_of(Status.PASS, "", [sliced]), run, None)}
-    whole, part = rows["tone", None], rows["tone", "de"]
-    assert (whole.min, whole.max) == (0.2, 0.9)
-    assert whole.sd == pytest.approx(0.3605551)
-    assert (part.min, part.max) == (0.2, 0.4)
-    assert part.sd == pytest.approx(0.1414214)
-    one = rows["one", None]
-    assert (one.min, one.max, one.sd) == (0.5, 0.5, None)
-
-
 def test_a_worst_sample_shows_every_metric_that_it_lost_on() -> None:
     lost = (Regression("a", "faithfulness", 0.2, 0.9),)
     found = passed(comparability=compared("faithfulness", "tone"), regressions=lost)
@@ -244,36 +223,6 @@ def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
         helpdesk_report(details={text.id: unjudged}).samples.worst[0].question
         == f"{text.question} (after 2 earlier messages)"
     )
-
-
-@pytest.mark.parametrize(
-    ("n", "left_out", "named"), [(1, 9, True), (4, 6, True), (5, 5, False), (6, 4, False), (10, 0, False)]
-)
-def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: bool) -> None:
-    report = helpdesk_report()
-    rows = tuple(
-        replace(row, n=n, not_applicable=left_out, status=None, score=1.0, change=None, current=None)
-        for row in report.metrics
-    )
-    report = replace(report, metrics=rows, checks=())
-    for form in ("text", "md", "html"):
-        text = render(replace(report, metrics=tuple(replace(row, check=None) for row in rows)), form)
-        assert (f"1.00 (n = {n})" in text.replace("&nbsp;", " ").replace("\u00a0", " ")) is named
-    assert (f"1.00 (n = {n})" in summary_of(report).other_metrics.replace("\u00a0", " ")) is named
-
-
-def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
-    values = {f"q{number}": 0.9 for number in range(5)}
-    lost = {f"x{number}": Failed("judge", "timeout") for number in range(4)}
-    names = ("faithfulness", "context_recall", "context_precision")
-    metrics = {name: MetricScores(values, failed=lost) for name in names}
-    metrics["answer_relevancy"] = MetricScores(values, failed={**lost, "y": Failed("judge", "refused")})
-    samples = dict.fromkeys([*values, *lost, "y"], SampleFacts())
-    checks = map(check_part, decide_gate(RunScores("run", metrics, samples), None, default_policy()).checks)
-    assert [(row.title, row.n) for row in other_checks(checks) if row.kind == CheckKind.COVERAGE] == [
-        ("Coverage: Faithfulness, Context recall, Context precision", 9),
-        ("Coverage: Answer relevancy", 10),
-    ]
 
 
 def test_without_a_baseline_nothing_got_worse() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -60,25 +59,9 @@ def page_of(
             for row in sample_rows(
                 verdict, current.scores, then, links or Links(), current.drafts
             ):
-                now, before = _contexts(current, row.id), _contexts(baseline, row.id)
-                if now is not None and before is not None and now != before:
-                    row = replace(row, changed=(*row.changed, "contexts"))
                 yield row, partial(texts, row.id)
 
     return pack(samples(), redact)
-
-
-def _contexts(run: ComparedRun | None, sample_id: str) -> int | None:
-    """The hash of the contexts of a sample, which may be one that doesn't count."""
-    sides = () if run is None else filter(None, (run.scores, run.drafts))
-    return next(
-        (
-            side.system.contexts[sample_id]
-            for side in sides
-            if sample_id in side.system.contexts
-        ),
-        None,
-    )
 
 
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:

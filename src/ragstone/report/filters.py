@@ -4,7 +4,7 @@ format."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -116,11 +116,7 @@ def row_name(row: MetricPart) -> str:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The numbers of a metric as text: two decimals, or more where two would contradict
-    its state.
-
-    A score of fewer samples than the metric doesn't apply to says of how many: ``1.00
-    (n = 1)``.
-    """
+    its state."""
 
     score: str
     interval: str
@@ -128,22 +124,13 @@ class Figures:
 
 
 def figures(row: MetricPart) -> Figures:
-    digits = _digits(
-        row.limit(LEVELS), row.score, row.interval, lower_is_better=row.lower_is_better
-    )
+    digits = _digits(row, row.limit(LEVELS), row.score, row.interval)
     allowed = row.limit(CHANGES)
     if allowed is not None and not row.lower_is_better:
         allowed = -allowed
-    change_digits = _digits(
-        allowed, row.change, None, lower_is_better=row.lower_is_better
-    )
-    few = (
-        f" (n\u00a0=\u00a0{row.n:,})"
-        if row.score is not None and row.n < row.not_applicable
-        else ""
-    )
+    change_digits = _digits(row, allowed, row.change, None)
     return Figures(
-        score=f"{score(row.score, digits)}{few}",
+        score=score(row.score, digits),
         interval=_interval(row.interval, digits),
         change=change(row.change, change_digits),
     )
@@ -157,22 +144,19 @@ def _interval(limits: Interval | None, digits: int) -> str:
 
 
 def _digits(
-    limit: float | None,
-    value: float | None,
-    limits: Interval | None,
-    *,
-    lower_is_better: bool,
+    row: MetricPart, limit: float | None, value: float | None, limits: Interval | None
 ) -> int:
     """Decimals with which a value, or an interval, on the wrong side of `limit` isn't
     rounded onto it."""
-    if limit is None:
-        return 2
-    values = [] if value is None else [value]
+    values = [value]
     if limits is not None:
-        values.append(limits.low if lower_is_better else limits.high)
-    return digits_for(
-        limit, [number for number in values if (number > limit) == lower_is_better]
-    )
+        values.append(limits.low if row.lower_is_better else limits.high)
+    beyond = [
+        number
+        for number in values
+        if None not in (limit, number) and (number > limit) == row.lower_is_better  # type: ignore[operator]
+    ]
+    return digits_for(limit, beyond)
 
 
 def thresholds(row: MetricPart) -> list[str]:
@@ -188,14 +172,10 @@ def thresholds(row: MetricPart) -> list[str]:
 
 def before_now(row: MetricPart) -> str:
     """``0.89 → 0.80`` on the samples that both runs have, or the score alone."""
-    number = row.score if row.current is None or row.baseline is None else row.current
-    shown = score(
-        number,
-        _digits(row.limit(LEVELS), number, None, lower_is_better=row.lower_is_better),
-    )
     if row.current is None or row.baseline is None:
-        return shown
-    return f"{score(row.baseline)} → {shown}"
+        return score(row.score, _digits(row, row.limit(LEVELS), row.score, None))
+    now = score(row.current, _digits(row, row.limit(LEVELS), row.current, None))
+    return f"{score(row.baseline)} → {now}"
 
 
 def moved(part: ChangePart) -> str:
@@ -211,54 +191,29 @@ def check_reason(check: Check) -> str:
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first. Those of coverage
-    that say the same are one."""
-    groups: dict[str, list[CheckPart]] = {}
-    for check in sorted(checks, key=severity):
-        if check.kind in METRIC_KINDS and check.metric is not None:
-            continue
-        name = check.name
-        if check.kind == CheckKind.COVERAGE:
-            name = (
-                "coverage"
-                if check.passed
-                else f"{status_word(check)} {check.slice} {check.short_reason}"
-            )
-        groups.setdefault(name, []).append(check)
-    merged = map(_merged, groups.values())
-    return sorted(
-        merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE)
-    )
-
-
-def _merged(checks: Sequence[CheckPart]) -> CheckPart:
-    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or
-    the lowest if they pass."""
-    first = checks[0]
-    if len(checks) == 1:
-        return first
-    title = first.title.partition(":")[0]
-    if first.status is Status.PASS:
+    """The checks that have no row of a metric, most important first. Of the coverages
+    that pass, the lowest stands for all."""
+    others: list[CheckPart] = []
+    covered: list[CheckPart] = []
+    for check in checks:
+        if check.kind == CheckKind.COVERAGE and check.passed:
+            covered.append(check)
+        elif check.kind not in METRIC_KINDS or check.metric is None:
+            others.append(check)
+    if covered:
         lowest = min(
-            checks, key=lambda check: 1.0 if check.estimate is None else check.estimate
+            covered, key=lambda check: (check.estimate is None, check.estimate)
         )
-        return replace(
-            lowest, metric=None, slice=None, action=first.action, title=title
-        )
-    names = [metric_title(check.metric) for check in checks if check.metric is not None]
-    return replace(first, title=f"{title}: {formatting.some(names)}")
+        title = lowest.title.partition(":")[0]
+        others.append(replace(lowest, metric=None, slice=None, title=title))
+    return sorted(others, key=severity)
 
 
 def changes(report: Document) -> str:
-    """What changed since the baseline: a line, empty if nothing did."""
-    return changes_line(
-        report.explanation.changes, worse=report.verdict.status is Status.FAIL
-    )
+    """What changed since the baseline: a line, empty if nothing did.
 
-
-def changes_besides_code(report: Document) -> str:
-    """What changed since the baseline, apart from the code: who reads a report knows
-    that the code changed."""
+    Who reads a report knows that the code changed.
+    """
     others = [change for change in report.explanation.changes if change.what != "code"]
     return changes_line(others, worse=report.verdict.status is Status.FAIL)
 
@@ -277,8 +232,9 @@ def oracle_lines(shares: OracleShares | None) -> list[str]:
     return templates.render_lines("oracle.txt.j2", templates.PACKAGE, shares=shares)
 
 
-_FUNCTIONS = (
-    *(
+_FUNCTIONS = {
+    function.__name__: function
+    for function in (
         before_now,
         changes,
         check_reason,
@@ -289,35 +245,24 @@ _FUNCTIONS = (
         moved,
         oracle_lines,
         other_checks,
-    ),
-    *(row_name, sentence, status_word, thresholds, usage_changes),
-)
+        row_name,
+        sentence,
+        status_word,
+        thresholds,
+        usage_changes,
+    )
+}
 _environment = templates.text_environment(templates.PACKAGE)
-_environment.filters.update(
-    {function.__name__: function for function in (*_FUNCTIONS, formatting.answer_cost)}
-)
+_environment.filters.update(_FUNCTIONS, answer_cost=formatting.answer_cost)
 _environment.globals.update(MIN_SAMPLES=MIN_SAMPLES, WARNS=WARNS)
 
-_SHARED_PHRASES = (
-    *(
-        "causes",
-        "changed",
-        "check_title",
-        "compared_on",
-        "marked_title",
-        "place_text",
-        "scored",
-        "spread",
-    ),
-    *("system_usage", "worst_heading"),
-)
 PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
 """What is said of one thing in every format, by name."""
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     **templates.FILTERS,
-    **{function.__name__: function for function in _FUNCTIONS},
-    **{name: PHRASES[name] for name in _SHARED_PHRASES},
+    **_FUNCTIONS,
+    **PHRASES,
     "cause_actions": lambda report: PHRASES["cause_actions"](report).splitlines(),
 }
 """What every template can use, by name."""

@@ -14,7 +14,7 @@ from ragstone.report.escape import url
 from ragstone.report.html_page import html_environment, render_page
 from ragstone.report.page import cell, pack, read_lines
 from ragstone.report.parts import Document
-from ragstone.report.summary import summaries
+from ragstone.report.summary import cut_summary
 from ragstone.report.templates import PACKAGE, read_template
 
 _COLUMNS = 8
@@ -38,7 +38,7 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
         styles=(read_template("report.css"),),
         script=read_template("report.js"),
         report=report,
-        summary=next(summaries(report)),
+        summary=cut_summary(report),
         page=lines or read_lines(pack(((row, None) for row in rows), str)),
         texts=any(line.kind == "t" for line in lines),
         listed=report.samples.total if lines else len(rows),

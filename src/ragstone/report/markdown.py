@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragstone.gate.verdict import Status
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance, status_word
-from ragstone.report.parts import TITLE, CheckPart, Document, MetricPart
+from ragstone.report.parts import TITLE, CheckPart, Document
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
 from ragstone.report.templates import (
@@ -60,10 +59,8 @@ class Detail:
 LEVELS = (
     Detail(200, 3, 5, 600, 400, 10, 10, 60),
     Detail(60, 3, 3, 240, 400, 6, 6, 30),
-    Detail(30, 3, 2, 160, 0, 4, 3, 0, room=4),
-    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=4),
-    Detail(6, 1, 0, 80, 0, 1, 1, 0, notes=1, warnings=3, about=False, room=5),
-    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=6),
+    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=2),
+    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=3),
 )
 
 
@@ -110,20 +107,12 @@ def verdict_line(report: Document) -> str:
     return f"## {ICONS[str(report.verdict.status)]} {escape.markdown_inline(line_one)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Omitted:
-    """What a level of detail has no room for."""
-
-    metrics: int
-    passing_metrics: int
-    failures: int
-
-
 def context(report: Document, detail: Detail) -> dict[str, object]:
     """What a template finds: the document with as many metrics and samples as the level
     of detail allows."""
-    metrics = most_important(report.metrics, detail.rows)
-    omitted = [row for row in report.metrics if row not in metrics]
+    metrics = report.metrics
+    if len(metrics) > detail.rows:
+        metrics = tuple(sorted(metrics, key=importance)[: detail.rows])
     worst = report.samples.worst[: detail.worst]
     failures = report.samples.failures[: detail.groups]
     left_out = report.samples.worst_total - len(worst)
@@ -134,11 +123,10 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
         "report": replace(report, metrics=metrics, samples=samples),
         "summary": summary_of(report, detail.room),
         "detail": detail,
-        "omitted": Omitted(
-            metrics=len(omitted),
-            passing_metrics=sum(row.status is Status.PASS for row in omitted),
-            failures=len(report.samples.failures) - len(failures),
-        ),
+        "omitted": {
+            "metrics": len(report.metrics) - len(metrics),
+            "failures": len(report.samples.failures) - len(failures),
+        },
     }
 
 
@@ -169,13 +157,6 @@ def wrapped(text: str, width: int = 100) -> str:
     return "\n".join(
         textwrap.fill(line, width, replace_whitespace=False) for line in lines
     )
-
-
-def most_important(rows: Sequence[MetricPart], count: int) -> tuple[MetricPart, ...]:
-    """All rows if they are at most `count`, or else the most important of them."""
-    if len(rows) <= count:
-        return tuple(rows)
-    return tuple(sorted(rows, key=importance)[:count])
 
 
 def counts(checks: Iterable[CheckPart]) -> list[tuple[str, int, str]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-
-import numpy as np
+from statistics import fmean
 
 from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.verdict import (
@@ -91,18 +90,13 @@ def _metric_part(
     mean_change = change.estimate
     paired = [sample_id for sample_id in scores.values if sample_id in baseline.values]
     if change_check is None and paired:
-        paired_mean = sum(scores.values[sample_id] for sample_id in paired) / len(
-            paired
-        )
-        paired_baseline_mean = sum(
-            baseline.values[sample_id] for sample_id in paired
-        ) / len(paired)
+        paired_mean = fmean(scores.values[sample_id] for sample_id in paired)
+        paired_baseline_mean = fmean(baseline.values[sample_id] for sample_id in paired)
         mean_change = paired_mean - paired_baseline_mean
         if not checks:
             mean = paired_mean
             baseline_mean = paired_baseline_mean
     deciding = min(checks, key=severity, default=None)
-    values = _values_with_tag(scores, tag, current)
     limits = [
         Limit(check.kind, abs(check.threshold), _only_warns(check))
         for check in checks
@@ -119,30 +113,15 @@ def _metric_part(
         baseline=baseline_mean,
         limits=tuple(limits),
         lower_is_better=lower_is_better,
-        status=deciding.status if deciding is not None else None,
-        action=deciding.action if deciding is not None else None,
+        status=None if deciding is None else deciding.status,
+        action=None if deciding is None else deciding.action,
         state=state_of(deciding, change),
-        check=deciding.name if deciding is not None else None,
+        check=None if deciding is None else deciding.name,
         n=counted.n if counted is not None else len(scores.values),
         not_applicable=len(scores.not_applicable) if tag is None else 0,
         failed=len(scores.failed) if tag is None else 0,
-        min=min(values, default=None),
-        max=max(values, default=None),
-        sd=float(np.std(values, ddof=1)) if len(values) > 1 else None,
         offline_reliability=_reliability(metric, current),
     )
-
-
-def _values_with_tag(
-    scores: MetricScores, tag: str | None, run: RunScores
-) -> list[float]:
-    if tag is None:
-        return list(scores.values.values())
-    return [
-        value
-        for sample_id, value in scores.values.items()
-        if tag in run.samples[sample_id].tags
-    ]
 
 
 def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | None:

@@ -121,7 +121,7 @@ def with_row_links(line: str, links: Links) -> str:
 
 def row_values(row: SampleRow, redact: Redact) -> list[Any]:
     """A row for the page: id, question, tags, file, line, address, cells, latency,
-    failure, cause, what changed."""
+    failure, cause."""
 
     def shown(text: str | None) -> str | None:
         if text is None:
@@ -143,7 +143,6 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
         ],
         shown(row.failure),
         shown(row.cause),
-        list(row.changed),
     ]
 
 

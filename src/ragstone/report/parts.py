@@ -165,11 +165,6 @@ class MetricPart:
     """The samples behind the score."""
     not_applicable: int
     failed: int
-    min: float | None
-    """The lowest score of a sample."""
-    max: float | None
-    sd: float | None
-    """The standard deviation of the samples' scores (n - 1)."""
     offline_reliability: str | None
     """The measured grade of the offline judge for this metric."""
 
@@ -228,9 +223,6 @@ class SamplePart:
     """The statements of the reference that no context supports."""
     cause: str | None = None
     """Why it is worse, in words."""
-    contexts: int = 0
-    """How many contexts were retrieved."""
-    useful_contexts: int | None = None
 
     @property
     def same_answer(self) -> bool:
@@ -285,8 +277,6 @@ class SampleRow:
     latency_s: float | None
     failure: str | None
     cause: str | None = None
-    changed: tuple[str, ...] = ()
-    """What differs from the baseline: ``answer``, ``contexts``, ``scores``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import alike, counted, most_common
 from ragstone.gate.verdict import GateVerdict, Regression
-from ragstone.judge.judgements import ContextUse, StatementList, Verdict
+from ragstone.judge.judgements import StatementList, Verdict
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Scored
 from ragstone.report.escape import bounded
@@ -40,24 +40,12 @@ def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
 
 
 def _trace(record: SampleRecord | None) -> tuple[str, ...]:
-    failures = (
-        [] if record is None else [answer.response.failure for answer in record.answers]
-    )
-    failure = next(filter(None, failures), None)
-    if failure is None:
+    if record is None:
         return ()
-    return last_frames(failure.detail)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """A sample without a score, and the title of the metric; None if the system gave no
-    answer."""
-
-    by: FailedBy
-    reason: str
-    sample_id: str
-    title: str | None = None
+    for answer in record.answers:
+        if answer.response.failure is not None:
+            return last_frames(answer.response.failure.detail)
+    return ()
 
 
 class RunSamples:
@@ -129,44 +117,33 @@ class RunSamples:
     def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger
         groups first."""
-        groups: dict[tuple[FailedBy, str], list[_Failure]] = {}
-        for failure in self._failures():
-            groups.setdefault((failure.by, alike(failure.reason)), []).append(failure)
-        parts = [self._failure_part(group, details) for group in groups.values()]
-        return tuple(
-            sorted(parts, key=lambda part: (part.by != "system", -len(part.samples)))
-        )
-
-    def _failures(self) -> Iterator[_Failure]:
         unanswered = self._current.system.failures
+        reasons: dict[tuple[FailedBy, str], dict[str, str]] = {}
+        titles: dict[tuple[FailedBy, str], dict[str, None]] = {}
         for sample_id, reason in unanswered.items():
-            yield _Failure("system", reason, sample_id)
+            reasons.setdefault(("system", alike(reason)), {})[sample_id] = reason
         for metric, scores in self._current.metrics.items():
-            for sample_id, failure in scores.failed.items():
-                if failure.by != "system" or sample_id not in unanswered:
-                    yield _Failure(
-                        failure.by, failure.reason, sample_id, metric_title(metric)
-                    )
-
-    def _failure_part(
-        self, group: Sequence[_Failure], details: Mapping[str, SampleRecord]
-    ) -> FailurePart:
-        first = group[0]
-        reasons = {failure.sample_id: failure.reason for failure in group}
-        titles = dict.fromkeys(
-            failure.title for failure in group if failure.title is not None
-        )
-        record = details.get(first.sample_id) if first.by == "system" else None
-        return FailurePart(
-            by=first.by,
-            reason=most_common(reasons.values()),
-            metrics=tuple(titles),
-            samples=tuple(
-                FailedSamplePart(sample_id, self._place(sample_id))
-                for sample_id in reasons
-            ),
-            trace=_trace(record),
-        )
+            for sample_id, failed in scores.failed.items():
+                if failed.by == "system" and sample_id in unanswered:
+                    continue
+                kind = (failed.by, alike(failed.reason))
+                reasons.setdefault(kind, {})[sample_id] = failed.reason
+                titles.setdefault(kind, {})[metric_title(metric)] = None
+        parts = []
+        for kind, group in reasons.items():
+            samples = [FailedSamplePart(name, self._place(name)) for name in group]
+            record = details.get(samples[0].id) if kind[0] == "system" else None
+            parts.append(
+                FailurePart(
+                    by=kind[0],
+                    reason=most_common(group.values()),
+                    metrics=tuple(titles.get(kind, ())),
+                    samples=tuple(samples),
+                    trace=_trace(record),
+                )
+            )
+        parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
+        return tuple(parts)
 
     def _facts(self, sample_id: str) -> SampleFacts:
         return self._current.samples.get(sample_id, SampleFacts())
@@ -189,7 +166,7 @@ class RunSamples:
     def _row(self, sample_id: str) -> SampleRow:
         facts = self._facts(sample_id)
         system = self._current.system
-        row = SampleRow(
+        return SampleRow(
             id=sample_id,
             question=facts.question,
             tags=facts.tags,
@@ -199,16 +176,6 @@ class RunSamples:
             failure=system.failures.get(sample_id),
             cause=self._causes.get(sample_id),
         )
-        if self._baseline is None or sample_id not in self._baseline.samples:
-            return row
-        changed = []
-        if system.answers.get(sample_id) != self._baseline.system.answers.get(
-            sample_id
-        ):
-            changed.append("answer")
-        if any(cell.change for cell in row.cells):
-            changed.append("scores")
-        return replace(row, changed=tuple(changed))
 
     def _rank(self, row: SampleRow) -> tuple[bool, float, float]:
         """The place of a sample in the table: what failed, the largest loss, the lowest
@@ -219,13 +186,10 @@ class RunSamples:
         for metric, cell in zip(self.columns, row.cells, strict=True):
             failed = failed or cell.state == "failed"
             if cell.value is not None:
+                is_risk = metric in self._explanation.lower_is_better
+                goodness = 1.0 - cell.value if is_risk else cell.value
+                lowest = min(lowest, goodness)
                 largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))
-                lowest = min(
-                    lowest,
-                    1.0 - cell.value
-                    if metric in self._explanation.lower_is_better
-                    else cell.value,
-                )
         return not failed, -largest_loss, lowest
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
@@ -234,15 +198,14 @@ class RunSamples:
         before = self._baseline_scores(metric).get(sample_id)
         if value is not None:
             change = None if before is None else value - before
-            return Cell(
-                value, change, "scored", worse=self._loss(metric, change or 0.0) > 0.0
-            )
+            worse = self._loss(metric, change or 0.0) > 0.0
+            return Cell(value, change, "scored", worse=worse)
         if sample_id in scores.failed:
             return Cell(None, None, "failed", scores.failed[sample_id].reason)
-        reason = scores.not_applicable.get(sample_id)
-        return Cell(
-            None, None, "absent" if reason is None else "not_applicable", reason
-        )
+        if sample_id in scores.not_applicable:
+            reason = scores.not_applicable[sample_id]
+            return Cell(None, None, "not_applicable", reason)
+        return Cell(None, None, "absent")
 
     def _sample(
         self,
@@ -252,48 +215,32 @@ class RunSamples:
         before: SampleRecord | None,
     ) -> SamplePart:
         facts = self._facts(sample_id)
-        notes = (
-            {}
-            if record is None
-            else {
-                name: score.note
-                for name, score in record.scores.items()
-                if isinstance(score, Scored)
-            }
-        )
+        changes = []
+        for loss in losses:
+            score = None if record is None else record.scores.get(loss.metric)
+            note = score.note if isinstance(score, Scored) else None
+            changes.append(ChangePart(loss.metric, loss.current, loss.baseline, note))
         part = SamplePart(
             id=sample_id,
             question=facts.question,
             place=self._place(sample_id),
             tags=facts.tags,
-            changes=tuple(
-                ChangePart(
-                    loss.metric, loss.current, loss.baseline, notes.get(loss.metric)
-                )
-                for loss in losses
-            ),
+            changes=tuple(changes),
             cause=self._causes.get(sample_id),
         )
         if record is None:
             return part
         answer = _worst_answer(record, losses[0].metric)
-        judged = answer.judged
-        use = judged.context_use if isinstance(judged.context_use, ContextUse) else None
+        if before is not None:
+            part = replace(part, baseline_answer=bounded(before.response.answer))
         return replace(
             part,
             question=bounded(_question(record, answer)),
             detailed=True,
             answer=bounded(answer.response.answer),
-            baseline_answer=bounded(before.response.answer)
-            if before is not None
-            else None,
             reference=bounded("\nor: ".join(record.sample.references)) or None,
             unsupported=statements_without_support(answer, record),
             missing=tuple(lacking_statements(answer)),
-            contexts=len(answer.response.contexts),
-            useful_contexts=None
-            if use is None
-            else sum(context.useful for context in use.contexts),
         )
 
 

@@ -4,8 +4,7 @@ to look, the worst example."""
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import counted
@@ -15,7 +14,7 @@ from ragstone.report.escape import clip
 from ragstone.report.filters import (
     PHRASES,
     before_now,
-    changes_besides_code,
+    changes,
     check_reason,
     importance,
     other_checks,
@@ -38,6 +37,8 @@ line one, which is a heading."""
 
 SUBJECTS = ("This pull request ", "This merge ")
 """How a warning begins that says what a change does to its own gate."""
+_LACKING_CONTEXTS = ("system.fruitless", "system.misranked")
+"""Checks of answers whose contexts have no evidence, or have it too low."""
 _MIN_CHANGE = 75
 """Characters that each named change of the gate has at least: four of them in the
 smallest room."""
@@ -58,11 +59,8 @@ class Room:
 
 ROOMS = (
     Room(3, 2, 400, 4, 500),
-    Room(3, 2, 220, 4, 360),
     Room(3, 2, 150, 4, 220),
-    Room(3, 2, 110, 4, 150),
     Room(2, 1, 110, 4, 120),
-    Room(2, 1, 110, 2, 0),
     Room(2, 1, 100, 0, 0),
 )
 """From most to least. The last fits wherever line one does."""
@@ -80,16 +78,6 @@ class Example:
     """What no context has of the reference."""
     unsupported: str
     """What no context has of the answer; shown if nothing is missing."""
-
-    @property
-    def texts(self) -> list[str]:
-        """Its lines, as long as they are in a comment."""
-        place = str(self.sample.place)[:60]
-        return [
-            f"{self.sample.id[:60]} {self.question} {place}",
-            " ".join(piece.text for piece in self.pieces),
-            f"Missing from the contexts: {self.missing or self.unsupported}",
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +122,24 @@ class Summary:
             f"{self.look} {self.action}",
             self.since,
             *self.warnings,
+            self.other_metrics,
+            self.usage,
+            "Metric Before → now Allowed",
         ]
-        texts += [self.other_metrics, self.usage, "Metric Before → now Allowed"]
         for row in self.rows:
             allowed = " · ".join(thresholds(row))
             texts.append(f"{row_name(row)[:70]} {before_now(row)} {allowed}")
         if self.example is not None:
-            texts += self.example.texts
+            sample = self.example.sample
+            place = str(sample.place)[:60]
+            texts += [
+                f"{sample.id[:60]} {self.example.question} {place}",
+                " ".join(piece.text for piece in self.example.pieces),
+                f"Missing from the contexts: {self.example.missing or self.example.unsupported}",
+            ]
         lines = math.ceil(1.5 * len(self.headline) / _WIDTH)
         lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
         return lines, len(self.headline) + sum(map(len, texts))
-
-
-def summaries(report: Document) -> Iterator[Summary]:
-    """The summary of a report with less and less detail."""
-    return (cut_summary(report, room) for room in ROOMS)
 
 
 def summary_of(report: Document, first_room: int = 0) -> Summary:
@@ -161,73 +152,49 @@ def summary_of(report: Document, first_room: int = 0) -> Summary:
     return cut_summary(report, ROOMS[-1])
 
 
-def cut_summary(report: Document, room: Room) -> Summary:
+def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
     """The summary that has its place in `room`."""
     look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
-    warnings = _warnings(report, room)
-    not_passing = [
-        row
-        for row in report.metrics
-        if row.status is not None and row.status is not Status.PASS
-    ]
-    rows = sorted(not_passing, key=importance)
+    findings = [cut(text, room.text) for text in _findings(report)]
+    warnings = [sentence(text) for text in report.texts(Level.WARNING)]
+    gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
+    others = [text for text in warnings if not text.startswith(SUBJECTS)]
+    count = room.warnings - 1 if gate_changes else room.warnings
+    shown = [cut(text, room.text) for text in others[:count]]
+    folded = others[count:]
+    warnings_omitted = len(folded)
+    if gate_changes:
+        shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
+        folded += gate_changes
+    rows = [row for row in report.metrics if row.status not in (None, Status.PASS)]
+    rows.sort(key=importance)
     since = ""
     if report.verdict.status is not Status.PASS:
-        since = cut(changes_besides_code(report), room.text)
+        since = cut(changes(report), room.text)
     example = None
     if report.samples.worst and room.example:
         example = _example(report.samples.worst[0], room)
     return Summary(
         headline=clip(report.verdict.headline, 300),
         alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
-        findings=[
-            cut(text, room.text) for text in _findings(report, rows)[: room.findings]
-        ],
+        findings=findings[: room.findings],
         look=look,
         action=cut(action, room.text),
         trace=_trace(report),
         since=since,
-        warnings=warnings.shown,
-        warnings_omitted=warnings.omitted,
+        warnings=shown,
+        warnings_omitted=warnings_omitted,
         folded=[
             *alerts[room.warnings :],
-            *warnings.folded,
+            *folded,
             *map(sentence, report.texts(Level.ASIDE)),
         ],
         rows=rows[: room.rows],
-        other_metrics=_other_metrics(report, rows, room),
+        other_metrics=cut(_other_metrics(report, len(rows), room), room.text),
         usage=usage_changes(report),
         example=example,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Warnings:
-    """The warnings that have room, how many have none, and those for below the fold, in
-    full."""
-
-    shown: list[str]
-    omitted: int
-    folded: list[str]
-
-
-def _warnings(report: Document, room: Room) -> _Warnings:
-    gate_changes = []
-    warnings = []
-    for text in report.texts(Level.WARNING):
-        if text.startswith(SUBJECTS):
-            gate_changes.append(text)
-        else:
-            warnings.append(sentence(text))
-    count = room.warnings - 1 if gate_changes else room.warnings
-    shown = [cut(text, room.text) for text in warnings[:count]]
-    folded = warnings[len(shown) :]
-    omitted = len(folded)
-    if gate_changes:
-        shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
-        folded += gate_changes
-    return _Warnings(shown, omitted, folded)
 
 
 def _where(report: Document) -> tuple[str, str]:
@@ -261,17 +228,10 @@ def cut(text: str, length: int) -> str:
     else whole words."""
     if len(text) <= length:
         return text
-    end = 0
-    sentence_start = 0
-    for match in re.finditer(r"[.;:] ", text[:length]):
-        is_label = match[0] == ": " and match.start() - sentence_start < length / 3
-        if not is_label:
-            end = match.start()
-        if match[0] == ". ":
-            sentence_start = match.end()
-    if end >= length / 3:
-        return f"{text[:end]}."
     words = text[: length - 1]
+    end = max(words.rfind(". "), words.rfind("; "))
+    if end >= length / 3:
+        return f"{words[:end]}."
     return f"{words.rpartition(' ')[0] or words}…"
 
 
@@ -293,68 +253,49 @@ def _one_sentence(texts: Sequence[str], length: int) -> str:
     return f"{subject}{'; '.join(phrases)}."
 
 
-def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
+def _findings(report: Document) -> list[str]:
     """What else does not pass and blocks: that main is below its level, then all but
     metrics, which have rows.
 
-    Where line one says of how many questions the evidence is lost, what the contexts
-    lack is no news.
+    Line one is not repeated, nor what the contexts lack where it names the retrieval.
     """
     attribution = report.explanation.attribution
     points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
-    in_rows = {row.metric for row in rows}
-    below_level: list[str] = []
+    blocking = [
+        check
+        for check in other_checks(report.checks)
+        if check.blocks and not check.passed
+    ]
     texts: list[str] = []
-    for check in other_checks(report.checks):
-        if check.passed or not check.blocks:
-            continue
-        if points_at_retrieval and check.name.startswith(
-            ("system.fruitless", "system.misranked")
-        ):
-            continue
+    for check in blocking:
         text = check_reason(check)
-        if check.sample is not None or (
-            check.kind == CheckKind.COVERAGE and check.metric is not None
-        ):
+        if check.sample is not None or check.kind == CheckKind.COVERAGE:
             text = f"{PHRASES['check_title'](check)}: {text}"
         if check.kind == CheckKind.DRIFT:
-            below_level.append(text)
-        elif check.metric not in in_rows:
+            texts.insert(0, text)
+        elif not (points_at_retrieval and check.name.startswith(_LACKING_CONTEXTS)):
             texts.append(text)
-    texts = [*below_level[:1], *texts]
     comparison = report.comparison
-    if (
-        report.verdict.status is Status.ERROR
-        and comparison is not None
-        and not comparison.comparable
-    ):
+    is_error = report.verdict.status is Status.ERROR
+    if is_error and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
-    line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    return [
-        text
-        for text in texts
-        if text.partition(" (at most ")[0].rstrip(".").lower() not in line_one
-    ]
+    line_one = report.verdict.headline.lower()
+    return [text for text in texts if text.rstrip(".").lower() not in line_one]
 
 
-def _other_metrics(report: Document, rows: Sequence[MetricPart], room: Room) -> str:
+def _other_metrics(report: Document, not_passing: int, room: Room) -> str:
     """How many metrics have no row above; if none has, all that hold with their scores.
     Last, what no rule checks."""
     passing = [row for row in report.metrics if row.status is Status.PASS]
-    unchecked = sorted(
-        (row for row in report.metrics if row.status is None), key=_loss, reverse=True
+    unchecked = [row for row in report.metrics if row.status is None]
+    unchecked.sort(key=_loss, reverse=True)
+    return PHRASES["other_metrics"](
+        omitted=not_passing - room.rows,
+        passing=passing,
+        has_rows=not_passing > 0,
+        unchecked=unchecked,
+        lost=bool(unchecked) and _loss(unchecked[0]) > 0.0,
     )
-    text = cut(
-        PHRASES["metrics_without_rows"](len(rows) - room.rows, passing, bool(rows)),
-        room.text,
-    )
-    if not unchecked:
-        return text
-    any_fell = _loss(unchecked[0]) > 0.0
-    unchecked_text = PHRASES["unchecked_metrics"](
-        unchecked, bool(rows or passing), any_fell
-    )
-    return f"{text} {unchecked_text}".strip()
 
 
 def _loss(row: MetricPart) -> float:
@@ -366,17 +307,16 @@ def _loss(row: MetricPart) -> float:
 
 def _example(sample: SamplePart, room: Room) -> Example:
     before = sample.baseline_answer
-    pieces: tuple[Piece, ...] = (
-        Piece("same", clip(" ".join(sample.answer.split()), room.example)),
-    )
-    if before is not None and not sample.same_answer:
+    answer = " ".join(sample.answer.split())
+    pieces: tuple[Piece, ...] = (Piece("same", clip(answer, room.example)),)
+    if before is not None and before != sample.answer:
         pieces = word_diff(before, sample.answer, room.example)
+    missing = sample.missing[0] if sample.missing else ""
+    unsupported = sample.unsupported[0].text if sample.unsupported else ""
     return Example(
         sample=sample,
         question=clip(sample.question, room.text),
         pieces=pieces,
-        missing=clip(sample.missing[0], room.text) if sample.missing else "",
-        unsupported=clip(sample.unsupported[0].text, room.text)
-        if sample.unsupported
-        else "",
+        missing=clip(missing, room.text),
+        unsupported=clip(unsupported, room.text),
     )

@@ -19,7 +19,7 @@ from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.filters import FILTERS
 from ragstone.report.parts import Document
-from ragstone.report.summary import summaries
+from ragstone.report.summary import ROOMS, cut_summary
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
 
 STYLES = {
@@ -88,13 +88,13 @@ def render_summary(
     columns = min(width or WIDTH, SCREEN[0])
     lines = SCREEN[1]
     text = ""
-    for summary in summaries(report):
+    for room in ROOMS:
         text = _printed(
             "summary.txt.j2",
             report,
             columns,
             colour,
-            summary=summary,
+            summary=cut_summary(report, room),
             columns=columns,
             files=files,
         )

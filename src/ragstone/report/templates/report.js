@@ -4,8 +4,8 @@
   const table = document.getElementById("samples");
   if (!table) { return; }
   const get = id => document.getElementById(id);
-  const [tools, words, which, metric, cause, tag, changed, clear, shown, more, note] =
-    ["tools", "filter", "which", "metric", "cause", "tag", "changed", "clear", "shown", "more", "note"].map(get);
+  const [tools, words, which, metric, cause, tag, clear, shown, more, note] =
+    ["tools", "filter", "which", "metric", "cause", "tag", "clear", "shown", "more", "note"].map(get);
   const body = table.tBodies[0];
   const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
   const places = packed("t"), unpacked = new Map();
@@ -48,13 +48,13 @@
   }
 
   function rowOf(values) {
-    const [id, question, tags, file, line, address, cells, latency, failure, cause, changes, place] = values;
-    const row = { id, question, tags, file, line, address, latency, failure, cause, changes };
+    const [id, question, tags, file, line, address, cells, latency, failure, cause, place] = values;
+    const row = { id, question, tags, file, line, address, latency, failure, cause };
     row.cells = cells.map(([text, sort, kind, change, reason]) => ({ text, sort, kind, change, reason }));
     row.place = place.length && places[place[0]] ? place : null;
     row.kinds = new Set(row.cells.map(cell => cell.kind));
     if (failure !== null) { row.kinds.add("failed"); }
-    row.state = ["failed", "worse", "better"].find(kind => row.kinds.has(kind)) || (changes.length ? "changed" : "");
+    row.state = ["failed", "worse", "better"].find(kind => row.kinds.has(kind)) || "";
     row.text = [id, question, ...tags, file || "", failure || ""].join("\n").toLowerCase();
     return row;
   }
@@ -320,7 +320,6 @@
     const kinds = metric.value === "" ? row.kinds : new Set([(row.cells[Number(metric.value)] || {}).kind]);
     return (which.value === "all" || kinds.has(which.value) || (which.value === "failed" && row.failure !== null)) &&
       (cause.value === "" || row.cause === cause.value) && (tag.value === "" || row.tags.includes(tag.value)) &&
-      (!changed.checked || (metric.value === "" ? row.changes.length > 0 : kinds.has("worse") || kinds.has("better"))) &&
       wanted.every(word => row.text.includes(word));
   }
 
@@ -377,7 +376,6 @@
     words.value = which.value = "";
     which.value = "all";
     metric.value = cause.value = tag.value = "";
-    changed.checked = false;
     sorted = null;
     refilter();
   }
@@ -388,10 +386,9 @@
     rows = parts.map(rowOf);
     options(cause, counts(rows.filter(row => row.cause !== null).map(row => row.cause)), "All causes");
     options(tag, counts(rows.flatMap(row => row.tags)), "All tags");
-    changed.parentNode.hidden = !rows.some(row => row.changes.length);
     draw();
     words.addEventListener("input", refilter);
-    [which, metric, cause, tag, changed].forEach(one => one.addEventListener("change", refilter));
+    [which, metric, cause, tag].forEach(one => one.addEventListener("change", refilter));
     clear.addEventListener("click", reset);
     more.addEventListener("click", () => {
       const next = fitting.slice(limit, limit + PAGE).map(drawn);
