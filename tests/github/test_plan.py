@@ -5,7 +5,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.api.event import build_event
 from ragstone.github.inputs import CommentMode, read_inputs
-from ragstone.github.plan import BaselineSource, IssueMode, JobPlan, JobTask, make_plan
+from ragstone.github.plan import BaselineSource, JobPlan, JobTask, make_plan
 from tests.github.api.payloads import payload_of, pull_request, runner, workflow_run
 
 MAIN, TOPIC, TAG = "refs/heads/main", "refs/heads/topic", "refs/tags/v1"
@@ -28,32 +28,26 @@ def test_a_pull_request_is_compared_with_its_base_and_commented_on(fork: bool) -
 @pytest.mark.parametrize(
     ("name", "ref", "issue", "notifies"),
     [
-        ("schedule", MAIN, IssueMode.OPEN, True),
-        ("workflow_dispatch", MAIN, IssueMode.FOLLOW, False),
-        ("workflow_dispatch", TOPIC, IssueMode.OFF, False),
-        ("workflow_dispatch", TAG, IssueMode.OFF, False),
-        ("push", MAIN, IssueMode.OFF, True),
-        ("push", TOPIC, IssueMode.OFF, False),
-        ("merge_group", MAIN, IssueMode.OFF, False),
-        ("release", MAIN, IssueMode.OFF, False),
-        ("pull_request", "", IssueMode.OFF, False),
+        ("schedule", MAIN, True, True),
+        ("workflow_dispatch", MAIN, False, False),
+        ("push", MAIN, False, True),
+        ("push", TOPIC, False, False),
+        ("merge_group", MAIN, False, False),
+        ("release", MAIN, False, False),
+        ("pull_request", "", False, False),
     ],
 )
-def test_who_is_told_depends_on_the_event_and_its_branch(name: str, ref: str, issue: IssueMode, notifies: bool) -> None:
+def test_who_is_told_depends_on_the_event_and_its_branch(name: str, ref: str, issue: bool, notifies: bool) -> None:
     found = plan(name, ref=ref, report_issue="true", baseline_branch="refs/heads/release")
-    assert (found.issue, found.notifies, found.baseline_branch) == (issue, notifies, "release")
+    assert (found.follows_issue, found.notifies, found.baseline_branch) == (issue, notifies, "release")
     is_pull = name == "pull_request"
     assert (found.comment, found.pull_request) == ((CommentMode.ALWAYS, 7) if is_pull else (CommentMode.OFF, None))
-    said = any("report-issue" in notice for notice in found.notices)
-    assert said is (issue is IssueMode.OFF and not is_pull)
     without = plan(name, ref=ref)
-    assert (without.issue, without.notices, without.baseline_branch) == (IssueMode.OFF, (), None)
+    assert (without.follows_issue, without.notices, without.baseline_branch) == (False, (), None)
 
 
-@pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
-def test_no_branch_is_the_default_one_if_the_event_names_none(event: str) -> None:
-    found = plan(event, {}, ref=TAG, report_issue="true")
-    assert (found.issue, found.notifies) == (IssueMode.OFF, False)
+def test_no_branch_is_the_default_one_if_the_event_names_none() -> None:
+    assert not plan("push", {}, ref=TAG).notifies
 
 
 @pytest.mark.parametrize("value", ["artifact", "commit", "none", "runs/old"])

@@ -93,9 +93,9 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Che
         "changes system.entrypoint from file:outputs.jsonl to file:perfect.jsonl",
         "system.answer_field from nothing to contexts.0",
         "run.repeats from 1 to 2",
-        "changes the judge from openai:gpt-x to offline",
+        "judge.name from openai:gpt-x to offline",
         "lowers metrics.faithfulness.min from 0.9 to 0.5",
-        "changes the price of the system's tokens ([system.price]) from 2.5 and 10 to 0.5 and 1",
+        "system.price.input from 2.5 to 0.5",
     ):
         assert change in text
     assert "workers" not in text, "which is no change of what is measured"
@@ -184,37 +184,6 @@ def test_ids_that_are_swapped_are_named_and_do_not_pass(checkout: Checkout) -> N
     assert found.verdict != "pass"
     assert "another question has the id of a must-pass one (moon)" in found.summary
     assert "gives new ids to 2 samples" in top(checkout.comments[0])
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ((), ()),
-        (("policy",), ("; the policy differs from that of the baseline's run",)),
-        (("samples",), ("; the golden set lacks 1 sample of the baseline's run",)),
-        (("ids",), ()),
-        (("policy", "drops"), ("the policy differs", "and accepted.toml has 1 accepted drop")),
-    ],
-)
-def test_a_base_that_can_not_be_read_is_said_with_what_the_baseline_knows(
-    checkout: Checkout, changes: tuple[str, ...], says: tuple[str, ...]
-) -> None:
-    assert checkout.gate("push").code == 0
-    checkout.uploaded()
-    if "policy" in changes:
-        checkout.write("thresholds.toml", LOWER)
-    if "samples" in changes:
-        checkout.write("golden.jsonl", golden(checkout, lambda _: None).partition("\n")[2])
-    if "ids" in changes:
-        checkout.write("golden.jsonl", golden(checkout, lambda row: row.update(id="luna")))
-        checkout.write("outputs.jsonl", (checkout.root / "outputs.jsonl").read_text().replace('"moon"', '"luna"'))
-    if "drops" in changes:
-        checkout.write("accepted.toml", entry())
-    checkout.github.fail("GET", "/contents/", 500, times=99)
-    text = said(checkout)
-    assert UNREADABLE in text
-    assert all(words in text for words in says)
-    assert ("); " in text) is bool(says)
 
 
 def test_a_token_that_reads_no_contents_is_said(checkout: Checkout) -> None:

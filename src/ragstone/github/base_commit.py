@@ -11,12 +11,10 @@ from ragstone.archive import ArchiveRefused
 from ragstone.errors import ConfigError, GitHubError, SystemUnderTestError
 from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.evaluation.rounds.session import RunPlan
-from ragstone.formatting import counted
 from ragstone.github.api.base_tree import (
     add_left_out,
     compared_commit,
     download_tree,
-    lfs_files,
     submodules,
 )
 from ragstone.github.api.client import GitHubApiError
@@ -87,7 +85,7 @@ def prepare_base(
             error.reason if isinstance(error, ArchiveRefused) else str(error)
         ) from None
     workspace = job.places.workspace.resolve()
-    notes += _missing(checkout, workspace, commit)
+    _refuse_submodules(checkout, workspace, commit)
     root = checkout / settings.root.resolve().relative_to(workspace)
     root.mkdir(parents=True, exist_ok=True)
     apart = container is not None and container.base is not None
@@ -122,28 +120,17 @@ def prepare_base(
     )
 
 
-def _missing(checkout: Path, workspace: Path, commit: str) -> tuple[str, ...]:
-    """Sentences on what GitHub's archive of the commit lacks. Raises ConfigError for
-    submodules that are in use."""
-    used = [
-        path
-        for path in submodules(checkout)
-        if _is_filled(workspace / path) and not _is_filled(checkout / path)
-    ]
-    if used:
-        raise ConfigError(
-            f"commit {commit[:12]} has submodules that this checkout uses ({', '.join(used[:3])}), and GitHub's "
-            "archive of a commit has none.",
-            where="input 'baseline'",
-            hint="Use `baseline: artifact`, or `ragstone gate --baseline-commit` in a `run:` step.",
-        )
-    pointers = lfs_files(checkout)
-    if not pointers:
-        return ()
-    named = ", ".join(pointers[:3]) + (", …" if len(pointers) > 3 else "")
-    return (
-        f"Without what Git LFS keeps of commit {commit[:12]}: {counted(len(pointers), 'file')} ({named}).",
-    )
+def _refuse_submodules(checkout: Path, workspace: Path, commit: str) -> None:
+    """Raise ConfigError for submodules that are in use, which GitHub's archive of the
+    commit lacks."""
+    for path in submodules(checkout):
+        if _is_filled(workspace / path) and not _is_filled(checkout / path):
+            raise ConfigError(
+                f"commit {commit[:12]} has a submodule that this checkout uses ({path}), and GitHub's archive of a "
+                "commit has none.",
+                where="input 'baseline'",
+                hint="Use `baseline: artifact`, or `ragstone gate --baseline-commit` in a `run:` step.",
+            )
 
 
 def _is_filled(folder: Path) -> bool:

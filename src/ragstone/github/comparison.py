@@ -54,33 +54,19 @@ def refuse_own_baseline(job: Job) -> None:
 
     Raises ConfigError.
     """
-    chosen, named = job.inputs.baseline, job.settings.gate
-    own_keys = [key for key in _OWN_SETTINGS if key in job.settings.from_file]
-    if own_keys and (
-        own_keys != ["gate.baseline"] or chosen != BaselineSource.ARTIFACT
-    ):
-        value = (
-            chosen
-            if own_keys[0] == "gate.baseline"
-            else getattr(named, own_keys[0].partition(".")[2])
-        )
+    gate, from_file = job.settings.gate, job.settings.from_file
+    chosen = [key for key in _OWN_SETTINGS if key in from_file]
+    if chosen == ["gate.baseline"] and job.inputs.baseline == BaselineSource.ARTIFACT:
+        chosen = []
+    if gate.baseline_folder is not None:
+        chosen.append("gate.baseline_folder")
+    if gate.baseline_commit is not None:
+        chosen.append("gate.baseline_commit")
+    if chosen:
         raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not the config file (which has '{value}').",
-            where=own_keys[0],
-            hint="Remove it from the config file. To use another baseline than the newest run of the base branch, set "
-            "the input 'baseline'; on your machine, use --baseline or --baseline-commit.",
-        )
-    if named.baseline_folder is not None:
-        raise ConfigError(
-            f"on GitHub the workflow chooses the baseline, not a folder (found '{named.baseline_folder}').",
-            where="gate.baseline_folder",
-            hint="Remove it from the config file, the environment and the command.",
-        )
-    if named.baseline_commit is not None:
-        raise ConfigError(
-            f"on GitHub the base commit follows from the event (found '{named.baseline_commit}').",
-            where="gate.baseline_commit",
-            hint="Use the input `baseline: commit`, or --baseline commit with --github.",
+            "on GitHub the workflow chooses the baseline, not a setting.",
+            where=chosen[0],
+            hint="Remove it, and set the input `baseline` (--baseline artifact, commit or none with --github).",
         )
     check_baseline_inputs(job)
 

@@ -98,9 +98,7 @@ async def evaluate(job: Job, write: Write) -> Report:
             comparison = find_comparison(
                 job, checkout.settings.value, base_commit, write
             )
-            changed = changes_to_the_gate(
-                job.event.kind, base_files, checkout, comparison.run
-            )
+            changed = changes_to_the_gate(job.event.kind, base_files, checkout)
             changes += changed.sentences
             notes = changed.sentences + notes + comparison.notes
             request = GateRequest(

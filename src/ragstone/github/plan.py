@@ -19,15 +19,6 @@ class JobTask(StrEnum):
     REPORT = "report"
 
 
-class IssueMode(StrEnum):
-    """What a run does with the sticky issue: nothing; update or close an existing one;
-    or also open one."""
-
-    OFF = "off"
-    FOLLOW = "follow"
-    OPEN = "open"
-
-
 class BaselineSource(StrEnum):
     """What to compare with. COMMIT: the base commit, asked in the same job; ARTIFACT
     where there is none."""
@@ -54,7 +45,8 @@ class JobPlan:
     baseline_branch: str | None
     comment: CommentMode
     pull_request: int | None
-    issue: IssueMode
+    follows_issue: bool
+    """Whether the sticky issue is opened, updated or closed."""
     without_secrets: bool
     notices: tuple[str, ...] = ()
     notifies: bool = False
@@ -81,26 +73,22 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
         notices.append(
             "This pull request comes from a fork or from Dependabot: no secrets, and a read-only token."
         )
-    issue = _issue_mode(event, inputs)
+    is_scheduled = event.kind is EventKind.SCHEDULE
     is_main = (
         event.kind is EventKind.PUSH
         and event.branch is not None
         and event.branch == event.default_branch
     )
-    if inputs.report_issue and issue is IssueMode.OFF and pull is None:
-        notices.append(
-            "report-issue applies only to scheduled runs, and to manual runs of the default branch."
-        )
     return JobPlan(
         task=JobTask.GATE,
         baseline=_baseline_source(inputs.baseline),
         baseline_branch=inputs.baseline_branch,
         comment=inputs.comment if pull is not None else CommentMode.OFF,
         pull_request=pull.number if pull is not None else None,
-        issue=issue,
+        follows_issue=inputs.report_issue and is_scheduled,
         without_secrets=event.without_secrets,
         notices=tuple(notices),
-        notifies=is_main or event.kind is EventKind.SCHEDULE,
+        notifies=is_main or is_scheduled,
     )
 
 
@@ -120,7 +108,7 @@ def _report_plan(event: Event, inputs: ActionInputs) -> JobPlan:
         baseline_branch=inputs.baseline_branch,
         comment=inputs.comment,
         pull_request=None,
-        issue=IssueMode.OFF,
+        follows_issue=False,
         without_secrets=False,
     )
 
@@ -130,17 +118,4 @@ def _baseline_source(value: str) -> BaselineSource:
         BaselineSource(value)
         if value in ("artifact", "commit", "none")
         else BaselineSource.PATH
-    )
-
-
-def _issue_mode(event: Event, inputs: ActionInputs) -> IssueMode:
-    if not inputs.report_issue:
-        return IssueMode.OFF
-    if event.kind is EventKind.SCHEDULE:
-        return IssueMode.OPEN
-    by_hand = event.kind is EventKind.WORKFLOW_DISPATCH and event.branch is not None
-    return (
-        IssueMode.FOLLOW
-        if by_hand and event.branch == event.default_branch
-        else IssueMode.OFF
     )

@@ -4,7 +4,7 @@ report."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import zip_longest
 from typing import TypeVar
@@ -12,12 +12,11 @@ from typing import TypeVar
 from pydantic import SecretStr
 
 from ragstone.errors import RagstoneError
-from ragstone.evaluation.directory import RunDirectory
 from ragstone.files import read_regular
-from ragstone.formatting import clipped, counted, some
+from ragstone.formatting import clipped, some
 from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.comparability import new_ids
-from ragstone.gate.policy import Policy, default_policy, load_policy, policy_hash
+from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_changes import (
     loosened_bounds,
     metric_changes,
@@ -33,7 +32,7 @@ from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Bound, GoldenSet
 from ragstone.report.summary import SUBJECTS
-from ragstone.settings.settings import METRICS, TABLES, JudgeSettings, Settings
+from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
 _Value = TypeVar("_Value")
@@ -41,7 +40,7 @@ _PATTERN = "*?["
 _MAX_SHOWN = 80
 _MAX_SETTINGS = 6
 _SAID_ELSEWHERE = (
-    *("judge.name", "system.price", "golden.paths", "gate.thresholds"),
+    *("golden.paths", "gate.thresholds"),
     # Speed, place and bookkeeping
     *(
         "judge.concurrency",
@@ -76,14 +75,9 @@ def changes_to_the_gate(
     kind: EventKind,
     base_files: BaseFiles,
     checkout: Checkout,
-    baseline: RunDirectory | None,
 ) -> GateChanges:
-    """What a pull request changes about policy, golden set and judge, from the files of
-    its base.
-
-    If those can't be read, from the run of `baseline`, and worded accordingly. Nothing
-    for other events.
-    """
+    """What a pull request changes about policy, golden set and settings, from the files
+    of its base. Nothing for other events."""
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return GateChanges()
     subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
@@ -92,9 +86,7 @@ def changes_to_the_gate(
     try:
         files = base_files.commit
         if files is None:
-            return _from_baseline(
-                policy, golden, baseline, "the checkout is the base itself"
-            )
+            return _unread("the checkout is the base itself")
         commit = Commit(files, settings)
         base = files.settings
         rules = policy_changes(commit.policy(base), policy)
@@ -107,17 +99,15 @@ def changes_to_the_gate(
             [rule for rule in rules if rule.startswith("accepts ")],
             setting_changes(base, _own(settings, base), in_force=settings),
             [rule for rule in rules if not rule.startswith("accepts ")],
-            _judge_change(base, settings),
             loosened_bounds(_bounds(before), _bounds(golden), new_ids(now, then)),
             sample_changes(
                 then, now, drafts={sample.id for sample in golden if sample.draft}
             ),
             commit.metric_changes(base, settings),
-            _price_change(base, settings),
         )
     except (BaseUnreadable, GitHubApiError, RagstoneError) as error:
         why = error.message if isinstance(error, RagstoneError) else str(error)
-        return replace(_from_baseline(policy, golden, baseline, why), unproven=unproven)
+        return _unread(why, unproven)
     return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
 
 
@@ -242,28 +232,6 @@ class Commit:
         )
 
 
-def _judge_change(base: Settings, head: Settings) -> list[str]:
-    default = JudgeSettings().name
-    if "judge.name" not in head.from_file and head.judge.name != default:
-        return []  # set by input or environment, not in a file
-    if base.judge.name == head.judge.name:
-        return []
-    return [f"changes the judge from {base.judge.name} to {head.judge.name}"]
-
-
-def _price_change(base: Settings, head: Settings) -> list[str]:
-    """The price decides what an answer costs, which a policy can limit."""
-    if base.system.price == head.system.price:
-        return []
-    before, after = (
-        "nothing" if price is None else f"{price.input:g} and {price.output:g}"
-        for price in (base.system.price, head.system.price)
-    )
-    return [
-        f"changes the price of the system's tokens ([system.price]) from {before} to {after}"
-    ]
-
-
 def setting_changes(
     base: Settings, head: Settings, *, in_force: Settings | None = None
 ) -> list[str]:
@@ -320,35 +288,11 @@ def _shown(value: object) -> str:
     )
 
 
-def _from_baseline(
-    policy: Policy, golden: GoldenSet, baseline: RunDirectory | None, why: str
-) -> GateChanges:
-    start = f"Can't compare the gate's files with the base branch ({why.rstrip('.')})"
-    if baseline is None:
-        return GateChanges((f"{start}.",))
-    differences = []
-    if baseline.manifest.policy_hash not in (None, policy_hash(policy)):
-        differences.append("the policy differs from that of the baseline's run")
-    then = {
-        name: facts.content_hash for name, facts in baseline.scores().samples.items()
-    }
-    now = _hashes(golden)
-    renamed = new_ids(now, then)
-    lost_samples = len(
-        (then.keys() - now.keys() | set(renamed.values()) & then.keys())
-        - renamed.keys()
+def _unread(why: str, unproven: str | None = None) -> GateChanges:
+    sentence = (
+        f"Can't compare the gate's files with the base branch ({why.rstrip('.')})."
     )
-    if lost_samples:
-        differences.append(
-            f"the golden set lacks {counted(lost_samples, 'sample')} of the baseline's run"
-        )
-    if policy.accepted:
-        differences.append(
-            f"{ACCEPTED_FILE} has {counted(len(policy.accepted), 'accepted drop')}"
-        )
-    if not differences:
-        return GateChanges((f"{start}.",))
-    return GateChanges((f"{start}; {', and '.join(differences)}.",))
+    return GateChanges((sentence,), unproven)
 
 
 def _hashes(golden: GoldenSet) -> dict[str, str]:

@@ -3,13 +3,11 @@ verdict or stop the job."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
-from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
@@ -20,13 +18,11 @@ from ragstone.github.api.commands import (
     write_summary,
 )
 from ragstone.github.api.posts import COMMENT, MAX_BODY, follow_up, marker, post_comment
-from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
+from ragstone.github.inputs import CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
-from ragstone.github.plan import IssueMode
 from ragstone.pipeline.notify import notify
-from ragstone.settings.variables import Variables
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _ROOM = 1_000
@@ -146,62 +142,27 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         return ""
     passed_quietly = mode is CommentMode.FAILURES and report.passed
     quiet = passed_quietly or (mode is CommentMode.CHANGES and report.unchanged_pass)
-    only_update = quiet and not report.changes
     mark = marker(COMMENT, job.inputs.comment_id)
-    block = _block(job)
-
-    def body_for(existing: str) -> str | None:
-        nonlocal block
-        other_blocks = others_beside(block, existing)
-        if only_update and (other_blocks or not existing):
-            return None
-        room = MAX_BODY - _ROOM - len(mark) - sum(map(len, other_blocks))
-        block = replace(block, text=report.markdown(room))
-        return joined(block, other_blocks)
-
     return post_comment(
         job.api,
         report.pull_request,
         mark,
-        body_for,
-        lambda body: is_settled(block, body),
+        report.markdown(MAX_BODY - _ROOM - len(mark)),
+        only_update=quiet and not report.changes,
     )
 
 
 def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
     event, own = job.event, job.inputs.comment_id
-    if job.plan.issue is IssueMode.OFF or job.api is None:
+    if not job.plan.follows_issue or job.api is None:
         return []
     body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
     sentence = follow_up(
         job.api,
         own,
         failing=not report.passed,
-        may_open=job.plan.issue is IssueMode.OPEN,
         title=f"Ragstone{'' if own == 'default' else f' ({own})'}: {report.title}",
         body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
         recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
     )
     return [sentence] if sentence else []
-
-
-def _block(job: Job) -> Block:
-    """This job's part, without its text, of a comment that it may share with others."""
-    variables = Variables(job.environ)
-    inputs, event = job.inputs, job.event
-    name = variables.get("GITHUB_JOB") or "gate"
-    places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
-    own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
-    label = [
-        name,
-        *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT)),
-    ]
-    attempt = variables.get("GITHUB_RUN_ATTEMPT")
-    return Block(
-        commit=event.report_sha,
-        writer="\0".join(own),
-        run_id=event.run_id,
-        attempt=int(attempt) if attempt.isdecimal() else 1,
-        label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
-        text="",
-    )

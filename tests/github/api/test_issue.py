@@ -12,19 +12,17 @@ BOT = "github-actions[bot]"
 MARK = marker("issue", "default")
 
 
-def nightly(api: GitHubApi, *, failing: bool, may_open: bool = True, body: str = "worse") -> str:
-    return follow_up(
-        api, "default", failing=failing, may_open=may_open, title="Gate fails", body=body, recovery="It passes again."
-    )
+def nightly(api: GitHubApi, *, failing: bool, body: str = "worse") -> str:
+    return follow_up(api, "default", failing=failing, title="Gate fails", body=body, recovery="It passes again.")
 
 
 def test_an_issue_lives_from_the_first_failure_to_recovery(github: FakeGitHub, api: GitHubApi) -> None:
-    assert nightly(api, failing=False) == nightly(api, failing=True, may_open=False) == ""
+    assert nightly(api, failing=False) == ""
     assert github.issues == []
     assert "was opened" in nightly(api, failing=True)
-    assert "was updated" in nightly(api, failing=True, may_open=False, body="still worse")
+    assert "was updated" in nightly(api, failing=True, body="still worse")
     assert [issue["body"] for issue in github.issues] == [f"{MARK}\nstill worse"]
-    closed = nightly(api, failing=False, may_open=False)
+    closed = nightly(api, failing=False)
     assert closed == f"The issue {github.issues[0]['html_url']} was closed."
     assert github.bodies(100) == ["It passes again."]
     nightly(api, failing=True)

@@ -30,7 +30,6 @@ from ragstone.github.api.reviewed import ReviewedBase, base_commit
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
 _CHUNK = 1024 * 1024
-_LFS = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -70,9 +69,9 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
     parent nobody else writes to.
 
     Files that Git LFS keeps elsewhere, those of submodules, and those that the commit
-    leaves out of archives are not included: see `lfs_files`, `submodules`,
-    `add_left_out`. Raises GitHubApiError; ArchiveRefused for more than MAX_FILES files,
-    or MAX_TREE_BYTES in total.
+    leaves out of archives are not included: see `submodules` and `add_left_out`.
+    Raises GitHubApiError; ArchiveRefused for more than MAX_FILES files, or
+    MAX_TREE_BYTES in total.
     """
     archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
@@ -118,18 +117,6 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
                 f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart"
             )
     return ()
-
-
-def lfs_files(folder: Path) -> tuple[str, ...]:
-    """The paths of files in `folder` that only point to what Git LFS keeps elsewhere,
-    sorted."""
-    pointers = []
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as stream:
-                if stream.read(len(_LFS)) == _LFS:
-                    pointers.append(path.relative_to(folder).as_posix())
-    return tuple(sorted(pointers))
 
 
 def submodules(folder: Path) -> tuple[str, ...]:

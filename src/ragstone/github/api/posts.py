@@ -134,7 +134,6 @@ def follow_up(
     issue_id: str,
     *,
     failing: bool,
-    may_open: bool,
     title: str,
     body: str,
     recovery: str,
@@ -142,7 +141,7 @@ def follow_up(
     """Update the sticky issue to match the last run. Returns a sentence on what was
     done with it, "" for nothing.
 
-    `failing`: open it (if `may_open`) or update it with `body`; otherwise close it,
+    `failing`: open it or update it with `body`; otherwise close it,
     with `recovery` as the last comment. `body` has no marker. Raises GitHubApiError.
     """
     mark = marker(KIND, issue_id)
@@ -175,10 +174,10 @@ def follow_up(
     if failing and own:
         own[0].edit(title=title, body=content)
         return f"The issue {own[0].html_url} was updated."
-    if failing and may_open:
+    if failing:
         opened = create_once(api, create, find=find, remove=close)
         return f"The issue {opened.html_url} was opened."
-    if failing or not own:
+    if not own:
         return ""
     # Close it first: otherwise, if closing failed, the recovery would be announced
     # again every night.
@@ -189,68 +188,33 @@ def follow_up(
 
 
 def post_comment(
-    api: GitHubApi,
-    number: int,
-    mark: str,
-    body_for: Callable[[str], str | None],
-    is_in: Callable[[str], bool] = lambda _: True,
+    api: GitHubApi, number: int, mark: str, body: str, *, only_update: bool = False
 ) -> str:
     """Update our comment on pull request `number`, or create one. Returns its address,
-    "" if nothing was posted.
+    "" if nothing was posted, because there is none and `only_update`.
 
-    `body_for` makes its text from the text that it has, "" if there is none; None
-    changes nothing. Doubles of earlier races are deleted, and one that another job's
-    comment won is added to that. `is_in` says whether our part is in a text: where
-    another job wrote over it at the same time, it is written again. Raises
-    GitHubApiError.
+    Doubles of earlier races are deleted. Raises GitHubApiError.
     """
     thread = api.repository.get_issue(number)
     identity = find_identity(api)
+    text = f"{mark}\n{body}"
 
     def find() -> list[IssueComment]:
         return own_posts(thread.get_comments(), mark, identity)
 
-    def text_after(comment: IssueComment) -> str | None:
-        body = body_for((comment.body or "").partition("\n")[2])
-        return None if body is None else f"{mark}\n{body}"
-
-    def restore(comment_id: int) -> None:
-        """Write our part again as long as another job, which read the comment before we
-        wrote, took it out."""
-        with suppress(GitHubApiError):
-            for _ in range(_LOOKS):
-                api.sleep(api.patience.settle_s)
-                current = next(
-                    (comment for comment in find() if comment.id == comment_id), None
-                )
-                if current is None or is_in((current.body or "").partition("\n")[2]):
-                    return
-                text = text_after(current)
-                if text is None:
-                    return
-                current.edit(text)
-
     own = find()
     if own:
-        text = text_after(own[0])
-        if text is None:
-            return ""
         own[0].edit(text)
-        restore(own[0].id)
         with suppress(GitHubApiError):
             for double in own[1:]:
                 double.delete()
         return own[0].html_url
-    body = body_for("")
-    if body is None:
+    if only_update:
         return ""
-    text = f"{mark}\n{body}"
     created = create_once(
         api, lambda: thread.create_comment(text), find=find, remove=IssueComment.delete
     )
     # A comment that another job created at the same time stays in place of ours.
-    merged = text if created.body in (None, text) else text_after(created)
-    if merged is not None and merged != text:
-        created.edit(merged)
-    restore(created.id)
+    if created.body not in (None, text):
+        created.edit(text)
     return created.html_url

@@ -6,8 +6,7 @@ run is identified by workflow, event, branch and head repository, its commit mus
 the branch, and an artifact is identified by its run, never by its name alone.
 
 A run that can't be a baseline carries the one it used, so the newest artifact is
-usually enough. If the newest runs left none, the artifacts are listed by name, and the
-run of each is verified like any other.
+usually enough.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ from github.Artifact import Artifact
 from github.GithubObject import NotSet
 from github.WorkflowRun import WorkflowRun
 
-from ragstone.github.api.artifacts import (
-    artifacts_called,
-    newest_artifact,
-    read_artifact,
-)
+from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
@@ -123,12 +118,6 @@ class TrustedRuns:
             else None
         )
 
-    def names_branch(self, head_branch: str | None) -> bool:
-        """Whether a run with that head branch could be one of these."""
-        return head_branch == self.branch or (head_branch or "").startswith(
-            f"gh-readonly-queue/{self.branch}/"
-        )
-
     @reading_replies()
     def branch_holds(self, sha: str) -> bool:
         """Whether the branch contains the commit: a tag may have the branch's name, and
@@ -180,13 +169,8 @@ def _own_run(api: GitHubApi, run_id: int, workflow: str | None) -> WorkflowRun |
         return None
 
 
-MAX_NEAR = 10
-"""Number of runs whose artifacts are requested individually, before artifacts are
-listed by name."""
-
-MAX_LISTED_PAGES = 20
-MAX_FAR = 50
-"""Maximum number of runs to verify that were found by their artifacts."""
+MAX_LOOKED_AT = 30
+"""Number of runs whose artifacts are looked for."""
 
 
 @dataclass
@@ -217,11 +201,10 @@ class GitHubArtifacts(BaselineStore):
             artifact = None if again is None else self._newest_artifact(again.id)
             if again is not None and artifact is not None:
                 yield replace(self._stored(again, artifact), history_only=True)
-            for run in runs[:MAX_NEAR]:
+            for run in runs[:MAX_LOOKED_AT]:
                 artifact = self._newest_artifact(run.id)
                 if artifact is not None and run.id not in self._seen:
                     yield self._stored(run, artifact)
-            yield from self._by_artifacts({run.id: run for run in runs})
 
     def of_run(self, run_id: int) -> StoredRun | None:
         if run_id in self._seen:
@@ -255,34 +238,6 @@ class GitHubArtifacts(BaselineStore):
 
     def _newest_artifact(self, run_id: int) -> Artifact | None:
         return newest_artifact(self.api, run_id, self.artifact_name)
-
-    def _by_artifacts(
-        self, listed_runs: Mapping[int, WorkflowRun]
-    ) -> Iterator[StoredRun]:
-        """By the list of artifacts with that name: runs without one (cancelled ones)
-        cost nothing."""
-        newest: dict[int, Artifact] = {}
-        runs = self._runs
-        for artifact in artifacts_called(
-            self.api, self.artifact_name, max_pages=MAX_LISTED_PAGES
-        ):
-            # Only to save requests: GitHub's data about the run itself decides.
-            source = artifact.raw_data.get("workflow_run") or {}
-            repositories = {
-                source.get("repository_id"),
-                source.get("head_repository_id"),
-            }
-            if repositories != {runs.repository_id} or not runs.names_branch(
-                source.get("head_branch")
-            ):
-                continue
-            run_id = artifact.workflow_run.id
-            if run_id not in self._seen:
-                newest.setdefault(run_id, artifact)
-        for run_id, artifact in list(newest.items())[:MAX_FAR]:
-            run = listed_runs.get(run_id) or runs.get(run_id)
-            if run is not None and run_id not in self._seen:
-                yield self._stored(run, artifact)
 
     def _stored(self, run: WorkflowRun, artifact: Artifact) -> StoredRun:
         runs = self._runs
