@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +21,9 @@ from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.history import add_runs, damage
 from ragstone.printable import shown_name
 from ragstone.report.escape import terminal
-from ragstone.report.terminal import look_of
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
-from ragstone.tools.history_page.versions import find_version
 
 _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
 _FILE = option(
@@ -45,15 +42,10 @@ _FILE = option(
     "--page",
     "as_page",
     is_flag=True,
-    help="Write a page that compares versions and shows trends.",
+    help="Write a page with trends and all runs.",
 )
 @option(
     "--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs."
-)
-@option(
-    "--versions",
-    value="VERSIONS",
-    help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
 )
 @OUTPUT
 @click.pass_context
@@ -63,18 +55,17 @@ def command(
     as_csv: bool,
     as_page: bool,
     last: int | None,
-    versions: str | None,
     output: Path | None,
     **flags: object,
 ) -> int:
-    """List past runs, and where a metric fell below its level; or write them as a page
-    that compares versions.
+    """List past runs, and where a metric fell below its level; or write them as a
+    page.
 
     \b
     Examples:
       ragstone history
       ragstone history --csv -o history.csv
-      ragstone history --page -o history.html --versions v1.3.0,v1.4.0
+      ragstone history --page -o history.html
       ragstone history add ragstone-run --release v1.4.0
     """
     ctx.obj = flags
@@ -82,8 +73,6 @@ def command(
         return 0
     if as_csv and as_page:
         raise click.UsageError("--csv and --page are two outputs: name one of them.")
-    if versions and not as_page:
-        raise click.UsageError("--versions needs --page.")
     settings = settings_from(flags)
     path = history_file(settings)
     if flags.get("history") and not os.path.lexists(path):
@@ -93,11 +82,10 @@ def command(
     if as_csv:
         text = csv_text(shown.runs)
     elif as_page:
-        text = _page(settings, shown, versions)
+        text = _page(settings, shown)
     else:
         policy = _policy(settings, history)
-        width = look_of(sys.stdout)[0] if output is None else None
-        lines = [*list_lines(shown.runs, width), *loss_lines(history, policy)]
+        lines = [*list_lines(shown.runs), *loss_lines(history, policy)]
         text = "".join(f"{terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
             text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
@@ -148,19 +136,17 @@ def add(
     return 0
 
 
-def _page(settings: Settings, history: History, versions: str | None) -> str:
+def _page(settings: Settings, history: History) -> str:
     """The history as a page, without the secrets that are known here."""
     redact = redactor(settings)
     runs = tuple(
         RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs
     )
     history = replace(history, runs=runs)
-    chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
     policy = _policy(settings, history)
     page = history_page(
         history,
         policy,
-        versions=[find_version(history, name) for name in chosen],
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )

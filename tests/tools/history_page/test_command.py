@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import pty
 import re
 import shutil
-import subprocess
-import termios
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.project import SYSTEM, command, environment, make_project, ragstone
+from tests.cli.project import SYSTEM, make_project, ragstone
 
 POLICY = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
 BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')
@@ -57,29 +52,6 @@ def lines(path: Path) -> list[Any]:
 
 def report(path: Path) -> Any:
     return json.loads((path / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
-
-
-@pytest.mark.usefixtures("processes")
-def test_the_list_is_as_wide_as_the_terminal(gated: Path) -> None:
-    shown = in_terminal(gated, columns=80)
-    assert max(map(len, shown)) <= 80
-    assert shown[0] == "1  faithfulness"
-    assert sum(bool(re.match(r"\d{4}-\d\d-\d\d ", one)) for one in shown) == 2
-
-
-def in_terminal(path: Path, columns: int) -> list[str]:
-    """The lines of `ragstone history` in a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, columns))
-    environ = {name: value for name, value in environment().items() if name != "COLUMNS"}
-    process = subprocess.Popen(command("history"), cwd=path, env=environ, stdin=subprocess.DEVNULL, stdout=theirs)
-    os.close(theirs)
-    said = b""
-    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # EIO at the end
-        while part := terminal.read(4096):
-            said += part
-    assert process.wait(timeout=60) == 0
-    return said.decode().splitlines()
 
 
 @pytest.mark.heavy
@@ -134,16 +106,12 @@ def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path
     assert shown.returncode == 0
     assert "empty" in shown.stdout
     assert "kept/history.jsonl" in shown.stdout
-    for arguments, says in (
-        (("--history", "none.jsonl"), "none.jsonl: there is no history."),
-        (("--versions", "v1"), "needs --page"),
-    ):
-        refused = ragstone(["history", *arguments], project)
-        assert (refused.returncode, says in refused.stderr) == (2, True)
+    refused = ragstone(["history", "--history", "none.jsonl"], project)
+    assert (refused.returncode, "none.jsonl: there is no history." in refused.stderr) == (2, True)
 
 
 @pytest.mark.heavy
-def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -> None:
+def test_runs_are_added_as_releases(project: Path) -> None:
     gate(project, "--out", "one", "--history", "elsewhere/one.jsonl")
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     gate(project, "--out", "two", "--history", "elsewhere/two.jsonl")
@@ -152,10 +120,7 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
     assert "now has 2 runs" in added.stdout
     assert [one["release"] for one in lines(project)[1:]] == ["v1", "v1"]
     assert "Replaced the run of" in ragstone(["history", "add", "two", "--release", "v2"], project).stdout
-    assert '<span class="pill worse">worse</span>' in page_of(project, "--versions", "v1,v2")
-    assert '<span class="pill better">better</span>' in page_of(project, "--versions", "v2,v1")
-    unknown = ragstone(["history", "--page", "--versions", "v1,v3"], project)
-    assert (unknown.returncode, "no run of the history is the version 'v3'." in unknown.stderr) == (2, True)
+    assert "v2" in page_of(project)
 
 
 def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path) -> None:

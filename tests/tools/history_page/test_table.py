@@ -6,8 +6,6 @@ import csv
 import io
 import re
 
-import pytest
-
 from ragstone.history.lines import FigurePart, MeanPart, WindowPart
 from ragstone.tools.history_page.table import csv_text, list_lines
 from tests.history.seasons import line
@@ -48,32 +46,10 @@ def test_the_list_says_what_changed() -> None:
 NAMES = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", "recall@5", "mrr")
 
 
-@pytest.mark.parametrize(("width", "fitting"), [(60, 2), (80, 5), (100, 6), (120, 6)])
-def test_the_list_fits_the_terminal(width: int, fitting: int) -> None:
-    runs = [line(0, metrics=NAMES), line(1, metrics=NAMES, release="v1", judge_key="b" * 16, judge="anthropic new")]
-    shown = list(list_lines(runs, width))
-    assert max(map(len, shown)) <= width
-    assert shown[:fitting] == [f"{number}  {name}" for number, name in enumerate(NAMES[:fitting], 1)]
-    assert any("more metric" in one for one in shown) == (fitting < len(NAMES))
-    heading = next(one for one in shown if one.startswith("date"))
-    row = next(one for one in shown if one.startswith("2026-01-05"))
-    cells = [row[match.start() - 4 : match.end()] for match in re.finditer(r"(?<= )\d(?= )", heading)]
-    assert len(cells) == fitting
-    assert all(re.fullmatch(r"0\.\d{3}", cell) for cell in cells)
-    assert "judge: now anthropic new, release v1" in "\n".join(shown)
-
-
 def test_headings_are_above_their_columns() -> None:
     heading, row = list_lines([line(0, metrics=NAMES)])
     assert all(heading[match.end() : match.end() + 2].strip() == "" for match in re.finditer(r"0\.\d{3}", row))
     assert heading.index("mrr") + len("mrr") == row.rindex("0.877") + len("0.877")
-
-
-def test_marks_that_do_not_fit_get_a_line_of_their_own() -> None:
-    release = "a-name-that-is-long-enough-to-need-a-line-of-its-own"
-    runs = [line(0, metrics=NAMES[:1]), line(1, metrics=NAMES[:1], release=release)]
-    assert list(list_lines(runs, 80))[-1] == f"  release {release}"
-    assert next(iter(list_lines(runs))).startswith("date")
 
 
 def test_windows_of_production_are_listed_and_exported() -> None:

@@ -100,16 +100,12 @@ class Chart:
         """The points that are drawn, by index: the newest, and those that did not
         pass."""
         newest = len(self.points) - 1
-        drawn = [
-            (index, point)
-            for index, point in enumerate(self.points)
-            if point.value is not None
-        ]
-        return [
-            (index, point)
-            for index, point in drawn
-            if index == newest or point.word not in ("pass", "none")
-        ]
+        dots = []
+        for index, point in enumerate(self.points):
+            is_notable = index == newest or point.word not in ("pass", "none")
+            if point.value is not None and is_notable:
+                dots.append((index, point))
+        return dots
 
 
 def chart_of(

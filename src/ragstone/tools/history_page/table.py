@@ -7,7 +7,7 @@ import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ragstone.formatting import NONE, counted, dollars, figure, score
+from ragstone.formatting import dollars, figure, score
 from ragstone.gate.policy import Policy
 from ragstone.history.column import since
 from ragstone.history.drift import find_cause
@@ -15,7 +15,8 @@ from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.history.trend import marks
 
-_NO_FACTS = (
+_NO_FACTS = {
+    "time",
     "kind",
     "schema_version",
     "part",
@@ -26,15 +27,8 @@ _NO_FACTS = (
     "samples",
     "scores",
     "window",
-)
-_FACTS = (
-    "time",
-    *(
-        name
-        for name in RunLine.model_fields
-        if name != "time" and name not in _NO_FACTS
-    ),
-)
+}
+_FACTS = ("time", *(name for name in RunLine.model_fields if name not in _NO_FACTS))
 _PARTS = ("mean", "low", "high", "n")
 _MIN_WIDTH = len("0.000")
 
@@ -50,12 +44,13 @@ def csv_text(runs: Sequence[RunLine]) -> str:
         row = {name: _cell(_fact(run, name)) for name in _FACTS}
         for column, part in _means(run).items():
             row |= {f"{column}.{name}": getattr(part, name) for name in _PARTS}
-        rows.append(
-            row
-            | {f"production.{name}": part.value for name, part in run.figures.items()}
-        )
+        for name, figures in run.figures.items():
+            row[f"production.{name}"] = figures.value
+        rows.append(row)
+    columns = dict.fromkeys(_FACTS)
+    for row in rows:
+        columns |= dict.fromkeys(row)
     stream = io.StringIO()
-    columns = dict.fromkeys([*_FACTS, *(name for row in rows for name in row)])
     writer = csv.DictWriter(stream, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -83,66 +78,38 @@ def _cell(value: object) -> object:
     return f"'{value}" if is_formula else value
 
 
-def list_lines(runs: Sequence[RunLine], width: int | None = None) -> Iterator[str]:
-    """One line per run for a terminal, newest last, below a line for each metric, whose
-    column has its number.
-
-    `width` is that of the terminal: metrics that don't fit are left out. Without it,
-    lines are as long as they need to be, and names of metrics are the headings.
-    """
+def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
+    """One line per run for a terminal, newest last."""
     if not runs:
         yield "The history is empty."
         return
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
-    headings = [name.rjust(_MIN_WIDTH) for name in metrics]
-    costs = ["?" if run.cost_usd is None else dollars(run.cost_usd) for run in runs]
-    verdicts = max(len(word) for word in ("verdict", *(run.verdict for run in runs)))
-    if width is not None:
-        other_columns = (
-            len("2026-01-01 00:00  0000000  ")
-            + verdicts
-            + 2
-            + max(len(cost) for cost in ("cost", *costs))
-        )
-        fitting = max(1, (width - other_columns) // (_MIN_WIDTH + 2))
-        n_more = len(metrics) - fitting
-        metrics = metrics[:fitting]
-        headings = [
-            str(number).rjust(_MIN_WIDTH) for number in range(1, len(metrics) + 1)
-        ]
-        yield from (f"{number}  {name}" for number, name in enumerate(metrics, start=1))
-        if n_more > 0:
-            yield f"{counted(n_more, 'more metric')}: in a wider terminal, or with --csv."
-        yield ""
-    yield "  ".join(
-        ["date".ljust(16), "commit ", "verdict".ljust(verdicts), *headings, "cost"]
-    )
+    width = max(len(run.verdict) for run in runs)
+    headings = ["date".ljust(16), "commit ", "verdict".ljust(width)]
+    widths = [max(len(name), _MIN_WIDTH) for name in metrics]
+    headings += map(str.rjust, metrics, widths)
+    yield "  ".join([*headings, "cost"])
     changes = _changes(runs)
-    for run, cost in zip(runs, costs, strict=True):
+    for run in runs:
         cells = [
             f"{run.time:%Y-%m-%d %H:%M}",
             (run.commit or "")[:7].ljust(7),
-            run.verdict.ljust(verdicts),
+            run.verdict.ljust(max(width, len("verdict"))),
         ]
-        for name, heading in zip(metrics, headings, strict=True):
-            cells.append(
-                (
-                    score(run.metrics[name].mean, 3) if name in run.metrics else NONE
-                ).rjust(len(heading))
-            )
-        line = f"{'  '.join([*cells, cost])}  {', '.join(changes[run.run])}".rstrip()
-        if width is not None and len(line) > width:
-            yield "  ".join([*cells, cost])
-            line = f"  {', '.join(changes[run.run])}"
-        yield line
+        for name, column_width in zip(metrics, widths, strict=True):
+            mean = run.metrics[name].mean if name in run.metrics else None
+            cells.append(score(mean, 3).rjust(column_width))
+        cells += [dollars(run.cost_usd), ", ".join(changes[run.run])]
+        yield "  ".join(cells).rstrip()
 
 
 def _changes(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
     """What differs from the run before, by run; windows of production differ by being
     that."""
-    texts = defaultdict(
-        list, {run.run: ["production"] for run in runs if run.window is not None}
-    )
+    texts: dict[str, list[str]] = defaultdict(list)
+    for run in runs:
+        if run.window is not None:
+            texts[run.run].append("production")
     plain = [run for run in runs if run.window is None]
     for mark in marks(plain):
         texts[plain[mark.place].run].append(mark.text)
@@ -158,14 +125,12 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )
         for part in past.open:
-            title = (
-                part.metric
-                if part.slice is None
-                else f"{part.metric} on '{part.slice}'"
-            )
-            is_or_may_be = "is" if part.shown else "may be"
+            title = part.metric
+            if part.slice is not None:
+                title += f" on '{part.slice}'"
+            verb = "is" if part.shown else "may be"
             came_with = "" if cause is None else f" It came with {cause}."
             yield (
-                f"{title} {is_or_may_be} {figure(part.loss)} below its level {since(part.commit, part.merges)}."
+                f"{title} {verb} {figure(part.loss)} below its level {since(part.commit, part.merges)}."
                 f"{came_with}"
             )
