@@ -120,19 +120,6 @@ def test_a_commit_counts_that_the_branch_holds_or_ends_with(main: Main, files: F
     assert "not on 'main'" in main.reason()
 
 
-@pytest.mark.parametrize(
-    ("attempt", "event", "history"), [(1, "push", None), (2, "push", b"own"), (2, "pull_request", None)]
-)
-def test_an_earlier_attempt_of_the_job_gives_its_history_and_is_no_baseline(
-    main: Main, files: Files, attempt: int, event: str, history: bytes | None
-) -> None:
-    main.github.runs[0].update(run_attempt=attempt, event=event, head_branch="main", status="completed")
-    main.github.add_artifact(OWN_RUN, {**files, "history.jsonl": b"own"})
-    found = main.find()
-    assert isinstance(found, NoBaseline)
-    assert found.history == history
-
-
 # -- a season of runs --------------------------------------------------------------------------------------------------
 
 

@@ -124,11 +124,11 @@ LIMITED = CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")
 @pytest.mark.parametrize(
     ("name", "text", "mode", "says"),
     [
-        ("thresholds.toml", LOWER, "changes", LOWERED),
+        ("thresholds.toml", LOWER, "always", LOWERED),
         ("thresholds.toml", LOWER, "failures", LOWERED),
         ("thresholds.toml", LOWER, "off", None),
         ("ragstone.toml", CONFIG + NEVER, "failures", "does not count"),
-        ("ragstone.toml", LIMITED, "changes", "does not count"),
+        ("ragstone.toml", LIMITED, "failures", "does not count"),
     ],
 )
 def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
-from ragstone.report.parts import Document, SamplesPart
+from ragstone.report.parts import Document
 from tests.report.conftest import helpdesk_report
 from tests.report.runs import one_check
 
@@ -25,31 +23,6 @@ def with_status(report: Document, status: Status) -> Document:
 
 def with_cost(cost: Cost | None) -> Document:
     return replace(PASSED, run=replace(PASSED.run, cost=cost))
-
-
-def with_change(change: float | None) -> Document:
-    return replace(PASSED, metrics=tuple(replace(row, change=change) for row in PASSED.metrics))
-
-
-REPORTS: dict[str, tuple[Document | None, bool]] = {
-    "passed": (PASSED, True),
-    "no verdict": (None, False),
-    "inconclusive": (with_status(PASSED, Status.INCONCLUSIVE), False),
-    "worse samples": (replace(PASSED, samples=SamplesPart(worst=FAILED.samples.worst)), False),
-    "failed samples": (replace(PASSED, samples=SamplesPart(failures=FAILED.samples.failures)), False),
-    "a small change": (with_change(0.004), True),
-    "a change": (with_change(0.005), False),
-    "a loss": (with_change(-0.006), False),
-    "a warning": (one_check(Status.FAIL, Action.WARN), True),
-    "a check that is open": (with_status(one_check(Status.INCONCLUSIVE, Action.BLOCK), Status.PASS), False),
-}
-
-
-@pytest.mark.parametrize(("report", "unchanged"), REPORTS.values(), ids=list(REPORTS))
-def test_a_pass_is_unchanged_without_anything_of_interest(report: Document | None, unchanged: bool) -> None:
-    assert FAILED.samples.worst
-    assert FAILED.samples.failures
-    assert Report(report).unchanged_pass is unchanged
 
 
 def outputs(report: Document | None) -> dict[str, str]:

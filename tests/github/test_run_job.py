@@ -62,20 +62,6 @@ def test_a_bad_one_fails_after_everything_was_told(checkout: Checkout) -> None:
     assert (never.code, never.verdict, never.outputs["passed"]) == (0, "fail", "false")
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(checkout: Checkout, quiet: bool) -> None:
-    checkout.is_base()
-    checkout.answer_badly()
-    assert checkout.gate(GITHUB_JOB="search", GITHUB_RUN_ATTEMPT="1").code == 1
-    checkout.answer_well()
-    mode = "failures" if quiet else "always"
-    assert checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode).code == 0
-    [comment] = checkout.comments
-    assert "❌ Blocked" in comment
-    assert ("### billing" in comment) is not quiet
-    assert ("`comment-id`" in comment) is not quiet
-
-
 @pytest.mark.parametrize("variable", ["RAGSTONE_ONLY", "RAGSTONE_TAG"])
 def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: str) -> None:
     found = checkout.gate(**{variable: FACTS[0][0]})
@@ -131,9 +117,7 @@ def test_a_run_directory_outside_of_the_checkout_is_named_in_full(checkout: Chec
     assert Path(found.outputs["run-directory"]).resolve() == tmp_path / "elsewhere"
 
 
-@pytest.mark.parametrize(
-    ("mode", "on_pass", "on_failure"), [("always", 1, 1), ("changes", 0, 1), ("failures", 0, 1), ("off", 0, 0)]
-)
+@pytest.mark.parametrize(("mode", "on_pass", "on_failure"), [("always", 1, 1), ("failures", 0, 1), ("off", 0, 0)])
 def test_the_comment_mode_decides_on_an_unchanged_pass_and_on_a_failure(
     checkout: Checkout, mode: str, on_pass: int, on_failure: int
 ) -> None:

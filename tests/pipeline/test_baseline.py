@@ -150,7 +150,6 @@ def test_a_carried_run_that_is_not_of_the_branch_leads_to_the_run_that_is_named(
         ([], "no disk", "The baseline folder can't be read: no disk. Look.", False, True),
         (["broken"], "", "can't be a baseline (broken was left out: it is broken)", False, True),
         (["refused"], "", "refused was left out: too old", False, False),
-        (["history"], "", "the folder has no run of a commit before this one", True, False),
         (["failed", "failed"], "", "None of the newest 2 runs in the folder can be a baseline", False, False),
         (["other"], "", "it contains a run of commit unknown", False, True),
     ],
@@ -162,7 +161,6 @@ def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
     runs = {
         "broken": stored("broken", None),
         "refused": stored("refused", good, refused="too old"),
-        "history": stored("history", good, history_only=True),
         "failed": stored("failed", failed_run(tmp_path / "bad")),
         "other": stored("other", good, exact=True),
     }

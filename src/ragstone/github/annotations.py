@@ -17,7 +17,7 @@ from ragstone.gate.verdict import Action, Check, Status
 from ragstone.github.api.commands import Annotation, Level
 from ragstone.golden.sample import Origin
 from ragstone.report.filters import moved
-from ragstone.report.parts import Document, SamplePart
+from ragstone.report.parts import Document
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
@@ -71,22 +71,21 @@ def annotations_on(
         if check.status is not Status.PASS:
             yield _of_check(check, policy, places)
     for sample in document.samples.worst[:_SAMPLES]:
-        file, line = _at(sample.place, places)
-        yield Annotation(
-            Level.WARNING, _of_sample(sample), f"Sample {_short(sample.id)}", file, line
-        )
+        scored = [change for change in sample.changes if change.current is not None]
+        text = f"{'; '.join(map(moved, scored)) or 'worse'}\n{_short(sample.question)}"
+        yield _on_sample(f"Sample {_short(sample.id)}", text, sample.place, places)
     for group in document.samples.failures:
         for failed in group.samples:
-            file, line = _at(failed.place, places)
-            what = ", ".join(group.metrics) or "no response"
-            message = f"{what}: {_short(group.reason)}"
-            yield Annotation(
-                Level.WARNING,
-                message,
-                f"Sample {_short(failed.id)} failed ({group.by})",
-                file,
-                line,
-            )
+            title = f"Sample {_short(failed.id)} failed ({group.by})"
+            yield _on_sample(title, _short(group.reason), failed.place, places)
+
+
+def _on_sample(
+    title: str, message: str, origin: Origin | None, places: Places
+) -> Annotation:
+    file = None if origin is None else places.within(origin.file)
+    line = None if origin is None or file is None else origin.line
+    return Annotation(Level.WARNING, message, title, file, line)
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
@@ -117,27 +116,6 @@ def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
     return Annotation(
         Level.ERROR if grave else Level.WARNING, check.reason, title, file, line
     )
-
-
-def _of_sample(sample: SamplePart) -> str:
-    changes = "; ".join(
-        moved(change) for change in sample.changes if change.current is not None
-    )
-    parts = [changes or "worse", _short(sample.question)]
-    parts += [
-        f"not in the contexts: {_short(bad.text)}" for bad in sample.unsupported[:2]
-    ]
-    parts += [
-        f"missing from the contexts: {_short(text)}" for text in sample.missing[:2]
-    ]
-    return "\n".join(parts)
-
-
-def _at(origin: Origin | None, places: Places) -> tuple[str | None, int | None]:
-    if origin is None:
-        return None, None
-    file = places.within(origin.file)
-    return file, origin.line if file is not None else None
 
 
 def _short(text: str) -> str:

@@ -27,7 +27,6 @@ class CommentMode(StrEnum):
     """When a pull request gets a comment."""
 
     ALWAYS = "always"
-    CHANGES = "changes"
     FAILURES = "failures"
     OFF = "off"
 

@@ -8,17 +8,13 @@ from pathlib import Path
 
 from ragstone.errors import ConfigError, RagstoneError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.gate.findings import Level
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import Action, Status
+from ragstone.gate.verdict import Status
 from ragstone.github.api.reviewed import ReviewedBase
 from ragstone.report.escape import line, markdown_fence, markdown_inline
 from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.templates import Templates
-
-_NOTABLE = 0.005
-"""A change in a mean that is visible at two digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +67,6 @@ class Report:
         if self.document is None:
             return line(f"No verdict. {self.error_text}", 200)
         return line(self.document.verdict.headline, 200)
-
-    @property
-    def unchanged_pass(self) -> bool:
-        """Passed, with nothing of interest to a reader."""
-        document = self.document
-        if document is None or document.verdict.status is not Status.PASS:
-            return False
-        if (
-            document.samples.worst
-            or document.samples.failures
-            or document.texts(Level.ALERT)
-        ):
-            return False
-        if any(
-            row.change is not None and abs(row.change) >= _NOTABLE
-            for row in document.metrics
-        ):
-            return False
-        return all(
-            check.status is Status.PASS
-            for check in document.checks
-            if check.action is Action.BLOCK
-        )
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working

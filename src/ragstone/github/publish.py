@@ -140,8 +140,7 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     if job.api is None:
         notices.append("No comment: there is no GitHub token.")
         return ""
-    passed_quietly = mode is CommentMode.FAILURES and report.passed
-    quiet = passed_quietly or (mode is CommentMode.CHANGES and report.unchanged_pass)
+    quiet = mode is CommentMode.FAILURES and report.passed
     mark = marker(COMMENT, job.inputs.comment_id)
     return post_comment(
         job.api,

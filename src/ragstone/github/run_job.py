@@ -23,7 +23,6 @@ from ragstone.github.api.commands import (
     Annotation,
     Level,
     commands_stopped,
-    group,
     mask,
     output_path,
     print_annotations,
@@ -267,10 +266,7 @@ async def _report_of_pull(job: Job) -> Report:
             where="input 'github-token'",
         )
     check_baseline_inputs(job)
-    with (
-        group("Report for a pull request", job.out),
-        commands_stopped(job.out) as write,
-    ):
+    with commands_stopped(job.out) as write:
         report = await fork_report(job, job.api)
         if report.document is not None:
             write(render(report.document, "text"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,8 +42,7 @@ class StoredRun:
     and StoreFailed. `commit` is the commit that the run is of; if `exact`, its manifest
     must say so. `is_on_branch` tells whether a commit is on the store's branch: a run
     carries the baseline it was compared with, which may be of any. `refused`: why the
-    run needn't be read. `history_only`: it can't be a baseline, but its history counts.
-    `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
+    run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
     """
 
     place: str
@@ -53,7 +51,6 @@ class StoredRun:
     commit: str
     exact: bool = False
     refused: str | None = None
-    history_only: bool = False
     run_id: int = 0
     url: str = ""
     branch: str = ""
@@ -170,10 +167,6 @@ class _Search:
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
         """The baseline that `stored` leads to: itself, the one it carries, or the one
         it names."""
-        if stored.history_only:
-            with suppress(ArchiveRefused):
-                self._read(stored)
-            return None
         self._seen += 1
         try:
             files, manifest = self._read(stored)

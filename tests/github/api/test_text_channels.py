@@ -21,7 +21,6 @@ from ragstone.github.api.commands import (
     Level,
     commands_stopped,
     format_output,
-    group,
     mask,
     print_annotations,
     render_annotation,
@@ -149,12 +148,10 @@ def test_commands_act_again_even_after_an_error() -> None:
     assert acting(out.getvalue() + "::error::mine") == ["::error::mine"]
 
 
-def test_a_group_title_is_one_line_and_a_mask_covers_each_line() -> None:
+def test_a_mask_covers_each_line() -> None:
     out = io.StringIO()
-    with group("set\nup", out):
-        out.write("x\n")
     mask("one\ntwo%\n", out)
-    assert out.getvalue() == "::group::set%0Aup\nx\n::endgroup::\n::add-mask::one\n::add-mask::two%25\n"
+    assert out.getvalue() == "::add-mask::one\n::add-mask::two%25\n"
 
 
 def test_the_summary_takes_the_fullest_text_that_fits(tmp_path: Path) -> None:

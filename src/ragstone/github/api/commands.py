@@ -295,17 +295,6 @@ def commands_stopped(
         out.flush()
 
 
-@contextmanager
-def group(title: str, out: TextIO) -> Iterator[None]:
-    """Group the output of the block under `title`."""
-    out.write(f"::group::{escape_data(_plain(title))}\n")
-    try:
-        yield
-    finally:
-        out.write("::endgroup::\n")
-        out.flush()
-
-
 def _plain(text: str) -> str:
     """Remove invisible, reordering and control characters, and commands in the old
     form."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC
 from functools import cached_property
 
@@ -78,7 +78,7 @@ class TrustedRuns:
         self.repository_id = api.repository.id
         self.branch = branch or api.repository.default_branch
         self._api = api
-        own = self._own = _own_run(api, own_run, named or workflow)
+        own = _own_run(api, own_run, named or workflow)
         if own is not None and named is None:
             self._workflow_id = own.workflow_id
         else:
@@ -106,17 +106,6 @@ class TrustedRuns:
         """Run `run_id`, None if it is gone or not one of these."""
         run = if_present(self._api.repository.get_workflow_run(run_id).complete)
         return run if run is not None and self._is_trusted(run) else None
-
-    @reading_replies()
-    def earlier_attempt(self) -> WorkflowRun | None:
-        """The own run, if it could be one of these once it is completed, and was
-        started before."""
-        own = self._own
-        return (
-            own
-            if own is not None and own.run_attempt > 1 and self._is_of_branch(own)
-            else None
-        )
 
     @reading_replies()
     def branch_holds(self, sha: str) -> bool:
@@ -197,10 +186,6 @@ class GitHubArtifacts(BaselineStore):
         with _store_failures():
             runs = self._runs.newest()
             self._has_runs = bool(runs)
-            again = self._runs.earlier_attempt()
-            artifact = None if again is None else self._newest_artifact(again.id)
-            if again is not None and artifact is not None:
-                yield replace(self._stored(again, artifact), history_only=True)
             for run in runs[:MAX_LOOKED_AT]:
                 artifact = self._newest_artifact(run.id)
                 if artifact is not None and run.id not in self._seen:

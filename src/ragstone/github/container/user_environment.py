@@ -3,8 +3,6 @@ never Ragstone's."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import subprocess
 import sys
@@ -16,24 +14,16 @@ from pathlib import Path
 from time import monotonic
 from typing import IO
 
-from ragstone.errors import (
-    ConfigError,
-    SystemUnderTestError,
-    TimeLimitReached,
-    disk_errors,
-)
-from ragstone.files import read_regular
+from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
 from ragstone.github.container.confinement import SAFE_PATH, Confinement
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import child_environment
 from ragstone.system.guardian import kill_group
 
 Write = Callable[[str], None]
-_COMPLETE = "ragstone-complete"
 _TAIL_LINES = 30
 _DRAIN_S = 1.0
 _MAX_LINE_BYTES = 8192
-_MAX_REQUIREMENTS_BYTES = 16 * 1024 * 1024
 _NETWORK = frozenset(
     """
     http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
@@ -101,11 +91,9 @@ class Limits:
     deadline: float | None = None
 
     def left_s(self) -> float:
-        return (
-            self.each_s
-            if self.deadline is None
-            else max(0.0, min(self.each_s, self.deadline - monotonic()))
-        )
+        if self.deadline is None:
+            return self.each_s
+        return max(0.0, min(self.each_s, self.deadline - monotonic()))
 
     @property
     def used_up(self) -> bool:
@@ -122,13 +110,11 @@ def prepare(
     limits: Limits,
     write: Write,
 ) -> UserEnvironment:
-    """Make (or find) the environment, install `requirements` into it, and run `setup`
-    with it, as the user.
+    """Make the environment, install `requirements` into it, and run `setup` with it, as
+    the user.
 
-    Environments are kept by content under the runner's temp folder. `setup` runs every
-    time: it may do more than install. Raises ConfigError for files that are not there,
-    SystemUnderTestError when something does not install or takes too long, and
-    TimeLimitReached.
+    Raises ConfigError for files that are not there, SystemUnderTestError when something
+    does not install or takes too long, and TimeLimitReached.
     """
     base = container_environ(environ, confinement)
     if not setup.needs_environment:
@@ -137,22 +123,13 @@ def prepare(
     steps = Steps(
         confinement, installing(base, confinement, system_env), directory, limits, write
     )
-    target = confinement.folder / f"env-{_key(setup.python_version, files)}"
+    target = confinement.folder / "env"
     python = target / "bin" / "python"
-    if not (target / _COMPLETE).is_file():
-        _create(target, python, setup.python_version, files, steps)
+    _create(target, python, setup.python_version, files, steps)
     inside = {"PATH": f"{target / 'bin'}:{SAFE_PATH}", "VIRTUAL_ENV": str(target)}
     if setup.script:
-        shell = [
-            "/bin/bash",
-            "--noprofile",
-            "--norc",
-            "-eo",
-            "pipefail",
-            "-c",
-            setup.script,
-        ]
-        steps.run(shell, "setup", inside)
+        options = ["--noprofile", "--norc", "-eo", "pipefail", "-c", setup.script]
+        steps.run(["/bin/bash", *options], "setup", inside)
     return UserEnvironment(str(python), {**base, **inside}, made=True)
 
 
@@ -160,7 +137,7 @@ def _create(
     target: Path, python: Path, version: str | None, files: Sequence[Path], steps: Steps
 ) -> None:
     uv = _uv()
-    # Half an environment, from a job that was cancelled, would be worse than none.
+    # What an earlier job left there may be half an environment.
     steps.confinement.call(["/bin/rm", "-rf", "--", str(target)])
     make = [uv, "venv", "--seed", "--python", version or _base_python(), str(target)]
     steps.run(make, "python-version" if version else "the environment")
@@ -171,7 +148,6 @@ def _create(
         steps.run(
             [uv, "pip", "install", "--python", str(python), *listed], "requirements"
         )
-    steps.confinement.call(["/bin/touch", str(target / _COMPLETE)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,17 +268,6 @@ def _requirement(directory: Path, name: str) -> Path:
             hint="One path a line.",
         )
     return path
-
-
-def _key(version: str | None, files: Sequence[Path]) -> str:
-    contents = [[file.name, hashlib.sha256(_read(file)).hexdigest()] for file in files]
-    body = json.dumps([version, sys.version_info[:3], contents])
-    return hashlib.sha256(body.encode()).hexdigest()[:16]
-
-
-def _read(file: Path) -> bytes:
-    with disk_errors(file):
-        return read_regular(file, limit=_MAX_REQUIREMENTS_BYTES)
 
 
 def _base_python() -> str:
