@@ -15,7 +15,7 @@ from ragstone.evaluation import parallel
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, differences
 from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import Round, WorkerSettings, workers_of
+from ragstone.evaluation.rounds.round import Round, workers_of
 from ragstone.evaluation.rounds.sources import SystemSource
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
@@ -27,7 +27,7 @@ from tests.evaluation.builders import Answering, samples
 def round_of(judge: Judge, **more: Any) -> Round:
     project = ProjectMetrics(SystemSource(SystemSettings()))
     metrics = select_metrics(["faithfulness"])
-    return Round(samples(1), Answering(), judge, metrics, project, Path(), workers=WorkerSettings(**more))
+    return Round(samples(1), Answering(), judge, metrics, project, Path(), **more)
 
 
 def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:
@@ -39,14 +39,14 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
     (line,) = said
     assert line.startswith("run.dask is not used, and answers are judged in this process: ")
     assert isinstance(workers_of(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
-    assert isinstance(workers_of(round_of(OfflineJudge(), processes=2), 1, said.append), ProcessWorkers)
-    assert workers_of(round_of(OfflineJudge(), processes=2), 0, said.append) is None
+    assert isinstance(workers_of(round_of(OfflineJudge(), workers=2), 1, said.append), ProcessWorkers)
+    assert workers_of(round_of(OfflineJudge(), workers=2), 0, said.append) is None
     assert len(said) == 1
 
 
 def test_metrics_of_the_project_are_graded_in_this_process() -> None:
     project = ProjectMetrics(SystemSource(SystemSettings()), {"polite": CustomMetric(rubric="Is it polite?")})
-    this = replace(round_of(OfflineJudge(), processes=2), metrics=project.own(), project=project)
+    this = replace(round_of(OfflineJudge(), workers=2), metrics=project.own(), project=project)
     assert workers_of(this, 10_000, lambda _: None) is None
 
 

@@ -15,7 +15,7 @@ from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.evaluation.directory import FINGERPRINT_DIGITS
 from ragstone.evaluation.rounds.base_commit import SHORT, BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.needs import BASE_COMMIT, recorded, refuse_conflicts
+from ragstone.evaluation.rounds.session import BASE_OPTION, recorded_error
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
 from ragstone.pipeline.git import Git, GitFailed
@@ -116,7 +116,7 @@ def _check_entrypoint(text: str, current: str, above: Path) -> None:
         return
     entrypoint = parse_entrypoint(text)
     if not entrypoint.can_be_asked_again:
-        refuse_conflicts([BASE_COMMIT, recorded(entrypoint.text)])
+        raise recorded_error(BASE_OPTION, "gate.baseline_commit", entrypoint.text)
     if entrypoint.kind.is_address and entrypoint.text == current.strip():
         raise ConfigError(
             f"the base commit's system would have the same address as the current one, {shown_entrypoint(text)}.",

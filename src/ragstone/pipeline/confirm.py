@@ -14,7 +14,6 @@ from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.round_facts import ConfirmFacts, Observed
 from ragstone.evaluation.rounds.confirm import ask_once_more
-from ragstone.evaluation.rounds.needs import Need
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_rounds, write_manifest
 from ragstone.formatting import counted, some
@@ -99,8 +98,7 @@ def _steady(run: RunDirectory, decide: Decide) -> Confirmed:
 
 def _never(session: Session) -> str | None:
     """Why this system can't be asked again, as a clause."""
-    lacking = {need for part in session.plan.parts() for need in part.lacks}
-    if Need.ASKING in lacking:
+    if session.plan.recorded is not None:
         return "recorded answers can't be asked for again"
     return None
 

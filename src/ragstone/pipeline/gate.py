@@ -16,10 +16,8 @@ from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import SELECTED
-from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.needs import Part, refuse_conflicts
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.session import RunPlan, Session, open_session
 from ragstone.evaluation.writer import write_manifest
@@ -103,12 +101,6 @@ class GateRequest:
     folder: str | None = None
     unproven: str | None = None
 
-    def parts(self) -> Iterator[Part]:
-        """The parts of the gate that may not fit together."""
-        if self.base is not None:
-            yield needs.BASE_COMMIT
-        yield from self.run.parts()
-
 
 @dataclass(frozen=True, slots=True)
 class GateInputs:
@@ -183,8 +175,8 @@ async def gate(
 def refuse_impossible(request: GateRequest) -> None:
     """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or
     have nothing to tell."""
-    refuse_conflicts(request.parts())
     plan = request.run
+    plan.refuse_conflicts(compares_base=request.base is not None)
     if plan.oracle:
         refuse_oracle(plan.golden, plan.selected_metrics())
 

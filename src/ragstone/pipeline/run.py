@@ -5,7 +5,6 @@ from __future__ import annotations
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.needs import refuse_conflicts
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.session import RunPlan, open_session
 
@@ -17,7 +16,7 @@ async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
     Raises the matching RagstoneError; finished samples are saved and the run can be
     resumed.
     """
-    refuse_conflicts(plan.parts())
+    plan.refuse_conflicts()
     if plan.oracle:
         refuse_oracle(plan.golden, plan.selected_metrics())
     with run_lock(plan.out):

@@ -8,8 +8,8 @@ the difference is the change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import (
@@ -72,7 +72,7 @@ async def evaluate_both(
     """
     out = head.out
     _refuse_other_commit(head, base)
-    pace = Pace(sample.id for sample in head.samples)
+    pace = Pace()
     head_system, base_system = pace.systems(head.system, base.make())
     source = replace(head.project.system, settings=base.settings, commit=base.commit)
     before = replace(
@@ -176,33 +176,20 @@ def _stop(out: Path, reason: str) -> None:
             )
 
 
-@dataclass(slots=True)
-class _Side:
-    arrived: set[int] = field(default_factory=set)
-    asked: set[int] = field(default_factory=set)
-    furthest: int = -1
-    gone: bool = False
-
-
 class Pace:
-    """Keeps two systems at the same question. Each is asked first every other time.
+    """Keeps two systems at the same question: none is asked more than one question
+    ahead of the other, until that one is closed."""
 
-    The samples must be asked in the order `ids`, but not all of them by both: a resumed
-    run skips those it has. No system can be ahead by more questions than it answers
-    concurrently, plus one. A system that has left holds up nobody.
-    """
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        self._place = {sample_id: place for place, sample_id in enumerate(ids)}
-        self._sides = (_Side(), _Side())
+    def __init__(self) -> None:
+        self._asked = [0, 0]
+        self._closed = [False, False]
         self._moved = asyncio.Condition()
         self._started = asyncio.Barrier(2)
         self.both_started = False
         """Whether both systems have started."""
 
     def systems(self, first: System, second: System) -> tuple[System, System]:
-        """The two systems, kept at the same question. `leave` is called when they are
-        closed."""
+        """The two systems, kept at the same question."""
         return _Paced(first, self, 0), _Paced(second, self, 1)
 
     async def started(self) -> None:
@@ -211,44 +198,25 @@ class Pace:
         await self._started.wait()
         self.both_started = True
 
-    async def turn(self, side: int, sample_id: str) -> None:
-        """Wait until this side may ask about the sample.
-
-        Questions that are repeated don't wait, nor do earlier turns of a conversation
-        that are asked for its last ones.
-        """
-        place = self._place.get(sample_id)
-        own_side, other_side = self._sides[side], self._sides[1 - side]
-        if place is None or place in own_side.arrived:
-            return
+    async def next_question(self, side: int) -> None:
+        """Wait until this side may ask its next question."""
+        other = 1 - side
         async with self._moved:
-            own_side.arrived.add(place)
-            own_side.furthest = max(own_side.furthest, place)
-            self._moved.notify_all()
-            if place % 2 != side:
-                await self._moved.wait_for(lambda: _has_had(other_side, place))
-            own_side.asked.add(place)
+            await self._moved.wait_for(
+                lambda: self._closed[other] or self._asked[side] <= self._asked[other]
+            )
+            self._asked[side] += 1
             self._moved.notify_all()
 
     async def leave(self, side: int) -> None:
         """This side asks no more questions."""
         async with self._moved:
-            self._sides[side].gone = True
+            self._closed[side] = True
             self._moved.notify_all()
 
 
-def _has_had(side: _Side, place: int) -> bool:
-    """Whether the side has asked about the sample at `place`, or won't: it has passed
-    it, or is gone."""
-    return (
-        side.gone
-        or place in side.asked
-        or (side.furthest > place and place not in side.arrived)
-    )
-
-
 class _Paced(Wrapped):
-    """A system that waits for its turn before each question."""
+    """A system that waits for the other one before each question."""
 
     def __init__(self, system: System, pace: Pace, side: int) -> None:
         super().__init__(system)
@@ -260,7 +228,7 @@ class _Paced(Wrapped):
         await self._pace.started()
 
     async def ask(self, sample: Sample) -> Response:
-        await self._pace.turn(self._side, sample.id)
+        await self._pace.next_question(self._side)
         return await self._system.ask(sample)
 
     async def close(self) -> None:

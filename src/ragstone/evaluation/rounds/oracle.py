@@ -16,7 +16,6 @@ from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory
 from ragstone.evaluation.lineage import drop_carried
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.round_facts import OracleFacts
-from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.round import add_cost, run_round
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_manifest, update_rounds
@@ -32,7 +31,7 @@ def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
     if not any(metric.info.divides for metric in metrics):
         raise ConfigError(
             f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
-            where=needs.ORACLE.where,
+            where="run.oracle",
             hint="Add one, preferably answer_correctness.",
         )
     if not any(sample.reference_contexts for sample in golden):

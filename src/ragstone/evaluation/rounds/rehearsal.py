@@ -10,11 +10,10 @@ from functools import partial
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.conversation import ask_conversation, with_earlier_turns
-from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import asked_again, divided
-from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.session import ORACLE_OPTION, RunPlan
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.metrics.metric import Metric
@@ -56,7 +55,7 @@ def rehearsals(
     metrics = plan.selected_metrics()
     accepts: Callable[[System], None] = lambda _system: None  # noqa: E731
     if plan.oracle:
-        accepts = partial(refuse_without_contexts, why=needs.ORACLE.name)
+        accepts = partial(refuse_without_contexts, why=ORACLE_OPTION)
     yield Rehearsal(plan.system.build(context), plan.golden, metrics, accepts)
     if base is not None:
         yield Rehearsal(

@@ -45,22 +45,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """Who judges: so many worker processes of this machine, or the Dask cluster at an
-    address."""
-
-    processes: int | Literal["auto"] = "auto"
-    dask: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Round:
     """One time that samples are asked, judged and scored.
 
     `samples` are asked of `system`, which may play back stored answers: not yet
     started, and closed at the end. `judge` is open, and stays so. Each question is
-    asked `answers` times, and each answer is judged `repeats` times. `project` says how
-    custom metrics are graded. The run is written to `out`. It ends at `deadline`, a
+    asked `answers` times, and each answer is judged `repeats` times: by so many
+    `workers`, or a `dask` cluster at that address. `project` says how custom metrics
+    are graded. The run is written to `out`. It ends at `deadline`, a
     time of the event loop's clock; what judging may cost is up to the judge.
 
     `whole` is the golden set of which `samples` are a part. `recorded` is the system in
@@ -77,7 +69,8 @@ class Round:
     out: Path
     answers: int = 1
     repeats: int = 1
-    workers: WorkerSettings | None = None
+    workers: int | Literal["auto"] = 1
+    dask: str | None = None
     deadline: float | None = None
     resume: bool = False
     whole: GoldenSet | None = None
@@ -146,13 +139,12 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     try:
         if this.recorded is None:  # else the answers are there already
             refuse_without_given(this.samples, this.project.system.settings.part)
-        if this.workers is not None and this.workers.dask is not None:
+        if this.dask is not None:
             refuse_without_dask()
         measures = this.project.measures(this.metrics, context)
+        why_ungraded = NO_MODEL.format(this.judge.identity.label())
         for name in ungraded(this.metrics, this.judge):
-            context.say(
-                f"{name} is not scored: {NO_MODEL.format(this.judge.identity.label())}."
-            )
+            context.say(f"{name} is not scored: {why_ungraded}.")
         async with until(this.deadline):
             await this.system.start()
             this.check(this.system)
@@ -165,7 +157,7 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
         workers = workers_of(
             this, len(this.samples) - len(writer.finished_ids), context.say
         )
-        return await _evaluate_pending(_Open(this, writer, measures, workers), context)
+        return await _evaluate_pending(this, context, writer, measures, workers)
     finally:
         if workers is not None:
             await workers.close()
@@ -220,12 +212,10 @@ def _store_log(context: RunContext, out: Path) -> None:
 def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
     """Workers to judge so many samples of a round with, not started yet; None: judge in
     this process."""
-    settings = this.workers
     is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    if settings is None or samples == 0 or not is_judged:
-        return None
-    count = worker_count(settings.processes, samples * this.answers * this.repeats)
-    if settings.dask is None and count == 0:
+    count = worker_count(this.workers, samples * this.answers * this.repeats)
+    is_parallel = this.dask is not None or count > 0
+    if samples == 0 or not is_judged or not is_parallel:
         return None
     # Imported here: a small run is judged by this process.
     from ragstone.evaluation.executors import (
@@ -240,78 +230,62 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     portable = portable_judge(this.judge)
     is_custom = any(metric.info.name in this.project.custom for metric in this.metrics)
     if portable is None or is_custom:
-        if settings.dask is not None:
+        if this.dask is not None:
             say(
                 "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither "
                 "the keys of a judge nor the project's own metrics."
             )
         return None
     task = Task(portable, this.metrics, this.repeats, identity, versions())
-    if settings.dask is not None:
-        return DaskWorkers(settings.dask, task)
+    if this.dask is not None:
+        return DaskWorkers(this.dask, task)
     return ProcessWorkers(count, task)
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A round whose system is started and whose run is open."""
-
-    round: Round
-    writer: RunWriter
-    measures: Measures
-    workers: Workers | None
-
-
-async def _evaluate_pending(this: _Open, context: RunContext) -> RunDirectory:
-    writer, golden = this.writer, this.round.samples
-    started = monotonic()
+async def _evaluate_pending(
+    this: Round,
+    context: RunContext,
+    writer: RunWriter,
+    measures: Measures,
+    workers: Workers | None,
+) -> RunDirectory:
+    """Ask, judge and score the samples that the run has not finished."""
+    golden, started = this.samples, monotonic()
+    pending = [sample for sample in golden if sample.id not in writer.finished_ids]
+    work = Work(
+        pending,
+        this.system,
+        this.judge,
+        this.metrics,
+        this.repeats,
+        this.answers,
+        context.progress,
+        measures.by_name,
+        this.keeps_contexts,
+    )
     try:
-        async with until(this.round.deadline):
-            if this.workers is not None:
-                await this.workers.start()
-            context.progress.start(len(golden) - len(writer.finished_ids))
+        async with until(this.deadline):
+            context.progress.start(len(pending))
             try:
-                await _judge_all(this, context)
+                if workers is None:
+                    await run_samples(work, writer.append)
+                else:
+                    from ragstone.evaluation.batches import run_samples_in
+
+                    await workers.start()
+                    await run_samples_in(workers, work, writer.append_line)
             finally:
                 context.progress.finish()
     except BaseException as error:
-        reason = (
-            error.message
-            if isinstance(error, RagstoneError)
-            else f"interrupted ({type(error).__name__})"
-        )
+        reason = f"interrupted ({type(error).__name__})"
+        if isinstance(error, RagstoneError):
+            reason = error.message
         writer.stop(context.redact(reason), wall_s=monotonic() - started)
-        finished = len(writer.finished_ids)
         context.say(
-            f"{finished} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
+            f"{len(writer.finished_ids)} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
         )
         raise
     return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
-
-
-async def _judge_all(this: _Open, context: RunContext) -> None:
-    evaluated, writer = this.round, this.writer
-    work = Work(
-        (
-            sample
-            for sample in evaluated.samples
-            if sample.id not in writer.finished_ids
-        ),
-        evaluated.system,
-        evaluated.judge,
-        evaluated.metrics,
-        evaluated.repeats,
-        evaluated.answers,
-        context.progress,
-        this.measures.by_name,
-        evaluated.keeps_contexts,
-    )
-    if this.workers is not None:
-        from ragstone.evaluation.batches import run_samples_in
-
-        await run_samples_in(this.workers, work, writer.append_line)
-    else:
-        await run_samples(work, writer.append)
 
 
 @asynccontextmanager

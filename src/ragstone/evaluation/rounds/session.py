@@ -4,14 +4,14 @@ one budget, one time limit."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import (
     BASE_COMMIT,
     CACHE,
@@ -25,18 +25,11 @@ from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.lineage import cache_of, drop_carried
 from ragstone.evaluation.manifest import Cost, Invocation
 from ragstone.evaluation.placing import JUDGED
-from ragstone.evaluation.rounds import needs
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
-from ragstone.evaluation.rounds.needs import Part
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import (
-    Round,
-    WorkerSettings,
-    judging_identity,
-    run_round,
-)
+from ragstone.evaluation.rounds.round import Round, judging_identity, run_round
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
@@ -49,6 +42,9 @@ from ragstone.metrics.metric import Metric
 from ragstone.system.entrypoint import recognised
 from ragstone.system.given import Wrapped, refuse_without_contexts
 from ragstone.system.response import System
+
+BASE_OPTION = "--baseline-commit"
+ORACLE_OPTION = "--oracle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +85,42 @@ class RunPlan:
         """The metrics to score. Raises ConfigError."""
         return self.metrics.select(self.golden)
 
-    def parts(self) -> Iterator[Part]:
-        """The parts of the run that may not fit together."""
-        if self.answers > 1:
-            yield needs.ANSWERS
-        if self.oracle:
-            yield needs.ORACLE
-        settings = self.system.settings
-        if settings.part is not None:
-            yield needs.half(settings.part)
-        entrypoint = recognised(settings.entrypoint)
-        if entrypoint is not None and not entrypoint.can_be_asked_again:
-            yield needs.recorded(entrypoint.text)
+    @property
+    def recorded(self) -> str | None:
+        """The entrypoint, if its answers were recorded, so that it can't be asked
+        again."""
+        entrypoint = recognised(self.system.settings.entrypoint)
+        if entrypoint is None or entrypoint.can_be_asked_again:
+            return None
+        return entrypoint.text
+
+    def refuse_conflicts(self, *, compares_base: bool = False) -> None:
+        """Raise ConfigError if parts of the run can't be combined. `compares_base`: the
+        system of a base commit is asked too."""
+        if self.recorded is not None:
+            if self.answers > 1:
+                raise recorded_error("--answers", "run.answers", self.recorded)
+            if compares_base:
+                raise recorded_error(BASE_OPTION, "gate.baseline_commit", self.recorded)
+            if self.oracle:
+                raise recorded_error(ORACLE_OPTION, "run.oracle", self.recorded)
+        part = self.system.settings.part
+        if self.oracle and part is not None:
+            raise ConfigError(
+                f'{ORACLE_OPTION} can\'t be combined with part = "{part}": it needs the whole system.',
+                where="run.oracle",
+                hint="Leave out one of the two.",
+            )
+
+
+def recorded_error(option: str, where: str, entrypoint: str) -> ConfigError:
+    """The error of an `option` for which recorded answers would have to be asked for
+    again."""
+    return ConfigError(
+        f"{option} can't be combined with recorded answers ({entrypoint}): it needs a system that can be asked again.",
+        where=where,
+        hint="Leave out one of the two.",
+    )
 
 
 class StaysOpen(Wrapped):
@@ -216,7 +236,8 @@ class Session:
             "project": plan.metrics,
             "answers": plan.answers,
             "repeats": plan.repeats,
-            "workers": WorkerSettings(plan.workers, plan.dask),
+            "workers": plan.workers,
+            "dask": plan.dask,
             "deadline": self.deadline,
             "keeps_contexts": plan.judge.settings.earlier_contexts,
         }
@@ -290,7 +311,7 @@ class Session:
         """Raise SystemUnderTestError if the started `system` can't take the contexts
         that an oracle half gives it."""
         if self.plan.oracle:
-            refuse_without_contexts(system, needs.ORACLE.name)
+            refuse_without_contexts(system, ORACLE_OPTION)
 
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops
