@@ -57,7 +57,7 @@ class Slow(Workers):
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
         await self.free.wait()
         self.judged += [sample.id for sample, _ in jobs]
-        return [RecordLine(sample.id, responses, "scored", Ledger(), "") for sample, responses in jobs]
+        return [RecordLine(sample.id, "scored", Ledger(), "") for sample, _ in jobs]
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
         raise NotImplementedError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest, SystemUsage
+from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.findings import Level
@@ -41,7 +41,7 @@ from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.report.document import document_of
 from ragstone.report.parts import Document, FindingPart, Links
 from ragstone.settings.settings import SystemPrice
-from ragstone.system.response import Context, Response
+from ragstone.system.response import Context, Response, TokenUsage
 from tests.evaluation.builders import one_answer
 from tests.gate.verdicts import verdict_of
 from tests.report.browser import Page, chromium
@@ -95,20 +95,6 @@ def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -
         metrics={"faithfulness": "1", "context_recall": "1", "answer_relevancy": "1", "context_precision": "1"},
         counts=Counts(scored=58, partly_failed=1, system_failed=1),
         cost=Cost(calls=24, cached_calls=212, input_tokens=81_204, output_tokens=6_112, usd=usd),
-        usage=SystemUsage(
-            answers=59,
-            reported=59,
-            input_tokens=73_160,
-            output_tokens=5_900,
-            input_tokens_mean=1240.0,
-            output_tokens_mean=100.0,
-            tokens_mean=1340.0,
-            tokens_p95=2210,
-            price=SystemPrice(input=0.15, output=0.6),
-            cost_usd=0.014514,
-            cost_mean_usd=0.000246,
-            cost_p95_usd=0.00041,
-        ),
         price=SystemPrice(input=0.15, output=0.6),
         wall_s=83.2,
         invocation=Invocation(
@@ -155,6 +141,7 @@ def run_scores(text: Text, *, shift: float = 0.0, offline: bool = False, label: 
             latencies_s={key: 0.4 + number / 100 for number, key in enumerate(ids)},
             failures={ids[59]: text.system_reason},
             failed_answers={ids[59]: 1},
+            usage={key: TokenUsage(1240, 100) for key in ids[:59]},
         ),
         manifest=manifest(text, offline=offline),
     )

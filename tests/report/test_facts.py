@@ -84,7 +84,7 @@ def test_a_report_has_its_facts_in_their_order(case: str, form: Format, monkeypa
         at = place + len(fact)
 
 
-USAGE = "1,340 tokens per answer (p95 2,210), $0.00025 (p95 $0.00041)"
+USAGE = "1,340 tokens per answer (p95 1,340), $0.00025 (p95 $0.00025)"
 
 
 def plain(text: str) -> str:
@@ -103,7 +103,7 @@ def test_what_an_answer_takes_is_in_every_report_or_that_it_is_not_reported(form
 
 def test_what_only_some_answers_report_is_said() -> None:
     assert REPORT.run.usage is not None
-    some = REPORT.run.usage.model_copy(update={"reported": 40, "cost_mean_usd": None, "cost_p95_usd": None})
+    some = replace(REPORT.run.usage, reported=40, cost_mean_usd=None, cost_p95_usd=None)
     text = plain(render(replace(REPORT, run=replace(REPORT.run, usage=some)), "text"))
     assert "reported by 40 of 59 answers" in text
 

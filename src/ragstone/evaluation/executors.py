@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
@@ -132,8 +132,8 @@ def _outcome(task: Task, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
-    """The records of `jobs`, without their responses. Raises JudgeError if this worker
-    can't judge as the run does."""
+    """The records of `jobs`. Raises JudgeError if this worker can't judge as the run
+    does."""
     with _one_at_a_time:
         if task.run not in _prepared:
             _prepared.clear()
@@ -154,11 +154,7 @@ def _prepare(task: Task) -> _Prepared:
 
 
 async def _judge(prepared: _Prepared, jobs: Sequence[Job]) -> list[RecordLine]:
-    records: list[RecordLine] = []
-    for job in jobs:
-        record = await _judge_job(prepared.judge, prepared.task, job)
-        records.append(replace(record, responses=()))
-    return records
+    return [await _judge_job(prepared.judge, prepared.task, job) for job in jobs]
 
 
 async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
@@ -227,26 +223,19 @@ class Workers(ABC):
         """The records of `jobs`, in their order. Raises JudgeError if the workers can't
         judge any more."""
         try:
-            return await self._judge(jobs)
+            return await self._submit(jobs)
         except WorkerLost:
             return [await self._judge_once_more(job) for job in jobs]
 
     async def _judge_once_more(self, job: Job) -> RecordLine:
         async with self._second_attempt:
             try:
-                (record,) = await self._judge((job,))
+                (record,) = await self._submit((job,))
             except WorkerLost:
                 record = await _judge_job(
                     cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job
                 )
         return record
-
-    async def _judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        records = await self._submit(jobs)
-        return [
-            replace(record, responses=responses)
-            for record, (_, responses) in zip(records, jobs, strict=True)
-        ]
 
     @abstractmethod
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:

@@ -129,28 +129,6 @@ class Cost(Summed):
         )
 
 
-class SystemUsage(Part):
-    """The tokens that the system under test reports: totals over all answers, means and
-    p95 over the first answers.
-
-    `answers` were given, `reported` of them with token counts. The costs are None
-    without a price.
-    """
-
-    answers: int = Field(ge=1)
-    reported: int = Field(ge=1)
-    input_tokens: int = Field(ge=0)
-    output_tokens: int = Field(ge=0)
-    input_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
-    output_tokens_mean: float = Field(ge=0, allow_inf_nan=False)
-    tokens_mean: float = Field(ge=0, allow_inf_nan=False)
-    tokens_p95: int = Field(ge=0)
-    price: SystemPrice | None = None
-    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cost_mean_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cost_p95_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-
-
 class BaselineUsed(Part):
     """The run that a run was compared with. `run_id` is GitHub's id, if it came from
     there.
@@ -219,9 +197,6 @@ class Manifest(Part):
     cost: Cost = Cost()
     price: SystemPrice | None = Field(
         default=None, description="of the system's tokens"
-    )
-    usage: SystemUsage | None = Field(
-        default=None, description="null: the system reported no tokens"
     )
     wall_s: float = Field(default=0.0, ge=0)
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None

@@ -69,7 +69,6 @@ class RecordLine:
     """
 
     sample_id: str
-    responses: tuple[Response, ...]
     state: str
     ledger: Ledger
     line: str

@@ -130,9 +130,7 @@ def record_to_line(record: SampleRecord) -> str:
 def record_line(record: SampleRecord) -> RecordLine:
     """`record` as it is written, and what is counted of it."""
     state = sample_state(record.scores, record.responses)
-    return RecordLine(
-        record.sample.id, record.responses, state, record.ledger, record_to_line(record)
-    )
+    return RecordLine(record.sample.id, state, record.ledger, record_to_line(record))
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:

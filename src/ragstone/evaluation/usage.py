@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-from ragstone.evaluation.manifest import SystemUsage
+from ragstone.evaluation.scores import RunScores
 from ragstone.settings.settings import SystemPrice
-from ragstone.system.response import Response, TokenUsage
+from ragstone.system.response import TokenUsage
 
 _MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SystemUsage:
+    """The tokens of the first answer to each question, as with latency, so that they
+    are independent."""
+
+    answers: int
+    """How many questions were answered."""
+    reported: int
+    """How many of these answers came with token counts."""
+    tokens_mean: float
+    tokens_p95: int
+    cost_mean_usd: float | None = None
+    """None without a price."""
+    cost_p95_usd: float | None = None
 
 
 def tokens(usage: TokenUsage) -> int:
@@ -23,57 +41,22 @@ def cost_usd(usage: TokenUsage, price: SystemPrice) -> float:
     ) / _MILLION
 
 
-class UsageCount:
-    """Adds up the token counts of a run's answers, sample by sample.
-
-    Totals are over all answers. Means and percentiles are over the first answer to each
-    question, as with latency, so that they are independent.
-    """
-
-    def __init__(self, price: SystemPrice | None) -> None:
-        self._price = price
-        self._answers = 0
-        self._all: list[TokenUsage] = []
-        self._first: list[TokenUsage] = []
-
-    def add(self, responses: Sequence[Response]) -> None:
-        """Count the answers to one question; failures gave none."""
-        reported = [
-            response.usage if response.failure is None else None
-            for response in responses
-        ]
-        self._answers += sum(response.failure is None for response in responses)
-        self._all += [usage for usage in reported if usage is not None]
-        if reported[0] is not None:
-            self._first.append(reported[0])
-
-    def summary(self) -> SystemUsage | None:
-        """What was reported; None if no first answer reports its tokens."""
-        if not self._first:
-            return None
-        price, first = self._price, self._first
-        costs = None if price is None else [cost_usd(usage, price) for usage in first]
-        return SystemUsage(
-            answers=self._answers,
-            reported=len(self._all),
-            input_tokens=sum(usage.input_tokens for usage in self._all),
-            output_tokens=sum(usage.output_tokens for usage in self._all),
-            input_tokens_mean=_mean(usage.input_tokens for usage in first),
-            output_tokens_mean=_mean(usage.output_tokens for usage in first),
-            tokens_mean=_mean(tokens(usage) for usage in first),
-            tokens_p95=int(p95([tokens(usage) for usage in first])),
-            price=price,
-            cost_usd=None
-            if price is None
-            else math.fsum(cost_usd(usage, price) for usage in self._all),
-            cost_mean_usd=None if costs is None else _mean(costs),
-            cost_p95_usd=None if costs is None else p95(costs),
-        )
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return math.fsum(numbers) / len(numbers)
+def system_usage(run: RunScores) -> SystemUsage | None:
+    """What the answers of `run` took; None if none reports its tokens."""
+    reported = list(run.system.usage.values())
+    if not reported:
+        return None
+    counts = [tokens(usage) for usage in reported]
+    usage = SystemUsage(
+        answers=max(len(run.system.answers), len(reported)),
+        reported=len(reported),
+        tokens_mean=fmean(counts),
+        tokens_p95=int(p95(counts)),
+    )
+    if run.price is None:
+        return usage
+    costs = [cost_usd(usage, run.price) for usage in reported]
+    return replace(usage, cost_mean_usd=fmean(costs), cost_p95_usd=p95(costs))
 
 
 def p95(values: Sequence[float]) -> float:

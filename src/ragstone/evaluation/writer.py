@@ -40,7 +40,6 @@ from ragstone.evaluation.serialise import (
     record_from_line,
     record_line,
 )
-from ragstone.evaluation.usage import UsageCount
 from ragstone.files import open_regular
 
 
@@ -59,14 +58,12 @@ class RunWriter:
         stream: IO[bytes],
         offsets: dict[str, int],
         redact: Callable[[str], str],
-        usage: UsageCount,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self._stream = stream
         self._offsets = offsets
         self._redact = redact
-        self._usage = usage
 
     @classmethod
     def create(
@@ -86,7 +83,7 @@ class RunWriter:
             write_facts(path, RoundFacts())
             write_manifest(path, manifest)
             stream = open_new(path / SAMPLES)
-        return cls(path, manifest, stream, {}, redact, UsageCount(manifest.price))
+        return cls(path, manifest, stream, {}, redact)
 
     @classmethod
     def resume(
@@ -128,8 +125,7 @@ class RunWriter:
                 where=str(path / SAMPLES),
             )
         with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
-            usage = UsageCount(manifest.price)
-            offsets, counts, cost = _finished_part(path, usage)
+            offsets, counts, cost = _finished_part(path)
         planted = read_facts(path).judge.planted
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
         continued = manifest.model_copy(
@@ -143,7 +139,7 @@ class RunWriter:
         write_manifest(path, continued)
         with writing_to(path / SAMPLES):
             stream = (path / SAMPLES).open("ab")
-        return cls(path, continued, stream, offsets, redact, usage)
+        return cls(path, continued, stream, offsets, redact)
 
     @property
     def finished_ids(self) -> Set[str]:
@@ -163,7 +159,6 @@ class RunWriter:
             self._stream.write(line)
             self._stream.flush()
         self._offsets[record.sample_id] = offset
-        self._usage.add(record.responses)
         counts, state = self.manifest.counts, record.state
         self.manifest = self.manifest.model_copy(
             update={
@@ -197,9 +192,7 @@ class RunWriter:
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
-        self.manifest = self.manifest.model_copy(
-            update={**update, "usage": self._usage.summary()}
-        )
+        self.manifest = self.manifest.model_copy(update=update)
         write_manifest(self.path, self.manifest)
 
 
@@ -273,9 +266,7 @@ def _put_aside(path: Path) -> None:
         samples.replace(path / f"{SAMPLES}.previous")
 
 
-def _finished_part(
-    path: Path, usage: UsageCount
-) -> tuple[dict[str, int], Counts, Cost]:
+def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
     """The offset of each complete record, by sample id; what follows them is
     removed."""
     samples = path / SAMPLES
@@ -293,7 +284,6 @@ def _finished_part(
             offsets[record.sample.id] = end
             states[sample_state(record.scores, record.responses)] += 1
             cost = cost.plus(Cost.of(record.ledger))
-            usage.add(record.responses)
             end += len(line)
     os.truncate(samples, end)
     return offsets, Counts(**states), cost

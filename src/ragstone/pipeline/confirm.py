@@ -175,7 +175,6 @@ def _adopted(
             "answers": now.answers,
             "counts": now.counts,
             "cost": then.cost.plus(now.cost),
-            "usage": now.usage,
             "wall_s": then.wall_s + now.wall_s,
         }
     )

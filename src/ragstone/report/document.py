@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.usage import system_usage
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
 from ragstone.gate.headline import headline_of
@@ -217,7 +218,7 @@ def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
         answers=manifest.answers,
         state=manifest.state,
         stop_reason=manifest.stop_reason,
-        usage=manifest.usage,
+        usage=system_usage(run),
         judge=None if is_unanswered(run) else judge,
         cost=manifest.cost,
         reproduce=tuple(reproduce),

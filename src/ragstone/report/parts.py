@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from ragstone.evaluation.manifest import Cost, SystemUsage
+from ragstone.evaluation.manifest import Cost
+from ragstone.evaluation.usage import SystemUsage
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.usage_change import UsageChange
