@@ -67,21 +67,22 @@ def add_drafts(
     right one is for the reviewer to write.
     """
     ids = {sample.id for sample in samples}
-    drafts = [
-        _draft(*bad, window.period.name, redact)
-        for bad in bad_answers(window, scores, policy)
-    ]
-    drafts = [draft for draft in drafts if draft.id not in ids]
-    valid = [draft for draft in drafts if invalid_sample(draft) is None]
-    repeated = repeats(
-        [draft.question for draft in valid], [sample.question for sample in samples]
-    )
+    drafts: list[Sample] = []
+    valid: list[Sample] = []
+    for interaction, reasons in bad_answers(window, scores, policy):
+        draft = _draft(interaction, reasons, window.period.name, redact)
+        if draft.id in ids:
+            continue
+        drafts.append(draft)
+        if invalid_sample(draft) is None:
+            valid.append(draft)
+    questions = [draft.question for draft in valid]
+    repeated = repeats(questions, [sample.question for sample in samples])
     new = [draft for place, draft in enumerate(valid) if place not in repeated]
     if new:
         _append(file, new)
-    return Counter(
-        {f"drafts added to {file}": len(new), LEFT_OUT: len(drafts) - len(new)}
-    )
+    left_out = len(drafts) - len(new)
+    return Counter({f"drafts added to {file}": len(new), LEFT_OUT: left_out})
 
 
 def bad_answers(
@@ -92,30 +93,23 @@ def bad_answers(
 
     Of each reason at most MAX_DRAFTS: the newest feedback, and the lowest scores.
     """
-    with_question = {
-        key: interaction
-        for key, interaction in window.interactions.items()
-        if interaction.question
-    }
-    rated = [
-        key
-        for key, interaction in with_question.items()
-        if is_bad(interaction, policy.monitor)
-    ]
-    chosen = {
-        "bad feedback": sorted(
-            rated, key=lambda key: with_question[key].timestamp, reverse=True
-        )
-    }
+    with_question: dict[str, Interaction] = {}
+    rated: list[str] = []
+    for key, interaction in window.interactions.items():
+        if interaction.question:
+            with_question[key] = interaction
+            if is_bad(interaction, policy.monitor):
+                rated.append(key)
+    rated.sort(key=lambda key: with_question[key].timestamp, reverse=True)
+    chosen = {"bad feedback": rated}
     for name, rule in policy.metrics.items():
-        values = {} if scores is None else scores.scores_of(name).values
-        if rule.min is not None:
+        if scores is not None and rule.min is not None:
+            values = scores.scores_of(name).values
             low = [
-                key
-                for key, value in values.items()
-                if value < rule.min and key in with_question
+                key for key in values.keys() & with_question if values[key] < rule.min
             ]
-            chosen[f"low {name}"] = sorted(low, key=values.__getitem__)
+            low.sort(key=lambda key: (values[key], key))
+            chosen[f"low {name}"] = low
     reasons: dict[str, list[str]] = {}
     for reason, keys in chosen.items():
         for key in keys[:MAX_DRAFTS]:
@@ -146,11 +140,9 @@ def _append(file: Path, drafts: Sequence[Sample]) -> None:
     """Add drafts to the end of `file`, in one step; what is in it stays as it is, byte
     for byte."""
     with disk_errors(file, "can't be written"):
-        before = (
-            read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8")
-            if file.exists()
-            else ""
-        )
+        before = ""
+        if file.exists():
+            before = read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8")
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"

@@ -85,22 +85,17 @@ def judge_window(
     `before` has the values of its figures in the windows that it is compared with
     (`values_before`).
     """
-    rules = {
-        name: rule
-        for name, rule in _allowed(scores, policy).items()
-        if name in line.figures
-    }
-    limits = sum(rule.limit is not None for rule in rules.values())
-    compared = sum(len(before[name]) >= MIN_WINDOWS for name in rules)
+    rules = _allowed(scores, policy)
+    logged = {name: rule for name, rule in rules.items() if name in line.figures}
+    limits = sum(rule.limit is not None for rule in logged.values())
+    compared = sum(len(before[name]) >= MIN_WINDOWS for name in logged)
     error_rate = FALSE_ALARMS * (line.window_length / _YEAR) / max(1, limits + compared)
     findings = []
-    for name, rule in rules.items():
+    for name, rule in logged.items():
         values = _values(name, line.figures[name], scores)
-        checks = (
-            _beyond_limit(name, rule, values, error_rate),
-            _changed(name, rule, line, before, error_rate),
-        )
-        findings += [check.finding for check in checks if check is not None]
+        beyond = _beyond_limit(name, rule, values, error_rate)
+        changed = _changed(name, rule, line, before, error_rate)
+        findings += [check.finding for check in (beyond, changed) if check is not None]
     least = policy.gate.min_coverage
     if scores is not None and line.coverage < least:
         text = f"only {percent(line.coverage)} of the sample could be scored, and at least {percent(least)} must be."
@@ -127,32 +122,25 @@ def values_before(
     since = policy.monitor.level_since
     values: dict[str, list[float]] = {name: [] for name in line.figures}
     for then in past:
-        is_accepted = since is None or then.time.date() >= since
-        if (
-            then.window is None
-            or then.time >= line.time
-            or then.window_length != line.window_length
-            or not is_accepted
-        ):
+        if then.window is None or then.window_length != line.window_length:
             continue
-        for name, part in then.figures.items():
-            is_comparable = name not in then.window.alerts and _is_same_judge(
-                name, line, then
-            )
-            if name in values and is_comparable:
-                values[name].append(part.value)
+        is_accepted = since is None or then.time.date() >= since
+        if then.time >= line.time or not is_accepted:
+            continue
+        for name in values.keys() & then.figures.keys():
+            is_alert = name in then.window.alerts
+            if not is_alert and _is_same_judge(name, line, then):
+                values[name].append(then.figures[name].value)
     return values
 
 
 def _is_same_judge(name: str, line: RunLine, then: RunLine) -> bool:
     """Whether a figure was judged alike in both windows, if it is a metric."""
     version = line.versions.get(name)
-    is_alike = (
-        version is None
-        or not is_judged(name, version)
-        or line.judge_key == then.judge_key
-    )
-    return is_alike and version == then.versions.get(name)
+    if version != then.versions.get(name):
+        return False
+    needs_judge = version is not None and is_judged(name, version)
+    return not needs_judge or line.judge_key == then.judge_key
 
 
 def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
@@ -166,17 +154,18 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     rise = LATENCY_RISE if system.max_latency_rise is None else system.max_latency_rise
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
     allowed |= dict.fromkeys(LATENCIES, Allowed(None, rise))
-    for rule in () if scores is None else resolve_rules(policy, scores).rules:
-        if rule.slice is None:
-            limit = None if rule.min is None else rule.direction.shown(rule.min)
-            drop = (
-                rule.max_drop
-                if rule.written and rule.max_drop is not None
-                else rules.max_drop
-            )
-            allowed[rule.metric] = Allowed(
-                limit, drop, rule.lower_is_better, rule.floor_action, rule.drop_action
-            )
+    if scores is None:
+        return allowed
+    for rule in resolve_rules(policy, scores).rules:
+        if rule.slice is not None:
+            continue
+        limit = None if rule.min is None else rule.direction.shown(rule.min)
+        drop = rules.max_drop
+        if rule.written and rule.max_drop is not None:
+            drop = rule.max_drop
+        allowed[rule.metric] = Allowed(
+            limit, drop, rule.lower_is_better, rule.floor_action, rule.drop_action
+        )
     return allowed
 
 
@@ -200,20 +189,23 @@ def _beyond_limit(
         return None
     interval = mean_interval(values, confidence=1.0 - 2.0 * error_rate)
     notable = min(rule.limit, NOTABLE_SHARE) if name in SHARES else rule.limit
-    kind, side = CheckKind.FLOOR, "at least"
-    is_shown, is_notable = interval.high < rule.limit, interval.estimate < notable
     if rule.rise_is_worse:
-        kind, side = CheckKind.CEILING, "at most"
-        is_shown, is_notable = interval.low > rule.limit, interval.estimate > notable
-    if not (is_shown or is_notable):
-        return None
-    status, action = (
-        (Status.FAIL, rule.limit_action)
-        if is_shown
-        else (Status.INCONCLUSIVE, Action.WARN)
-    )
-    text = f"{show_figure(name, interval.estimate)} of {counted(interval.n, 'answer')}, and {side} "
-    return _check(name, kind, status, action, f"{text}{show_figure(name, rule.limit)}")
+        kind = CheckKind.CEILING
+        side = "at most"
+        is_shown = interval.low > rule.limit
+        is_notable = interval.estimate > notable
+    else:
+        kind = CheckKind.FLOOR
+        side = "at least"
+        is_shown = interval.high < rule.limit
+        is_notable = interval.estimate < notable
+    now = f"{show_figure(name, interval.estimate)} of {counted(interval.n, 'answer')}"
+    text = f"{now}, and {side} {show_figure(name, rule.limit)}"
+    if is_shown:
+        return _check(name, kind, Status.FAIL, rule.limit_action, text)
+    if is_notable:
+        return _check(name, kind, Status.INCONCLUSIVE, Action.WARN, text)
+    return None
 
 
 def _changed(
@@ -225,27 +217,25 @@ def _changed(
 ) -> Check | None:
     """A failure if the newest window, or the mean of the newest two, is shown to be
     worse than those before."""
-    part, sign = line.figures[name], 1.0 if rule.rise_is_worse else -1.0
+    part = line.figures[name]
+    kind, sign, way = CheckKind.DROP, -1.0, "less"
+    if rule.rise_is_worse:
+        kind, sign, way = CheckKind.RISE, 1.0, "more"
+    confidence = 1.0 - 2.0 * error_rate / len(_LOOKS)
     for newest in _LOOKS:
         place = len(before[name]) - newest + 1
         past = np.array(before[name][max(0, place - WINDOWS) : place])
         if len(past) < MIN_WINDOWS:
             break
         mean = float(np.mean([*before[name][place:], part.value]))
-        predicted = prediction_interval(
-            past, newest, confidence=1.0 - 2.0 * error_rate / len(_LOOKS)
-        )
+        predicted = prediction_interval(past, newest, confidence=confidence)
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0
-        worse, limit = sign * (mean - level), rule.max_change * scale
+        worse = sign * (mean - level)
+        limit = rule.max_change * scale
         is_enough = worse > limit and worse * part.n >= MIN_SAMPLES * scale
         if is_enough and worse > predicted.high - level:
-            kind, way = (
-                (CheckKind.RISE, "more")
-                if rule.rise_is_worse
-                else (CheckKind.DROP, "less")
-            )
-            now = f"{show_figure(name, mean)} in {'this window' if newest == 1 else f'the last {newest} windows'}"
+            now = f"{show_figure(name, mean)} in the newest {counted(newest, 'window')}"
             then = f"{show_figure(name, level)} in the {len(past)} before"
             text = f"{now}, {then}; {show_figure(name, limit)} {way}"
             return _check(name, kind, Status.FAIL, rule.change_action, text)
@@ -261,19 +251,16 @@ def _check(
 
 def _verdict(findings: Sequence[Finding]) -> GateVerdict:
     """The verdict over `findings`, which are all that is not as it should be."""
-    failures = [finding for finding in findings if finding.level is Level.FAILURE]
-    blocking = failures or [
-        finding for finding in findings if finding.level is Level.ERROR
-    ]
-    if blocking:
-        more = (
-            f" And {counted(len(blocking) - 1, 'more alert')}."
-            if len(blocking) > 1
-            else ""
-        )
-        status = Status.FAIL if failures else Status.ERROR
-        return GateVerdict(status, f"{blocking[0].text}{more}", tuple(findings))
-    warnings = sum(finding.level is Level.WARNING for finding in findings)
-    return GateVerdict(
-        Status.PASS, f"no alert, {counted(warnings, 'warning')}.", tuple(findings)
-    )
+    by_level: dict[Level, list[Finding]] = {level: [] for level in Level}
+    for finding in findings:
+        by_level[finding.level].append(finding)
+    failures = by_level[Level.FAILURE]
+    blocking = failures or by_level[Level.ERROR]
+    if not blocking:
+        warnings = counted(len(by_level[Level.WARNING]), "warning")
+        return GateVerdict(Status.PASS, f"no alert, {warnings}.", tuple(findings))
+    reason = blocking[0].text
+    if len(blocking) > 1:
+        reason += f" And {counted(len(blocking) - 1, 'more alert')}."
+    status = Status.FAIL if failures else Status.ERROR
+    return GateVerdict(status, reason, tuple(findings))

@@ -135,11 +135,9 @@ class Interaction(BaseModel):
     def is_abstention(self) -> bool | None:
         """As it is logged, else by the offline judge's rules; None without an
         answer."""
-        return (
-            answer_abstains(self.answer)
-            if self.abstained is None and self.answer
-            else self.abstained
-        )
+        if self.abstained is None and self.answer:
+            return answer_abstains(self.answer)
+        return self.abstained
 
     @property
     def is_feedback(self) -> bool:
@@ -159,22 +157,22 @@ def read_interaction(
         values = [by_name.get(name) for name in names]
         if field in columns:
             values = [at_path(record, columns[field])]
-        value = next((value for value in values if value not in (None, "")), None)
-        if value is not None:
-            fields[field] = value
+        for value in values:
+            if value not in (None, ""):
+                fields[field] = value
+                break
     try:
         interaction = Interaction.model_validate(fields)
     except ValidationError as error:
-        raise BadRecord(
-            BAD_FIELD.format(error.errors(include_url=False)[0]["loc"][0])
-        ) from None
+        place = error.errors(include_url=False)[0]["loc"][0]
+        raise BadRecord(BAD_FIELD.format(place)) from None
     if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
         raise BadRecord(EMPTY)
-    says = [interaction.id, interaction.timestamp.isoformat(), interaction.question]
-    content = json.dumps(
-        says if interaction.id else record, sort_keys=True, default=str
-    )
+    identity: object = record
+    if interaction.id:
+        time = interaction.timestamp.isoformat()
+        identity = [interaction.id, time, interaction.question]
+    content = json.dumps(identity, sort_keys=True, default=str)
     key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-    return interaction.model_copy(
-        update={"key": key, "history": _earlier_turns(fields.get("question"))}
-    )
+    history = _earlier_turns(fields.get("question"))
+    return interaction.model_copy(update={"key": key, "history": history})

@@ -1,4 +1,4 @@
-"""Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV, Parquet, and traces.
+"""Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV and Parquet.
 
 A line of a log that can't be used is counted, and never ends the reading. What is
 damaged is read as far as it goes.
@@ -13,7 +13,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,7 +20,6 @@ from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, open_records
-from ragstone.tools.monitor.traces import interactions_of, is_trace
 
 NOT_JSON = "lines without valid JSON"
 NOT_OBJECT = "lines without a JSON object"
@@ -39,9 +37,9 @@ def log_files(paths: Sequence[str]) -> list[Path]:
     there."""
     files: dict[Path, None] = {}
     for path in paths:
-        matches = (
-            [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
-        )
+        matches = [path]
+        if not Path(path).exists():
+            matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
         if not matches:
             hint = "Check the path, or use a glob such as 'logs/*.jsonl*'."
             raise ConfigError("log not found.", where=path, hint=hint)
@@ -80,10 +78,7 @@ def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Rec
         with rewritten:
             yield from (record for record, *_ in rows)
         return
-    lines = _lines(file, problems)
-    first = next(lines, {})
-    every = chain([first] if first else [], lines)
-    yield from interactions_of(every, str(path)) if is_trace(first) else every
+    yield from _lines(file, problems)
 
 
 def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:

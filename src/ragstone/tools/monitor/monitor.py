@@ -102,36 +102,31 @@ def _line(
 ) -> RunLine:
     """The line of a window in the history, without its verdict: numbers only, and no
     text of an interaction."""
-    period, figures = window.period, dict(figures_of(window, policy.monitor))
-    empty = {
-        "judge": "none",
-        "judge_key": "0" * 16,
-        "golden": "",
-        "metrics": {},
-        "versions": {},
-        "coverage": 1.0,
-    }
+    period = window.period
+    figures = dict(figures_of(window, policy.monitor))
     name = hashlib.sha256(period.name.encode()).hexdigest()[:16]
-    line = RunLine.model_validate(
-        {
-            **empty,
-            "run": name,
-            "time": period.start,
-            "eligible": False,
-            "verdict": "none",
-        }
-    )
-    if run is not None and scores is not None:
-        line = line_of(run, run.manifest, scores, policy).model_copy(
-            update={"run": name, "time": period.start}
+    if run is None or scores is None:
+        line = RunLine(
+            run=name,
+            time=period.start,
+            eligible=False,
+            verdict="none",
+            judge="none",
+            judge_key="0" * 16,
+            golden="",
+            metrics={},
+            versions={},
+            coverage=1.0,
         )
-        figures |= {
-            metric: FigurePart(value=part.mean, n=part.n)
-            for metric, part in line.metrics.items()
-        }
-    return line.model_copy(
-        update={
-            "eligible": False,
-            "window": WindowPart(end=period.end, figures=figures),
-        }
-    )
+    else:
+        line = line_of(run, run.manifest, scores, policy)
+        for metric, part in line.metrics.items():
+            figures[metric] = FigurePart(value=part.mean, n=part.n)
+    part_of_window = WindowPart(end=period.end, figures=figures)
+    changes = {
+        "run": name,
+        "time": period.start,
+        "eligible": False,
+        "window": part_of_window,
+    }
+    return line.model_copy(update=changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 
 from ragstone.files import read_table
 
@@ -24,18 +25,20 @@ def strip(text: str) -> str:
     """
     text = _PATTERN["email"].sub("[email]", text)
     text = _PATTERN["iban"].sub(_iban, text)
-    text = _PATTERN["card"].sub(
-        lambda match: "[card]" if _is_card(match) else match.group(), text
-    )
+    text = _replaced("card", "[card]", _is_card, text)
     text = _PATTERN["phone_cue"].sub(_after_cue, text)
-    text = _PATTERN["phone"].sub(
-        lambda match: "[phone]" if _is_phone(match) else match.group(), text
+    text = _replaced("phone", "[phone]", _is_phone, text)
+    text = _replaced("ipv4", "[ip]", _is_address, text)
+    return _replaced("ipv6", "[ip]", _is_address, text)
+
+
+def _replaced(
+    name: str, placeholder: str, holds: Callable[[re.Match[str]], bool], text: str
+) -> str:
+    """`text` with a placeholder for the matches of a pattern that `holds`."""
+    return _PATTERN[name].sub(
+        lambda match: placeholder if holds(match) else match.group(), text
     )
-    for pattern in (_PATTERN["ipv4"], _PATTERN["ipv6"]):
-        text = pattern.sub(
-            lambda match: "[ip]" if _is_address(match) else match.group(), text
-        )
-    return text
 
 
 def _after_cue(match: re.Match[str]) -> str:
@@ -51,12 +54,10 @@ def _iban(match: re.Match[str]) -> str:
         if end < len(text) and text[end].isalnum():
             continue
         compact = re.sub(r"[^A-Za-z0-9]", "", text[:end]).upper()
-        if (
-            15 <= len(compact) <= 34
-            and int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4]))
-            % 97
-            == 1
-        ):
+        if not 15 <= len(compact) <= 34:
+            continue
+        digits = "".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])
+        if int(digits) % 97 == 1:
             return "[iban]" + text[end:]
     return text
 
@@ -72,13 +73,17 @@ def _is_card(match: re.Match[str]) -> bool:
     return is_checked and _PATTERN["card_number"].fullmatch(number) is not None
 
 
+def _comes_after(name: str, match: re.Match[str]) -> bool:
+    """Whether the words before `match` are such as the pattern `name` finds."""
+    start = max(0, match.start() - _CUE_WIDTH)
+    return _PATTERN[name].search(match.string, start, match.start()) is not None
+
+
 def _is_phone(match: re.Match[str]) -> bool:
     text = match.group()
     if match["plus"]:
         return True
-    if _PATTERN["no_phone"].search(
-        match.string, max(0, match.start() - _CUE_WIDTH), match.start()
-    ) or _PATTERN["date"].match(text):
+    if _comes_after("no_phone", match) or _PATTERN["date"].match(text):
         return False
     return not text.isdigit() or len(text) >= _MIN_WHOLE
 
@@ -86,9 +91,7 @@ def _is_phone(match: re.Match[str]) -> bool:
 def _is_address(match: re.Match[str]) -> bool:
     """Whether it is an address, and not a version or a time."""
     text = match.group()
-    if _PATTERN["release"].search(
-        match.string, max(0, match.start() - _CUE_WIDTH), match.start()
-    ):
+    if _comes_after("release", match):
         return False
     if ":" in text and sum(bool(part) for part in text.split(":")) < 4:
         return False

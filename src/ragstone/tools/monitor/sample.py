@@ -54,21 +54,14 @@ def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
     for key, interaction in sorted(window.interactions.items()):
         if len(sample) == size:
             break
-        if (
-            interaction.question
-            and interaction.answer
-            and interaction.sources is not None
-        ):
-            logged = {
-                "answer": interaction.answer,
-                "contexts": list(interaction.sources),
-            }
-            response = payload.read(key, logged, interaction.latency)
-            has_texts = all(
-                " " in context.text.strip() for context in response.contexts
-            )
-            if response.failure is None and has_texts:
-                sample.append((Sample(key, interaction.question), response))
+        sources = interaction.sources
+        if not interaction.question or not interaction.answer or sources is None:
+            continue
+        logged = {"answer": interaction.answer, "contexts": list(sources)}
+        response = payload.read(key, logged, interaction.latency)
+        texts = [context.text.strip() for context in response.contexts]
+        if response.failure is None and all(" " in text for text in texts):
+            sample.append((Sample(key, interaction.question), response))
     return sample
 
 

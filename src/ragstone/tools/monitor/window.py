@@ -46,12 +46,9 @@ class Period:
     def name(self) -> str:
         """``2026-10-01``, or for anything but a day ``2026-10-01T06 to
         2026-10-01T12``."""
-        is_day = self.end - self.start == _UNITS["d"]
-        return (
-            f"{self.start:%Y-%m-%d}"
-            if is_day
-            else f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
-        )
+        if self.end - self.start == _UNITS["d"]:
+            return f"{self.start:%Y-%m-%d}"
+        return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
 
 
 def period_before(until: datetime, since: str) -> Period:
@@ -122,34 +119,39 @@ def read_window(
 
 def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
     """Whether a user said that the answer is bad; None without feedback."""
-    value, least = interaction.feedback, rules.good_feedback
-    if value is None:
+    if interaction.feedback is None:
         return None
-    return value <= 0.0 if least is None else value < least
+    if rules.good_feedback is None:
+        return interaction.feedback <= 0.0
+    return interaction.feedback < rules.good_feedback
+
+
+def _is_slow(interaction: Interaction, rules: MonitorRules) -> bool | None:
+    if interaction.latency is None:
+        return None
+    return interaction.latency > rules.slow_s
 
 
 def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool | None:
     is_answer = interaction.answer and not interaction.is_abstention
-    return (
-        None
-        if interaction.sources is None or not is_answer
-        else not interaction.sources
-    )
+    if interaction.sources is None or not is_answer:
+        return None
+    return not interaction.sources
+
+
+def _is_without_results(interaction: Interaction, _rules: MonitorRules) -> bool | None:
+    if interaction.results is None:
+        return None
+    return interaction.results == 0
 
 
 SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = (
     MappingProxyType(
         {
-            "slow": lambda interaction, rules: (
-                None
-                if interaction.latency is None
-                else interaction.latency > rules.slow_s
-            ),
+            "slow": _is_slow,
             "errors": lambda interaction, _: interaction.error,
             "without_sources": _is_without_sources,
-            "without_results": lambda interaction, _: (
-                None if interaction.results is None else interaction.results == 0
-            ),
+            "without_results": _is_without_results,
             "abstentions": lambda interaction, _: interaction.is_abstention,
             "bad_feedback": is_bad,
         }
@@ -170,20 +172,13 @@ def figure_title(name: str) -> str:
     return TITLES[name] if name in TITLES else metric_title(name)
 
 
-_WORDS: Mapping[str, Callable[[float | None], str]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("questions", "users", "sessions"), lambda value: score(value, 0)
-        ),
-        **dict.fromkeys(LATENCIES, seconds),
-        **dict.fromkeys(SHARES, percent),
-    }
-)
-
-
 def show_figure(name: str, value: float | None) -> str:
     """The value of a figure, or else of a metric, in its unit."""
-    return _WORDS.get(name, score)(value)
+    if name in SHARES:
+        return percent(value)
+    if name in LATENCIES:
+        return seconds(value)
+    return score(value, 0 if name in TITLES else 2)
 
 
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
@@ -208,10 +203,7 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
         )
         yield "latency_p95", FigurePart(value=p95, n=len(latencies))
     for name, counts in SHARES.items():
-        hits = [
-            hit
-            for hit in (counts(interaction, rules) for interaction in interactions)
-            if hit is not None
-        ]
+        answers = [counts(interaction, rules) for interaction in interactions]
+        hits = [hit for hit in answers if hit is not None]
         if hits:
             yield name, FigurePart(value=sum(hits) / len(hits), n=len(hits))
