@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -25,7 +24,7 @@ from ragstone.errors import (
     first_invalid,
 )
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.engine import Progress, Quiet
+from ragstone.evaluation.engine import Quiet
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
@@ -52,7 +51,7 @@ from ragstone.pipeline.page import page_of, read_page
 from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
-from ragstone.progress import notebook_progress, progress_for
+from ragstone.progress import progress_for
 from ragstone.report.notebook import framed_html, golden_html, run_html
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
@@ -65,6 +64,8 @@ if TYPE_CHECKING:
     import pandas
 
 Result = TypeVar("Result")
+
+_NO_SYSTEM = (Mapping, list, tuple, set, int, float, bytes, type(None))
 
 
 class GoldenSet(sample.GoldenSet):
@@ -95,11 +96,9 @@ class Report(str):
     form: str
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        printer.text(
-            f"<{self.form} report, {len(self):,} characters>"
-            if self.form == "html"
-            else str(self)
-        )
+        is_page = self.form == "html"
+        short = f"<{self.form} report, {len(self):,} characters>"
+        printer.text(short if is_page else str(self))
 
     def _repr_html_(self) -> str | None:
         return framed_html(self) if self.form == "html" else None
@@ -126,22 +125,16 @@ class Verdict(GateVerdict):
         document: Document,
         page: Callable[[], Iterable[str]] = tuple,
     ) -> Verdict:
-        return cls(
-            **{
-                field.name: getattr(verdict, field.name)
-                for field in fields(GateVerdict)
-            },
-            document=document,
-            page=page,
-        )
+        values = {
+            field.name: getattr(verdict, field.name) for field in fields(GateVerdict)
+        }
+        return cls(**values, document=document, page=page)
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises
         ConfigError for anything else."""
-        return Report(
-            render(self.document, form, page=self.page() if form == "html" else ()),
-            form,
-        )
+        page = self.page() if form == "html" else ()
+        return Report(render(self.document, form, page=page), form)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GateVerdict):
@@ -196,20 +189,11 @@ class Run:
         It shows the verdict that the gate recorded; without one, or with `baseline` or
         `policy`, that of `compare`.
         """
-        recorded = (
-            read_verdict(self.directory)
-            if baseline is None and policy is None
-            else None
-        )
-        if recorded is not None:
-            return Report(
-                render(
-                    recorded,
-                    form,
-                    page=read_page(self.directory) if form == "html" else (),
-                ),
-                form,
-            )
+        if baseline is None and policy is None:
+            recorded = read_verdict(self.directory)
+            if recorded is not None:
+                page = read_page(self.directory) if form == "html" else ()
+                return Report(render(recorded, form, page=page), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -232,19 +216,17 @@ class Run:
                 "to_pandas() needs pandas.",
                 hint="Install it: pip install 'ragstone[pandas]'",
             ) from None
-        return pandas.DataFrame(
-            [
-                _row(record, self.directory.manifest.metrics)
-                for record in self.directory.records()
-            ]
-        )
+        metrics = self.directory.manifest.metrics
+        rows = [_row(record, metrics) for record in self.directory.records()]
+        return pandas.DataFrame(rows)
 
     def __repr__(self) -> str:
+        samples = counted(len(self.scores.samples), "sample")
         failed = len(self.scores.system.failures)
-        samples = counted(len(self.scores.samples), "sample") + (
-            f", {failed:,} without an answer" if failed else ""
-        )
-        return f"{type(self).__name__}({str(self.path)!r}: {samples}, {means(self.scores.metrics)})"
+        if failed:
+            samples += f", {failed:,} without an answer"
+        scores = means(self.scores.metrics)
+        return f"{type(self).__name__}({str(self.path)!r}: {samples}, {scores})"
 
     def _repr_html_(self) -> str:
         return run_html(self.scores)
@@ -258,16 +240,13 @@ def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
         "reference": record.sample.reference,
         "tags": list(record.sample.tags),
         "answer": response.answer,
-        **(
-            {"answers": [one.answer for one in record.responses]}
-            if len(record.answers) > 1
-            else {}
-        ),
         "contexts": [context.text for context in response.contexts],
         "latency_s": response.latency_s,
         "trace_id": response.extra.get("trace_id"),
         "error": None if response.failure is None else response.failure.message,
     }
+    if len(record.answers) > 1:
+        row["answers"] = [answer.answer for answer in record.responses]
     for name in metrics:
         row[name], row[f"{name}_reason"] = _value(record.scores.get(name))
     return row
@@ -308,35 +287,16 @@ def load_golden_set(
         else:
             found = golden_set_of(data, columns=columns)
     except (ConfigError, GoldenSetError) as error:
-        where = "columns" if error.where == _TABLE else error.where
-        raise type(error)(
-            error.message.replace(_TABLE, "columns"),
-            where=where,
-            hint=_in_python(error.hint),
-        ) from None
+        message, where, hint = (
+            (text or "").replace(" in ragstone.toml", "").replace(_TABLE, "columns")
+            for text in (error.message, error.where, error.hint)
+        )
+        raise type(error)(message, where=where or None, hint=hint or None) from None
     return GoldenSet(found.samples, found.mappings, found.limited)
 
 
 _TABLE = "[golden.columns]"
 _COLUMNS = 'For example: columns={"question": "input.query"}'
-_TOML = re.compile(
-    r",? in ragstone\.toml(?P<aside>[^:\n]*):\n  \[golden\.columns\]\n(?P<rows>(  .+ = .+(\n|$))+)"
-)
-
-
-def _in_python(hint: str | None) -> str | None:
-    """A hint on mapping columns in ragstone.toml, as the argument `columns`."""
-
-    def rewritten(found: re.Match[str]) -> str:
-        pairs = (line.strip().split(" = ", 1) for line in found["rows"].splitlines())
-        rows = ", ".join(f'"{name}": {value}' for name, value in pairs)
-        return f"{found['aside']}: columns={{{rows}}}"
-
-    if hint is None:
-        return None
-    return _TOML.sub(rewritten, hint).replace(
-        "under [golden.columns] in ragstone.toml", 'with columns={"…": "…"}'
-    )
 
 
 def evaluate(
@@ -362,30 +322,21 @@ def evaluate(
     evaluated (default: the whole): ``retrieval`` returns contexts without an answer,
     ``generation`` is given the reference contexts. With `oracle`, the whole system is
     asked again with these, to divide what is missing into retrieval and generation. The
-    run directory is written to `out` (a new temporary folder by default). In a notebook
-    and on a terminal there is a progress bar, unless `progress` is False. Also works
+    run directory is written to `out` (a new temporary folder by default). Standard error
+    shows the progress, unless `progress` is False. Also works
     inside a running event loop, as in a notebook. Raises the errors of `ragstone run`.
     """
-    where = (
-        _path(out, "evaluate(out=…)")
-        if out is not None
-        else Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
-    )
-    given: object = golden_set
-    if not isinstance(given, sample.GoldenSet):
+    if out is None:
+        out = Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
+    where = _path(out, "evaluate(out=…)")
+    if not isinstance(cast(object, golden_set), sample.GoldenSet):
         hint = "Make one: ragstone.load_golden_set(…), with a path, a data frame, or a list of mappings."
-        raise ConfigError(
-            f"evaluate() takes a golden set, found {type(given).__name__}.", hint=hint
-        )
-    asked: object = system
-    if (
-        isinstance(asked, Mapping | list | tuple | set | int | float | bytes)
-        or asked is None
-    ):
+        found = type(golden_set).__name__
+        raise ConfigError(f"evaluate() takes a golden set, found {found}.", hint=hint)
+    if isinstance(cast(object, system), _NO_SYSTEM):
         hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
-        raise ConfigError(
-            f"evaluate() takes a system, found {type(asked).__name__}.", hint=hint
-        )
+        found = type(system).__name__
+        raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
     if not isinstance(judge, str):
         judge = checked_judge(judge)
     names, custom = chosen_metrics(metrics)
@@ -415,7 +366,7 @@ def evaluate(
 
     context = RunContext(
         environ=os.environ,
-        progress=_progress() if progress else Quiet(),
+        progress=progress_for(sys.stderr) if progress else Quiet(),
         redact=Redactor(known_secrets(os.environ, settings)),
         system_factory=tested,
     )
@@ -485,12 +436,6 @@ def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
         raise ConfigError(
             f"{wanted}, found {value!r}.", where=f"evaluate({place[-1]}=…)"
         ) from None
-
-
-def _progress() -> Progress:
-    return notebook_progress() or (
-        progress_for(sys.stderr) if sys.stderr.isatty() else Quiet()
-    )
 
 
 def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:

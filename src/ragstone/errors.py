@@ -214,14 +214,12 @@ def first_problem(error: ValidationError) -> str:
     """Place and expectation of the first problem that pydantic found; the expectation
     alone if it is the whole."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place, said = ".".join(map(str, first["loc"]))[:200], expected(first)
-    return (
-        said
-        if not place
-        else f"'{place}' {said}"
-        if said.startswith(("must ", "is "))
-        else f"'{place}': {said}"
-    )
+    place = ".".join(map(str, first["loc"]))[:200]
+    sentence = expected(first)
+    if not place:
+        return sentence
+    colon = "" if sentence.startswith(("must ", "is ")) else ":"
+    return f"'{place}'{colon} {sentence}"
 
 
 def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -72,13 +72,11 @@ def log_interaction(
             **more,
         }
         record: dict[str, object] = {"id": number, "timestamp": _time(timestamp)}
-        record |= {
-            name: _plain(value) for name, value in fields.items() if value is not None
-        }
-        line = (
-            json.dumps(record, allow_nan=False, separators=(",", ":")).encode("ascii")
-            + b"\n"
-        )
+        for name, value in fields.items():
+            if value is not None:
+                record[name] = _plain(value)
+        text = json.dumps(record, allow_nan=False, separators=(",", ":"))
+        line = f"{text}\n".encode("ascii")
         if len(line) > MAX_LINE_BYTES:
             raise ValueError(f"the interaction is larger than {MAX_LINE_BYTES:,} bytes")
         _append(os.fspath(path or os.environ.get(VARIABLE) or DEFAULT_FILE), line)
@@ -90,12 +88,8 @@ def log_interaction(
 
 def _append(path: str, line: bytes) -> None:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    for name in (
-        "O_CLOEXEC",
-        "O_NONBLOCK",
-        "O_NOCTTY",
-        "O_BINARY",
-    ):  # a pipe must not block the application
+    # A pipe must not block the application.
+    for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)
     file = os.open(path, flags, 0o600)
     try:
@@ -104,9 +98,8 @@ def _append(path: str, line: bytes) -> None:
             raise ValueError("the log is not a regular file")
         if status.st_size:
             os.lseek(file, -1, os.SEEK_END)
-            if (
-                os.read(file, 1) != b"\n"
-            ):  # a line that a crash or a full disk has cut short
+            is_cut_short = os.read(file, 1) != b"\n"  # by a crash or a full disk
+            if is_cut_short:
                 line = b"\n" + line
         written = os.write(file, line)
         while written < len(line):
@@ -117,54 +110,53 @@ def _append(path: str, line: bytes) -> None:
 
 
 def _time(timestamp: datetime | str | float | None) -> str:
-    if isinstance(timestamp, str):
+    if timestamp is None:
+        timestamp = datetime.now(UTC)
+    elif isinstance(timestamp, str):
         timestamp = datetime.fromisoformat(timestamp)
-    if isinstance(timestamp, datetime):
-        moment = timestamp if timestamp.tzinfo is not None else timestamp.astimezone()
-    else:
-        moment = (
-            datetime.now(UTC)
-            if timestamp is None
-            else datetime.fromtimestamp(timestamp, UTC)
-        )
-    return moment.isoformat(timespec="milliseconds")
+    elif not isinstance(timestamp, datetime):
+        timestamp = datetime.fromtimestamp(timestamp, UTC)
+    if timestamp.tzinfo is None:
+        timestamp = timestamp.astimezone()
+    return timestamp.isoformat(timespec="milliseconds")
 
 
 def _sources(sources: object) -> list[object]:
-    # One source without a list. Documents of a framework can be iterable: over their
-    # fields.
-    single = isinstance(sources, str | bytes | Mapping) or any(
-        isinstance(getattr(sources, name, None), str) for name in _TEXTS
-    )
-    return (
-        [_source(sources)]
-        if single or not isinstance(sources, Iterable)
-        else [_source(name) for name in sources]
-    )
+    # Documents of a framework can be iterable: over their fields.
+    is_one = isinstance(sources, str | bytes | Mapping) or _text_of(sources) is not None
+    if is_one or not isinstance(sources, Iterable):
+        return [_source(sources)]
+    return [_source(source) for source in sources]
 
 
 def _source(source: object) -> object:
     if isinstance(source, str | Mapping):
         return source
+    text = _text_of(source)
+    if text is None:
+        return _text(source)
+    metadata = getattr(source, "metadata", None)
+    if isinstance(metadata, Mapping):
+        return {"text": text, "metadata": metadata}
+    return {"text": text}
+
+
+def _text_of(document: object) -> str | None:
+    """The text of a framework's document."""
     for name in _TEXTS:
-        text = getattr(source, name, None)
+        text = getattr(document, name, None)
         if isinstance(text, str):
-            metadata = getattr(source, "metadata", None)
-            return (
-                {"text": text, "metadata": metadata}
-                if isinstance(metadata, Mapping)
-                else {"text": text}
-            )
-    return _text(source)
+            return text
+    return None
 
 
 def _plain(value: object, depth: int = 0) -> object:
     """`value` as JSON takes it: what it can't hold as text, and numbers that are none
     as nothing."""
-    if value is None or isinstance(value, bool | str):
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, int | float):
-        return value if not isinstance(value, float) or math.isfinite(value) else None
     if depth < _DEEPEST:
         if isinstance(value, Mapping):
             return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
@@ -174,13 +166,9 @@ def _plain(value: object, depth: int = 0) -> object:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return (
-        f"{type(value).__name__}: {value}"
-        if isinstance(value, BaseException)
-        else str(value)
-    )
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    return str(value)
 
 
 def _tell_once(problem: Exception) -> None:

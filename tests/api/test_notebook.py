@@ -16,7 +16,6 @@ import pytest
 
 import ragstone
 from ragstone.errors import ConfigError
-from ragstone.progress import NotebookProgress
 from tests.cli.project import ragstone as run_command
 from tests.cli.project import write_rows
 from tests.report.browser import chromium
@@ -52,7 +51,8 @@ def outputs(processes: None) -> list[dict[str, str]]:
     assert not any(cell.get("outputs") for cell in notebook.cells), "clear the outputs before committing"
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     found = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    assert {output["output_type"] for output in found} <= {"execute_result", "display_data"}, found
+    assert {output["output_type"] for output in found} <= {"execute_result", "display_data", "stream"}, found
+    found = [output for output in found if output["output_type"] != "stream"]
     return [dict(output["data"]) for output in found]
 
 
@@ -60,16 +60,14 @@ def shown(outputs: list[dict[str, str]], start: str) -> dict[str, str]:
     return next(output for output in outputs if output["text/plain"].startswith(start))
 
 
-def test_the_notebook_shows_golden_set_progress_run_and_verdict(outputs: list[dict[str, str]]) -> None:
+def test_the_notebook_shows_golden_set_run_and_verdict(outputs: list[dict[str, str]]) -> None:
     golden = shown(outputs, "GoldenSet(10 samples from 'data')")
     assert Text(golden["text/html"]).text.split()[:4] == ["First", "of", "10", "samples"]
     run = shown(outputs, "Run(")
     assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness [01]\.\d\d, .* 0\.\d\d\)", run["text/plain"])
     assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s[01]\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
-    verdict = shown(outputs, "Verdict('fail', 'context_recall dropped by")
+    verdict = shown(outputs, "Verdict('fail', 'context_recall ")
     assert re.search("❌ Blocked: retrieval .*7 of 10", verdict["text/markdown"])
-    bars = [output for output in outputs if output["text/plain"].startswith("Evaluated 10 of 10 samples (10 scored), ")]
-    assert ['<progress value="10" max="10">' in bar["text/html"] for bar in bars] == [True, True]
 
 
 @pytest.mark.browser
@@ -170,25 +168,6 @@ def test_reports_of_a_run_and_of_a_verdict_in_every_format() -> None:
     with pytest.raises(ConfigError, match="no metric 'faithfullness'") as caught:
         run.scores["faithfullness"]
     assert "Did you mean 'faithfulness'?" in str(caught.value)
-
-
-def test_a_bar_is_drawn_at_most_every_so_often_and_at_the_end() -> None:
-    drawn: list[str] = []
-    times = iter([0.0, 0.1, 0.15, 0.3, 0.3, 0.3, 0.4, 0.5, 0.5])
-
-    def show(bar: object) -> Any:
-        drawn.append(repr(bar))
-        return lambda again: drawn.append(repr(again))
-
-    bar = NotebookProgress(show, every_s=0.2, clock=lambda: next(times))
-    bar.start(3)
-    for state in ("scored", "system_failed", "scored"):
-        bar.advance(state)
-    bar.finish()
-    assert [text.rpartition(",")[0] for text in drawn[1:]] == [
-        "Evaluated 2 of 3 samples (1 scored, 1 system_failed)",
-        "Evaluated 3 of 3 samples (2 scored, 1 system_failed)",
-    ]
 
 
 INTERRUPTED = """

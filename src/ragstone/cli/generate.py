@@ -144,7 +144,7 @@ def _generate(
     )
 
     async def write() -> Generated:
-        progress = progress_for(sys.stderr, doing="Writing")
+        progress = progress_for(sys.stderr, "Writing")
         try:
             return await generate(
                 judge,
