@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -104,7 +103,7 @@ def test_a_sound_setup_is_shown_with_its_rules_and_its_answer(tmp_path: Path) ->
     assert "faithfulness min 0.8 and max_drop 0.05" in shown["policy"]
     assert "context_recall min 0.8 and max_drop 0.05" in shown["only warns"]
     assert "note" not in shown
-    assert shown["slice"] == "even (6 samples): faithfulness min 0.7"
+    assert shown["slices"] == "even"
     assert shown["must pass"] == "2 samples: house-1, house-2"
     assert shown["answer"] == "House number 0 is painted red."
     assert shown["context 1"] == "[d0?] House number 0 is painted red. It has a door."
@@ -119,7 +118,6 @@ def returning(value: str) -> str:
     ("system", "says"),
     [
         (returning('"An answer."'), "No contexts were returned"),
-        (returning('{"answer": "A.", "contexts": ["word " * 4000]}'), "There is one context of 20,000 characters"),
         (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer is JSON text"),
         (returning('("", ["a context"])'), "The answer is empty."),
     ],
@@ -135,19 +133,6 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
     write_rows(project / "answers.jsonl", rows)
     found = ragstone(["check", "--entrypoint", "file:answers.jsonl"], project)
     assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
-
-
-def test_steps_are_shown_and_a_misspelt_tool_is_named(tmp_path: Path) -> None:
-    steps = '[{"tool": "lookup_order", "arguments": {"id": 7}, "result": "Shipped."}]'
-    project = make_project(tmp_path, n=2, system=returning(f'{{"answer": "A.", "steps": {steps}}}'))
-    change_rows(project, lambda row: {**row, "tools": ["lookup_ordr", "refund"]})
-    said = words(ragstone(["check"], project, exit_code=0).stdout)
-    assert "step 1 lookup_order(id=7) → Shipped." in said
-    assert "never called: 'lookup_ordr' (did you mean 'lookup_order'?)." in said
-    rows = [{"id": f"house-{n}", "answer": "Red.", "steps": json.loads(steps)} for n in range(2)]
-    write_rows(project / "answers.jsonl", rows)
-    recorded = words(ragstone(["check", "--entrypoint", "file:answers.jsonl"], project).stdout)
-    assert "never called: 'lookup_ordr' (did you mean 'lookup_order'?), 'refund'." in recorded
 
 
 @pytest.mark.parametrize(("n", "says"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
@@ -171,14 +156,6 @@ def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, argument
         assert re.search(rf"{name} +12 of 12", checked.stdout)
 
 
-def test_a_policy_that_names_no_metric_is_said_here_and_in_no_report(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n=4)
-    (project / "thresholds.toml").write_text("[gate]\nmin_coverage = 0.9\n", encoding="utf-8")
-    said = words(ragstone(["check"], project, exit_code=0).stdout)
-    assert "thresholds.toml names no metric: the default rules apply, and with the offline judge their" in said
-    assert "names no metric" not in ragstone(["gate", "--verbose"], project).stdout
-
-
 def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
     row = {"question": "What holds?", "reference": "It holds.", "relevant_ids": ["a.md"]}
     write_rows(tmp_path / "golden.jsonl", [{"id": f"q{i}", **row} for i in range(4)])
@@ -189,5 +166,4 @@ def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None
     said = words(found.stdout)
     assert "The contexts are names of documents, without their texts (docs/a.md, b.md)." in said
     assert "can't be measured (faithfulness, hallucination, context_recall" in said
-    assert "faithfulness 0 of 4" in said
     assert "None of the ids that were returned (docs/a.md, b.md) is among the relevant_ids" in said

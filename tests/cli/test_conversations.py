@@ -182,13 +182,11 @@ def test_a_turn_is_shown_with_what_was_said_before_it_here_and_in_the_baseline(p
     assert "Answer: Order 12 cost 24 euros." in before
 
 
-def test_check_asks_the_first_turns_of_a_conversation_and_knows_who_remembers_them(project: Path) -> None:
-    found = ragstone(["check"], project, exit_code=0)
+def test_check_asks_the_first_turns_of_a_conversation_and_the_gate_knows_who_remembers_them(project: Path) -> None:
+    ragstone(["check"], project, exit_code=0)
     assert [line["question"] for line in asked(project)] == [QUESTIONS[0].format(n=11), QUESTIONS[1]]
-    assert "NOT passed" not in found.stdout
     (project / "houses.py").write_text("def answer(question): return 'Yes.', ['It is so.']\n", encoding="utf-8")
     arguments = ["--entrypoint", "python:houses:answer"]
-    assert "12 samples with earlier turns, NOT passed" in ragstone(["check", *arguments], project).stdout
     ragstone(["gate", *arguments], project)
     warnings = [entry["text"] for entry in read_json(project / "ragstone-run" / "report.json")["findings"]]
     assert any("12 samples of the golden set have earlier turns" in text for text in warnings)

@@ -16,7 +16,6 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.directory import ORACLE, RunDirectory
 from tests.cli.project import change_rows, make_project, ragstone, read_json, start, wait_for_lines, words
 from tests.system.conftest import server  # noqa: F401 - a fixture
-from tests.system.service import Server
 
 SYSTEM = '''
 COLOURS = ("red", "green", "blue", "white", "yellow")
@@ -95,11 +94,6 @@ def test_a_callable_of_this_process(tmp_path: Path) -> None:
         package.evaluate(golden, space["answer"], metrics=["recall@5"], oracle=True)
 
 
-def test_whether_a_service_reads_contexts_can_not_be_known(tmp_path: Path, server: Server) -> None:  # noqa: F811
-    project = project_of(tmp_path, entrypoint=f"{server.url}/ask")
-    assert "can't be known" in ragstone(["check", "--oracle"], project).stdout
-
-
 # -- at the door -------------------------------------------------------------------------------------------------------
 
 
@@ -139,24 +133,21 @@ def test_what_can_have_no_oracle_half_is_refused_before_anything_is_written(tmp_
     project = project_of(tmp_path)
     options = prepare(project)
     for name in ("gate", "check"):
-        assert says in ragstone([name, "--oracle", *options], project, exit_code=code).stderr
+        done = ragstone([name, *options], project, env={"RAGSTONE_ORACLE": "true"}, exit_code=code)
+        assert says in done.stderr
     assert not (project / "ragstone-run" / "samples.jsonl").exists()
 
 
 @pytest.mark.heavy
-def test_check_says_whether_contexts_are_taken_and_counts_both_halves(tmp_path: Path) -> None:
+def test_check_counts_the_cost_of_both_halves(tmp_path: Path) -> None:
     project = project_of(tmp_path, metrics="faithfulness context_recall")
     without_contexts(project, "house-1")
     check = ["check", "--judge", "openai:gpt-5.4-mini"]
     key = {"RAGSTONE_JUDGE_API_KEY": "sk-not-a-real-key-0123456789"}
-    usual, oracle = (ragstone([*check, *more], project, env=key).stdout for more in ([], ["--oracle"]))
-    assert "oracle       not asked for; the entrypoint takes contexts" in usual
-    assert "oracle       11 of 12 samples asked again with the reference contexts" in oracle
-    assert "faithfulness; answer_correctness would tell the most" in oracle
-    calls = [int(text.split("at most ")[-1].split(" judge calls")[0]) for text in (usual, oracle)]
+    oracle = {**key, "RAGSTONE_ORACLE": "true"}
+    texts = [ragstone(check, project, env=variables).stdout for variables in (key, oracle)]
+    calls = [int(text.split("at most ")[-1].split(" judge calls")[0]) for text in texts]
     assert calls == [12 * 3, 12 * 3 + 11 * 2]  # statements, support and context use; then statements and support
-    plain(project)
-    assert "oracle       not asked for; the entrypoint takes no contexts" in ragstone(["check"], project).stdout
 
 
 # -- the gate ----------------------------------------------------------------------------------------------------------

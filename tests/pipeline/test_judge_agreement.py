@@ -23,12 +23,12 @@ def calibration(judge: JudgeIdentity) -> Calibration:
 @pytest.mark.parametrize("judge", [OFFLINE, LLM])
 def test_own_labels_come_first(judge: JudgeIdentity) -> None:
     said = agreement_with_people(judge, calibration(judge), ["faithfulness", "context_recall"])
-    assert said == "by your labels (Krippendorff's alpha): faithfulness 0.71 (0.58 to 0.82) on 60 labels"
+    assert said == "by your labels (Krippendorff's alpha): faithfulness 0.71 on 60 labels"
 
 
 def test_labels_of_another_judge_do_not_count() -> None:
     said = agreement_with_people(LLM, calibration(replace(LLM, version="old")), ["faithfulness"])
-    assert said.startswith("the labels are of another judge; not measured for this model.")
+    assert said.startswith("not measured for this judge")
     assert "ragstone calibrate" in said
 
 
@@ -39,9 +39,3 @@ def test_the_offline_judge_has_published_figures_for_each_metric_that_it_judges(
     assert "AUROC" in said
     assert "context_precision 0." in said
     assert "latency" not in said
-
-
-def test_an_llm_is_not_measured_until_you_do() -> None:
-    said = agreement_with_people(LLM, None, ["faithfulness"])
-    assert said.startswith("not measured for this model.")
-    assert "WikiEval" in said

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration
 from ragstone.judge.names import provider_of
-from ragstone.judge.offline.reliability import Evidence, grade
+from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import JudgeIdentity
 
 _MEASURE_YOURS = "measure yours: ragstone label, then ragstone calibrate"
@@ -17,11 +17,6 @@ _MEASURES = {
     "pearson": "correlation",
     "share_right": "share",
 }
-PUBLISHED_LLM = (
-    "LLM judges that work alike prefer what people prefer in 0.95 of the pairs of WikiEval for faithfulness, in 0.78 "
-    "for answer relevancy (RAGAS paper)"
-)
-"""Es et al. 2023, RAGAS, table 1."""
 
 
 def agreement_with_people(
@@ -29,62 +24,32 @@ def agreement_with_people(
 ) -> str:
     """One sentence: the agreement on the team's own labels, if there are any for
     `judge`, else published figures."""
-    own = _own_labels(judge, calibration, metrics)
-    if own:
-        return own
-    labels_of = "the labels are of another judge; " if calibration is not None else ""
-    return labels_of + published_agreement(judge.provider, metrics)
+    if calibration is not None and calibration.judge == judge:
+        own = ", ".join(_measured(calibration, metrics))
+        if own:
+            return f"by your labels (Krippendorff's alpha): {own}"
+    published = ", ".join(_published(metrics))
+    if not provider_of(judge.provider).offline or not published:
+        return f"not measured for this judge; {_MEASURE_YOURS}"
+    return (
+        f"on published labelled sets, the worst of each: {published}; {_MEASURE_YOURS}"
+    )
 
 
-def published_agreement(provider: str, metrics: Iterable[str]) -> str:
-    """The figures on published labelled sets, in words."""
-    if not provider_of(provider).offline:
-        return f"not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
-    published = [_published(metric) for metric in metrics]
-    figures = ", ".join(figure for figure in published if figure)
-    return f"on published labelled sets, worst and best: {figures or 'not measured'}; {_MEASURE_YOURS}"
-
-
-def _own_labels(
-    judge: JudgeIdentity, calibration: Calibration | None, metrics: Sequence[str]
-) -> str:
-    if calibration is None or calibration.judge != judge:
-        return ""
-    figures = []
+def _measured(calibration: Calibration, metrics: Sequence[str]) -> Iterator[str]:
     for name in metrics:
         measured = calibration.metrics.get(name)
-        if measured is None:
-            continue
-        alpha = measured.agreement
-        interval = (
-            ""
-            if alpha.low is None or alpha.high is None
-            else f" ({score(alpha.low)} to {score(alpha.high)})"
-        )
-        figures.append(
-            f"{name} {score(alpha.estimate)}{interval} on {counted(len(measured.pairs), 'label')}"
-        )
-    return (
-        f"by your labels (Krippendorff's alpha): {', '.join(figures)}"
-        if figures
-        else ""
-    )
+        if measured is not None:
+            labels = counted(len(measured.pairs), "label")
+            yield f"{name} {score(measured.agreement.estimate)} on {labels}"
 
 
-def _published(metric: str) -> str:
-    """``faithfulness 0.79 to 0.94 AUROC``: the data set on which the offline judge does
-    worst, and the best one."""
-    judge_grade = grade(metric)
-    if judge_grade is None:
-        return ""
-    worst = judge_grade.evidence[0]
-    alike: list[Evidence] = [
-        row for row in judge_grade.evidence if row.measure == worst.measure
-    ]
-    best = max(row.value for row in alike)
-    values = (
-        f"{worst.value:.2f}"
-        if best == worst.value
-        else f"{worst.value:.2f} to {best:.2f}"
-    )
-    return f"{metric} {values} {_MEASURES.get(worst.measure, worst.measure)}"
+def _published(metrics: Sequence[str]) -> Iterator[str]:
+    """``faithfulness 0.79 AUROC``: on the data set on which the offline judge does
+    worst."""
+    for name in metrics:
+        judge_grade = grade(name)
+        if judge_grade is not None:
+            worst = judge_grade.evidence[0]
+            measure = _MEASURES.get(worst.measure, worst.measure)
+            yield f"{name} {worst.value:.2f} {measure}"
