@@ -48,6 +48,11 @@ def no_references(project: Path) -> list[str]:
     return []
 
 
+def unknown_commit(project: Path) -> list[str]:
+    append(project / "ragstone.toml", '[gate]\nbaseline_commit = "HEAD"\n')
+    return []
+
+
 REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a tag that no sample has": (
         with_policy(f"{POLICY}[slices.evn.metrics.faithfulness]\nmin = 0.5\n"),
@@ -77,7 +82,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
         2,
         "must not contain each other",
     ),
-    "an unknown commit": (lambda _project: ["--baseline-commit", "HEAD"], 2, ""),
+    "an unknown commit": (unknown_commit, 2, ""),
 }
 
 
@@ -146,11 +151,11 @@ def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int,
     assert "too small to detect" not in checked.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["--metrics", "faithfulness"]], ids=["defaults", "others"])
-def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, arguments: list[str]) -> None:
+@pytest.mark.parametrize("variables", [{}, {"RAGSTONE_METRICS": "faithfulness"}], ids=["defaults", "others"])
+def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, variables: dict[str, str]) -> None:
     policy = f"{POLICY}[metrics.token_f1]\nmin = 0.3\n[slices.even.metrics.exact_match]\nmin = 0.3\n"
     project = make_project(tmp_path, n=12, policy=policy)
-    checked, _ = (ragstone([command, *arguments], project, exit_code=0) for command in ("check", "gate"))
+    checked, _ = (ragstone([command], project, env=variables, exit_code=0) for command in ("check", "gate"))
     for name in ("token_f1", "exact_match", "context_recall"):
         assert name in read_json(project / "ragstone-run/manifest.json")["metrics"]
         assert re.search(rf"{name} +12 of 12", checked.stdout)

@@ -122,7 +122,6 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a golden set without contexts": (no_contexts, 3, "no sample has reference_contexts"),
     "recorded answers": (recorded, 2, "--oracle can't be combined with recorded answers"),
     "a system that takes none": (plain, 4, "--oracle gives the system contexts, but it takes none"),
-    "metrics of retrieval alone": (lambda _: ["--metrics", "recall@5"], 2, "--oracle needs a metric of the answer"),
     "half of a system": (half, 2, "it needs the whole system"),
 }
 

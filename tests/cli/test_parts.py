@@ -72,7 +72,7 @@ def test_a_metric_of_the_other_half_is_refused_at_the_door(
     source = RETRIEVER if part == "retrieval" else GENERATOR
     rest = '[metrics.tone]\nrubric = "Is it polite?"\n' if metrics == "tone" else ""
     project = halves(tmp_path / "repo", source, part=part, attribute=attribute, contexts=True, rest=rest)
-    found = ragstone([command, "--metrics", metrics], project, exit_code=2)
+    found = ragstone([command], project, env={"RAGSTONE_METRICS": metrics}, exit_code=2)
     assert said in found.stderr
     assert not (project / "ragstone-run").exists()
 

@@ -35,7 +35,6 @@ NOT_SETTINGS = {
     "form": "is about the report",
     "output": "is about the report",
     "verbose": "is about what is printed",
-    "failed": "is written as the ids that it stands for: --only",
 }
 NOT_REPRODUCED = {
     "resume": "a run is reproduced from its start",
@@ -207,10 +206,10 @@ def test_what_a_variable_turns_off_stays_off(project: Path) -> None:
 
 
 def test_run_is_reproduced_with_its_own_options() -> None:
-    flags: dict[str, object] = {"limit": 3, "answers": 2, "thresholds": "x.toml"}
+    flags: dict[str, object] = {"limit": 3, "metrics": "mrr", "thresholds": "x.toml"}
     found = again(settings_from(flags, {}), "run")
-    assert (found.golden.limit, found.run.answers) == (3, 2)
-    of_run = {one.name for one in run.command.params} - {"config", "failed"}
+    assert (found.golden.limit, found.run.metrics) == (3, ("mrr",))
+    of_run = {one.name for one in run.command.params} - {"config"}
     assert of_run == {flag for flag, key in FLAGS.items() if not next(o for o in OPTIONS if o.key == key).of_gate}
 
 

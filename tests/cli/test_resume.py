@@ -67,7 +67,7 @@ def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(tmp_path: Path, 
     server.reply = reply
     project = make_project(tmp_path / "repo", n=3)
     system = {"RAGSTONE_TIMEOUT": "600", "RAGSTONE_ENTRYPOINT": f"{server.url}/ask"}
-    done = ragstone(["gate", "--time-limit", "10"], project, env=system, exit_code=124)
+    done = ragstone(["gate"], project, env={**system, "RAGSTONE_TIME_LIMIT": "10"}, exit_code=124)
     released.set()
     assert "run.time_limit_s: the time limit was reached" in done.stderr
     assert "--resume" in done.stderr
@@ -82,5 +82,5 @@ def test_a_run_over_its_time_limit_ends_with_124_and_is_resumed(tmp_path: Path, 
 
 
 def test_a_limit_that_is_no_time_is_refused(tmp_path: Path) -> None:
-    done = ragstone(["run", "--time-limit", "0"], make_project(tmp_path / "repo", n=3), exit_code=2)
+    done = ragstone(["run"], make_project(tmp_path / "repo", n=3), env={"RAGSTONE_TIME_LIMIT": "0"}, exit_code=2)
     assert "run.time_limit_s" in done.stderr

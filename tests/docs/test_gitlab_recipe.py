@@ -116,6 +116,7 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
 ) -> None:
     gate, note = jobs["rag-gate"], jobs["rag-note"]
     assert gate["variables"]["GIT_DEPTH"] == 0
+    variables = {name: str(value) for name, value in gate["variables"].items()} | {"CI_DEFAULT_BRANCH": "main"}
     (cached,) = gate["cache"]["paths"]
     (kept,) = gate["artifacts"]["paths"]
     repository = Repository.make(tmp_path / "origin")
@@ -123,14 +124,14 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
     worse = repository.commit("worse", WORSE, branch="feature")
 
     main = repository.job("main", good)
-    code, log = run(gate["script"], main, tools, {"CI_DEFAULT_BRANCH": "main"})
+    code, log = run(gate["script"], main, tools, variables)
     assert code == 0, log
     assert "No baseline" in log
     assert "as a baseline" in log
 
     change = repository.job("change", worse)
     shutil.copytree(main / cached, change / cached)
-    code, log = run(gate["script"], change, tools, {"CI_DEFAULT_BRANCH": "main"})
+    code, log = run(gate["script"], change, tools, variables)
     assert code == 1, log
     assert f"Baseline: commit {good[:12]}" in log
     assert "not saved as a baseline" in log

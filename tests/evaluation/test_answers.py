@@ -156,5 +156,5 @@ def test_a_file_of_recorded_answers_can_not_be_asked_again(tmp_path: Path) -> No
         system=SystemSettings(entrypoint="file:out.jsonl"),
         run=RunSettings(answers=3),
     )
-    with pytest.raises(ConfigError, match="--answers can't be combined with recorded answers"):
+    with pytest.raises(ConfigError, match="answers can't be combined with recorded answers"):
         asyncio.run(evaluate_run(settings, RunContext(environ={})))

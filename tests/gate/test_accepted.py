@@ -274,7 +274,7 @@ def test_accepting_a_drop_below_a_floor_is_said_not_to_help() -> None:
 
 def test_the_command_that_accepts() -> None:
     words = Offer("mrr", "a b", 0.05, OTHER).command(run=RUN, baseline=BASE, folder="my app", thresholds="t.toml")
-    assert words.startswith("cd 'my app' && ragstone accept --metric mrr --slice 'a b' --drop 0.05 --of-run ")
-    assert f" --of-baseline {BASE} --of-edit {OTHER} --thresholds t.toml --reason " in words
+    assert words.startswith("cd 'my app' && ragstone accept --metric mrr --slice 'a b' --of 0.05:")
+    assert f":{BASE}:{OTHER} --thresholds t.toml --reason " in words
     plain = Offer("mrr", None, 0.05).command(run=RUN, baseline=BASE, folder=".", thresholds="thresholds.toml")
-    assert plain.startswith(f"ragstone accept --metric mrr --drop 0.05 --of-run {RUN} --of-baseline {BASE} --reason ")
+    assert plain.startswith(f"ragstone accept --metric mrr --of 0.05:{RUN}:{BASE} --reason ")

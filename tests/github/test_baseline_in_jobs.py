@@ -268,14 +268,14 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     assert done.returncode == 0, done.stderr
     entry = accepted(season)
     printed = command_in(season.checkout.comments[0])
-    assert f"--drop {entry['drop']} --of-run {entry['run']} --of-baseline {entry['baseline']}" in printed
+    assert f"--of {entry['drop']}:{entry['run']}:{entry['baseline']}" in printed
     assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
     assert season.job().code == 0
     again = run_as_printed(season, printed)
     assert (again.returncode, "already accepted" in again.stderr) == (2, True)
 
 
-def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) -> None:
+def test_a_floor_is_not_accepted(season: Season) -> None:
     season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.9\nmax_drop").replace("0.05", "0.5"))
     season.merge()
     trade_off(season)
@@ -283,8 +283,7 @@ def test_a_floor_is_not_accepted_and_the_place_to_edit_is_named(season: Season) 
     assert "ragstone accept" not in season.checkout.comments[0]
     done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
     assert done.returncode == 2
-    assert "thresholds.toml:8" in done.stderr
-    assert "`min`" in done.stderr
+    assert "nothing to accept" in done.stderr
 
 
 # -- runs that were stopped, and judges that changed -------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     assert found.run is not None
     assert not found.run.manifest.standing.eligible
     [command] = found.verdict.accept
-    assert command.startswith("ragstone accept --metric 'golden set' --drop 0.5 --of-run ")
+    assert command.startswith("ragstone accept --metric 'golden set' --of 0.5:")
     assert command in (project / "out" / "report.md").read_text(encoding="utf-8")
     run_command(command)
 

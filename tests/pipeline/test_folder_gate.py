@@ -28,9 +28,8 @@ from tests.pipeline.repository import WORSE, Repository
 def gate(
     checkout: Path, folder: Path, *more: str, save: bool = True, code: int | None = None, **environ: str
 ) -> Completed:
-    save_it = ["--save-baseline"] if save else []
-    command = ["gate", "--baseline-folder", str(folder), *save_it, *more]
-    return ragstone(command, checkout, env=environ, exit_code=code)
+    settings = {"RAGSTONE_BASELINE_FOLDER": str(folder), "RAGSTONE_SAVE_BASELINE": str(save)}
+    return ragstone(["gate", *more], checkout, env={**settings, **environ}, exit_code=code)
 
 
 def git_of(folder: Path) -> Git:

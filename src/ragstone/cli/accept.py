@@ -35,25 +35,9 @@ from ragstone.printable import shown_name
     help="The last day on which it is valid.",
 )
 @option(
-    "--drop",
-    value="SIZE",
-    type=float,
-    help="Size of the drop, if you don't have the RUN directory.",
-)
-@option(
-    "--of-run",
-    value="FINGERPRINT",
-    help="The run with the drop, as shown in its report.",
-)
-@option(
-    "--of-baseline",
-    value="FINGERPRINT",
-    help="The baseline of that run, as shown in its report.",
-)
-@option(
-    "--of-edit",
-    value="FINGERPRINT",
-    help="The edit of the golden set, as shown in the report.",
+    "--of",
+    value="DROP",
+    help="The drop as the report's command names it, if you don't have the RUN.",
 )
 @setting("thresholds")
 @CONFIG
@@ -63,10 +47,7 @@ def command(
     tag: str | None,
     reason: str,
     expires: datetime.datetime | None,
-    drop: float | None,
-    of_run: str | None,
-    of_baseline: str | None,
-    of_edit: str | None,
+    of: str | None,
     thresholds: str | None,
     config: Path | None,
 ) -> int:
@@ -88,22 +69,13 @@ def command(
     from ragstone.pipeline.gate_request import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
-    has_values = any(
-        value is not None for value in (drop, of_run, of_baseline, of_edit)
-    )
-    if run is not None and has_values:
-        raise ConfigError(
-            "a RUN already contains the size of its drop.",
-            hint="Remove --drop, --of-run, --of-baseline and --of-edit.",
-        )
     shown: Shown | Path = run or settings.path(settings.run.out)
-    if has_values:
-        if drop is None or of_run is None or of_baseline is None:
+    if of is not None:
+        if run is not None:
             raise ConfigError(
-                "--drop, --of-run and --of-baseline must be used together.",
-                hint="Give all three, or a RUN.",
+                "a RUN already contains the size of its drop.", hint="Remove --of."
             )
-        shown = Shown(drop, of_run, of_baseline, of_edit)
+        shown = Shown.parse(of)
     accepted = accept(
         read_policy(settings),
         settings.root,
@@ -117,8 +89,6 @@ def command(
     )
     entry = accepted.entry
     say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(accepted.file))}.")
-    if accepted.still_failing is not None:
-        say(f"But {accepted.still_failing}")
     say(
         "Commit the file with the change. Once a baseline includes it, reports say to remove the entry."
     )

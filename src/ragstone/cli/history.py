@@ -29,7 +29,6 @@ _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
 _FILE = option(
     "--history",
     value="FILE",
-    type=str,
     help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
 )
 
@@ -56,7 +55,8 @@ def command(
     as_page: bool,
     last: int | None,
     output: Path | None,
-    **flags: object,
+    history: Path | None,
+    config: Path | None,
 ) -> int:
     """List past runs, and where a metric fell below its level; or write them as a
     page.
@@ -68,24 +68,24 @@ def command(
       ragstone history --page -o history.html
       ragstone history add ragstone-run --release v1.4.0
     """
-    ctx.obj = flags
+    ctx.obj = (config, history)
     if ctx.invoked_subcommand is not None:
         return 0
     if as_csv and as_page:
         raise click.UsageError("--csv and --page are two outputs: name one of them.")
-    settings = settings_from(flags)
-    path = history_file(settings)
-    if flags.get("history") and not os.path.lexists(path):
+    settings = settings_from({"config": config})
+    path = history or history_file(settings)
+    if history is not None and not os.path.lexists(path):
         raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
-    history = _read(path)
-    shown = history if last is None else replace(history, runs=history.runs[-last:])
+    past = _read(path)
+    shown = past if last is None else replace(past, runs=past.runs[-last:])
     if as_csv:
         text = csv_text(shown.runs)
     elif as_page:
         text = _page(settings, shown)
     else:
-        policy = _policy(settings, history)
-        lines = [*list_lines(shown.runs), *loss_lines(history, policy)]
+        policy = _policy(settings, past)
+        lines = [*list_lines(shown.runs), *loss_lines(past, policy)]
         text = "".join(f"{terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
             text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
@@ -106,10 +106,10 @@ def command(
 @_FILE
 @click.pass_obj
 def add(
-    parent: dict[str, object],
+    parent: tuple[Path | None, Path | None],
     runs: tuple[Path, ...],
     release: str | None,
-    history: str | None,
+    history: Path | None,
 ) -> int:
     """Add finished runs to the history, in any order. A run that was added before is
     replaced.
@@ -117,8 +117,9 @@ def add(
     Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown,
     and are no part of the level.
     """
-    settings = settings_from({**parent, "history": history or parent.get("history")})
-    path = history_file(settings)
+    config, named = parent
+    settings = settings_from({"config": config})
+    path = history or named or history_file(settings)
     past = _read(path)
     had = {line.run for line in past.runs}
     past, added = add_runs(past, runs, read_policy(settings), release=release)

@@ -12,12 +12,10 @@ from ragstone.cli.context import run_context, run_to_end
 from ragstone.cli.options import (
     CONFIG,
     OUTPUT,
-    SCORING,
     option,
     output_format,
     setting,
     settings_from,
-    with_options,
 )
 from ragstone.cli.output import check_output, say, write_text
 from ragstone.errors import ConfigError
@@ -59,7 +57,9 @@ from ragstone.tools.monitor.window import period_before
     value="FILE",
     help="Add bad answers, as drafts of golden samples, to this JSON Lines file.",
 )
-@with_options((CONFIG, setting("thresholds")), SCORING)
+@CONFIG
+@setting("thresholds")
+@setting("judge")
 @setting("metrics", help="Metrics to compute  [default: those that need no reference]")
 @output_format("text", "md", what="Report format.")
 @OUTPUT

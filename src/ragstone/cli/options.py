@@ -97,9 +97,6 @@ CONFIG = click.option(
     help=f"Config file  [default: {CONFIG_FILE}, here or above, or {PYPROJECT}]",
 )
 
-_ELSEWHERE = ("answers", "metrics")
-"""Flags of [run] that stand in help with what they are about."""
-
 
 def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
     flags = [
@@ -109,36 +106,16 @@ def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
         and not setting_option.of_gate
         and setting_option.flag is not None
     ]
-    return tuple(
-        setting(flag.replace("-", "_")) for flag in flags if flag not in _ELSEWHERE
-    )
+    return tuple(setting(flag.replace("-", "_")) for flag in flags)
 
 
-SYSTEM = (*_settings("golden", "system"), setting("answers"))
-
-SCORING = _settings("judge")
-"""What judges, for commands whose metrics are others by default."""
-
-JUDGE = (*SCORING, setting("metrics"))
-
-RUN = _settings("run")
+EVALUATION = _settings("golden", "system", "judge", "run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
 CHECK = tuple(
     setting(flag)
-    for flag in (
-        "golden",
-        "limit",
-        "entrypoint",
-        "answers",
-        "judge",
-        "metrics",
-        "oracle",
-        "thresholds",
-        "baseline",
-        "baseline_commit",
-    )
+    for flag in ("golden", "entrypoint", "judge", "thresholds", "baseline")
 )
 """What changes what `ragstone check` finds; the file and the environment say the rest,
 as for the gate."""
@@ -185,24 +162,6 @@ def with_options(
         return function
 
     return apply
-
-
-FAILED = option(
-    "--failed",
-    value="RUN",
-    help="Evaluate only the samples of this run that did not pass.",
-)
-
-
-def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Settings:
-    """`settings_from` for a run, of the samples that did not pass in `failed`, if it is
-    named. Raises ConfigError."""
-    if failed is None:
-        return settings_from(flags)
-    from ragstone.evaluation.directory import RunDirectory
-    from ragstone.pipeline.failed_samples import failed_samples
-
-    return settings_from({**flags, "only": failed_samples(RunDirectory.open(failed))})
 
 
 def settings_from(

@@ -19,7 +19,6 @@ from ragstone.cli.output import show
     type=float,
     help="The true drop to detect  [default: three beyond what the policy allows]",
 )
-@option("--power", type=float, default=0.8, help="Share of runs in which to detect it.")
 @CONFIG
 @POLICY
 @FORMAT
@@ -27,7 +26,6 @@ def command(
     run: Path | None,
     baseline: Path | None,
     drop: float | None,
-    power: float,
     config: Path | None,
     thresholds: Path | None,
     form: str,
@@ -42,7 +40,7 @@ def command(
     \b
     Examples:
       ragstone plan
-      ragstone plan ragstone-run --baseline last-week --drop 0.03 --power 0.9
+      ragstone plan ragstone-run --baseline last-week --drop 0.03
     """
     from ragstone.errors import ConfigError
     from ragstone.judge.names import split_name
@@ -65,7 +63,6 @@ def command(
     sample_plan = plan(
         policy,
         drops=usual_drops(policy) if drop is None else [drop],
-        power=power,
         run=None if run is None else read_side(run).scores,
         baseline=None if baseline is None else read_side(baseline).scores,
         offline=split_name(settings.judge.name)[0] == "offline",

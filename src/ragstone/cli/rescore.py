@@ -9,11 +9,9 @@ import click
 from ragstone.cli.options import (
     CONFIG,
     PATH,
-    SCORING,
     option,
     setting,
     settings_from,
-    with_options,
 )
 from ragstone.cli.output import say
 from ragstone.formatting import counted
@@ -24,7 +22,8 @@ DEFAULT_OUT = "ragstone-rescored"
 
 @click.command(name="rescore")
 @click.argument("source", type=PATH, metavar="RUN")
-@with_options((CONFIG,), SCORING)
+@CONFIG
+@setting("judge")
 @setting(
     "metrics",
     help="Metrics to compute  [default: those of the run, else those that apply]",
@@ -40,7 +39,6 @@ DEFAULT_OUT = "ragstone-rescored"
     "--out", value="DIR", type=str, default=DEFAULT_OUT, help="Run directory to write."
 )
 @setting("resume")
-@setting("time_limit")
 def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
     """Score stored answers again, without asking the system.
 

@@ -142,16 +142,10 @@ class Offer:
         words = ["ragstone", "accept", "--metric", self.metric]
         if self.slice is not None:
             words += ["--slice", self.slice]
-        words += [
-            "--drop",
-            f"{self.drop:.4g}",
-            "--of-run",
-            run,
-            "--of-baseline",
-            baseline,
-        ]
+        parts = [f"{self.drop:.4g}", run, baseline]
         if self.edit is not None:
-            words += ["--of-edit", self.edit]
+            parts.append(self.edit)
+        words += ["--of", ":".join(parts)]
         if thresholds is not None and thresholds != POLICY_FILE:
             words += ["--thresholds", thresholds]
         line = shell_command([*words, "--reason", "why it is worth it"])

@@ -21,7 +21,9 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
 
-_ASKED_ONCE = NotApplicable("the system was asked once; --answers 3 asks it again")
+_ASKED_ONCE = NotApplicable(
+    "the system was asked once; RAGSTONE_ANSWERS=3 asks it again"
+)
 
 
 class AnswerStability(BaseMetric):

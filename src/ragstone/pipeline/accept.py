@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,6 @@ from ragstone.files import read_regular
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
-    change_word,
     entry_id,
     entry_text,
     offer_for,
@@ -30,7 +29,7 @@ from ragstone.gate.accepted import (
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import GUARDS
 from ragstone.gate.source import MAX_RULES_BYTES
-from ragstone.gate.verdict import CHANGES, LEVELS, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGES, Check, CheckKind
 from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.pipeline.gate import REPORT_FILES
 from ragstone.settings.load import read_text
@@ -51,8 +50,23 @@ class Shown:
     edit: str | None = None
     """The fingerprint of the edit of the golden set, if that is what is accepted."""
     commit: str | None = None
-    still_failing: str | None = None
-    """What fails the run anyway, if anything does: a sentence."""
+
+    @classmethod
+    def parse(cls, text: str) -> Shown:
+        """The drop as a report's command names it: size, run, baseline, and edit, if
+        any. Raises ConfigError."""
+        parts = text.split(":")
+        try:
+            drop = float(parts[0])
+        except ValueError:
+            parts = []
+        if len(parts) not in (3, 4):
+            raise ConfigError(
+                f"'{text[:80]}' names no drop.",
+                where="--of",
+                hint="Use the command in the report as it is.",
+            )
+        return cls(drop, *parts[1:])
 
 
 class _Report(BaseModel):
@@ -68,7 +82,6 @@ class Accepted:
 
     entry: AcceptedEntry
     file: Path
-    still_failing: str | None = None
 
 
 def accept(
@@ -90,20 +103,23 @@ def accept(
     own metrics. Raises ConfigError if there is no such drop, or the entry can't be
     written.
     """
-    _require_metric(policy, shown, metric, slice_, custom)
+    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
+        raise ConfigError(
+            f"{metric} has no slice.", where="--slice", hint="Remove --slice."
+        )
     if expires is not None and expires < today:
         raise ConfigError(
             f"{expires} is in the past.", where="--expires", hint="Use a future date."
         )
-    drop = (
-        shown
-        if isinstance(shown, Shown)
-        else drop_shown_by(shown, policy, metric, slice_)
-    )
+    if isinstance(shown, Shown):
+        _require_metric(policy, metric, custom)
+        drop = shown
+    else:
+        drop = drop_shown_by(shown, policy, metric, slice_)
     if (metric == GOLDEN_SET) != (drop.edit is not None):
         raise ConfigError(
-            f"is needed for the metric '{GOLDEN_SET}', and for no other.",
-            where="--of-edit",
+            f"an edit is named for the metric '{GOLDEN_SET}', and for no other.",
+            where="--of",
             hint="Use the command in the report as it is.",
         )
     try:
@@ -128,35 +144,18 @@ def accept(
     folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     _append(entry, policy, file)
-    return Accepted(entry, file, drop.still_failing)
+    return Accepted(entry, file)
 
 
-def _require_metric(
-    policy: Policy,
-    shown: Shown | Path,
-    metric: str,
-    slice_: str | None,
-    custom: Collection[str],
-) -> None:
-    """Raise ConfigError unless a drop of `metric` can be accepted."""
-    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
-        subject = f"an edit of the {GOLDEN_SET}" if metric == GOLDEN_SET else metric
-        raise ConfigError(
-            f"{subject} has no slice.", where="--slice", hint="Remove --slice."
-        )
-    if find_metric(metric) is not None:
-        return
+def _require_metric(policy: Policy, metric: str, custom: Collection[str]) -> None:
+    """Raise ConfigError unless there can be a drop of `metric`."""
     with_rules = {name for _, name, _ in policy.table.rules()}
-    metrics = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
-    if metric not in metrics and isinstance(shown, Path):
-        metrics |= {
-            check.metric for check in _checks(shown) if check.metric is not None
-        }
-    if metric not in metrics:
+    names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
+    if metric not in names and find_metric(metric) is None:
         raise ConfigError(
             f"unknown metric '{metric}'.",
             where="--metric",
-            hint=suggestion(metric, metrics),
+            hint=suggestion(metric, names),
         )
 
 
@@ -184,22 +183,25 @@ def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
     checks = _checks(path)
-    of_metric = [check for check in checks if _is_about(check, metric, slice_)]
-    offers = [offer_for(check) for check in of_metric]
-    offer = next((offer for offer in offers if offer is not None), None)
-    still_failing = _failing_floor(
-        checks, of_metric, policy, metric, slice_, is_offered=offer is not None
-    )
-    if offer is None:
-        why = _why_nothing(of_metric, metric, slice_)
-        raise ConfigError(f"there is nothing to accept: {why}", where=str(path))
-    return Shown(
-        offer.drop,
-        run.fingerprint,
-        used.fingerprint,
-        offer.edit,
-        run.manifest.system.commit,
-        still_failing,
+    own_checks = [check for check in checks if _is_about(check, metric, slice_)]
+    for check in own_checks:
+        offer = offer_for(check)
+        if offer is not None:
+            commit = run.manifest.system.commit
+            return Shown(
+                offer.drop, run.fingerprint, used.fingerprint, offer.edit, commit
+            )
+    kinds = {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}
+    for check in own_checks:
+        if check.kind in kinds:
+            raise ConfigError(
+                f"there is nothing to accept: {check.reason}", where=str(path)
+            )
+    names = {check.metric for check in checks if check.metric is not None}
+    raise ConfigError(
+        f"there is nothing to accept: {title_of(metric, slice_)} has no check in this run that can be accepted.",
+        where=str(path),
+        hint=None if metric in names else suggestion(metric, names),
     )
 
 
@@ -213,74 +215,12 @@ def _is_about(check: Check, metric: str, slice_: str | None) -> bool:
     return check.place == (metric, slice_)
 
 
-def _failing_floor(
-    checks: Sequence[Check],
-    of_metric: Sequence[Check],
-    policy: Policy,
-    metric: str,
-    slice_: str | None,
-    *,
-    is_offered: bool,
-) -> str | None:
-    """A sentence on a floor (or ceiling) that fails the run whatever is accepted.
-
-    Raises ConfigError if it is that of `metric`, and nothing of it is offered.
-    """
-    failed = [
-        check
-        for check in checks
-        if check.status is Status.FAIL and check.action is Action.BLOCK
-    ]
-    levels = [check for check in failed if check.kind in LEVELS]
-    own = [check for check in levels if check in of_metric]
-    if not levels:
-        return None
-    level = own[0] if own else levels[0]
-    bound, side = (
-        ("max", "above its ceiling")
-        if level.kind is CheckKind.CEILING
-        else ("min", "below its floor")
-    )
-    title = title_of(level.metric, level.slice)
-    sentence = (
-        f"{title} is {side}, and `ragstone accept` does not apply to {level.kind}s."
-    )
-    hint = f"Change its `{bound}` in the policy; the report of the pull request will mention it."
-    if own and not is_offered:
-        key = (
-            ("metrics", metric, bound)
-            if slice_ is None
-            else ("slices", slice_, "metrics", metric, bound)
-        )
-        raise ConfigError(sentence, where=policy.where(*key), hint=hint)
-    return f"{sentence} So the run fails still. {hint}"
-
-
-def _why_nothing(of_metric: Sequence[Check], metric: str, slice_: str | None) -> str:
-    """Why no drop, rise or edit can be accepted, as the end of a sentence."""
-    kinds = {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}
-    change = next((check for check in of_metric if check.kind in kinds), None)
-    if metric == GOLDEN_SET:
-        return (
-            "no more questions of the baseline were edited than may be."
-            if change is None
-            else change.reason
-        )
-    if metric in GUARDS:
-        return f"{metric} is no check of this run." if change is None else change.reason
-    title = title_of(metric, slice_)
-    if change is None:
-        return f"{title} has no {change_word(metric)} check in this run"
-    return f"{title} did not fail its {change.kind} check: {change.reason}"
-
-
 def _checks(path: Path) -> tuple[Check, ...]:
     file = path / REPORT_FILES["json"]
-    hint = "`ragstone gate` writes it. Or give --drop, --of-run and --of-baseline, as shown in the report."
+    hint = "`ragstone gate` writes it. Or use the command in the report."
     with (
         disk_errors(file, hint=hint),
         parse_errors(file, "not a report of this version", hint=hint),
     ):
-        return _Report.model_validate_json(
-            read_regular(file, limit=MAX_REPORT_BYTES)
-        ).checks
+        body = read_regular(file, limit=MAX_REPORT_BYTES)
+        return _Report.model_validate_json(body).checks

@@ -230,7 +230,7 @@ def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:
     """A sentence if the contexts have ids, and the golden set names others only."""
     ids = (context.id for context in response.contexts)
     returned = dict.fromkeys(name for name in ids if name is not None)
-    relevant: dict[str, int] = {}
+    relevant: dict[str, float] = {}
     for sample in golden:
         relevant |= sample.relevant_ids
     if returned and relevant and not returned.keys() & relevant.keys():
@@ -273,7 +273,7 @@ def _resolution(
     typical variances."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
     size = inputs.request.run.golden.size()
-    if policy.gate.decision != "evidence" or not size.samples:
+    if not size.samples:
         return None
     before = None if baseline is None else baseline.scores
     rules = resolve_rules(policy, before or imagined_run(policy)).rules

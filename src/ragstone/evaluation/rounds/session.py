@@ -99,7 +99,7 @@ class RunPlan:
         system of a base commit is asked too."""
         if self.recorded is not None:
             if self.answers > 1:
-                raise recorded_error("--answers", "run.answers", self.recorded)
+                raise recorded_error("answers", "run.answers", self.recorded)
             if compares_base:
                 raise recorded_error(BASE_OPTION, "gate.baseline_commit", self.recorded)
             if self.oracle:
