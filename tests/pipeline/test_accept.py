@@ -56,8 +56,8 @@ def run_with(folder: Path, *checks: Check, compared: bool = True) -> Path:
 @pytest.mark.parametrize(
     "checks", [[DROP], [FLOOR, DROP], [check(CheckKind.DROP, slice="even", estimate=-0.2), DROP]], ids=str
 )
-def test_the_drop_of_a_run_is_accepted(tmp_path: Path, policy: Policy, checks: list[Check]) -> None:
-    assert drop_shown_by(run_with(tmp_path, *checks), policy, "faithfulness", None).drop == 0.1
+def test_the_drop_of_a_run_is_accepted(tmp_path: Path, checks: list[Check]) -> None:
+    assert drop_shown_by(run_with(tmp_path, *checks), "faithfulness", None).drop == 0.1
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,20 @@ def test_the_drop_of_a_run_is_accepted(tmp_path: Path, policy: Policy, checks: l
         ([], "system.broken", "system.broken has no check in this run"),
     ],
 )
-def test_why_there_is_nothing_to_accept_is_said(
-    tmp_path: Path, policy: Policy, checks: list[Check], metric: str, says: str
-) -> None:
+def test_why_there_is_nothing_to_accept_is_said(tmp_path: Path, checks: list[Check], metric: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        drop_shown_by(run_with(tmp_path, *checks), policy, metric, None)
+        drop_shown_by(run_with(tmp_path, *checks), metric, None)
 
 
-def test_an_edit_of_the_golden_set_is_accepted_by_its_fingerprint(tmp_path: Path, policy: Policy) -> None:
+def test_an_edit_of_the_golden_set_is_accepted_by_its_fingerprint(tmp_path: Path) -> None:
     edit = check(CheckKind.GOLDEN_SET, None, estimate=0.6, edit="c" * 16)
-    shown = drop_shown_by(run_with(tmp_path, DROP, edit), policy, "golden set", None)
+    shown = drop_shown_by(run_with(tmp_path, DROP, edit), "golden set", None)
     assert (shown.drop, shown.edit) == (0.6, "c" * 16)
 
 
-def test_a_run_that_was_compared_with_nothing_shows_no_drop(tmp_path: Path, policy: Policy) -> None:
+def test_a_run_that_was_compared_with_nothing_shows_no_drop(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was not compared with a baseline"):
-        drop_shown_by(run_with(tmp_path, DROP, compared=False), policy, "faithfulness", None)
+        drop_shown_by(run_with(tmp_path, DROP, compared=False), "faithfulness", None)
 
 
 def entry(policy: Policy, root: Path, shown: Shown | Path = SHOWN, **more: Any) -> str:

@@ -115,7 +115,7 @@ def accept(
         _require_metric(policy, metric, custom)
         drop = shown
     else:
-        drop = drop_shown_by(shown, policy, metric, slice_)
+        drop = drop_shown_by(shown, metric, slice_)
     if (metric == GOLDEN_SET) != (drop.edit is not None):
         raise ConfigError(
             f"an edit is named for the metric '{GOLDEN_SET}', and for no other.",
@@ -171,7 +171,7 @@ def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
     replace_text(file, text)
 
 
-def drop_shown_by(path: Path, policy: Policy, metric: str, slice_: str | None) -> Shown:
+def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
     """The drop of `metric` (or the edit) in the run in `path`, from its report. Raises
     ConfigError if there is none."""
     run = RunDirectory.open(path)
