@@ -179,6 +179,7 @@ def test_a_turn_is_shown_with_what_was_said_before_it_here_and_in_the_baseline(p
     now, _, before = ragstone(arguments, project, exit_code=0).stdout.partition("In the baseline:")
     assert "after turn 2 failed" in now
     assert "assistant: Order 12 was sent by ship." in now
+    assert "assistant: Order 12 was sent on day 15 of the month." in before
     assert "Answer: Order 12 cost 24 euros." in before
 
 

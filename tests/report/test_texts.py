@@ -91,16 +91,16 @@ def test_statements_have_their_verdict_evidence_and_quote() -> None:
             (
                 Support("s1", Verdict.SUPPORTED, ("c1", "c2")),
                 Support("s2", Verdict.CONTRADICTED, quote="it is blue"),
-                Support("s3", Verdict.SUPPORTED, ("c1",)),
+                Support("s3", Verdict.SUPPORTED, ("c1",), contradicted_by=("c2",)),
             )
         ),
     )
     found = texts(record(Context("As painted, it is blue."), Context(PORT), judged=judged))
     (pair,) = found["pairs"]
     assert pair["now"]["statements"] == [
-        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "quote": ""},
-        {"text": "It is red.", "verdict": "contradicted", "by": [], "quote": "it is blue"},
-        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "quote": ""},
+        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "against": [], "quote": ""},
+        {"text": "It is red.", "verdict": "contradicted", "by": [], "against": [], "quote": "it is blue"},
+        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "against": ["c2"], "quote": ""},
     ]
     assert found["scores"] == [["Faithfulness", "", "0.50", "1 of 2"]]
 
@@ -131,13 +131,14 @@ def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_
         return SampleRecord(sample, (Answer(response),), {})
 
     now = asked("It is red.", 2)
-    assert texts(now, asked("It is blue."))["history"] == [
+    found = texts(now, asked("It is blue."))
+    assert found["history"] == [
         ["user", "A?"],
-        ["assistant", "It is red.", "It is blue."],
+        ["assistant", "It is red."],
         ["user", "B?"],
         ["note", "after turn 2 failed"],
     ]
-    assert texts(now)["history"][1] == ["assistant", "It is red."]
+    assert found["historyBefore"] == [["user", "A?"], ["assistant", "It is blue."], ["user", "B?"]]
 
 
 def test_a_context_of_an_earlier_turn_is_named_so() -> None:
@@ -215,7 +216,7 @@ def shown(now: SampleRecord, then: SampleRecord | None = None, redact: Any = str
         (LOOKUP, 'lookup_order(order_id=7, to={"city": "Köln"}) → Shipped.'),
         (ToolCall("now"), "now() → no result"),
         (ToolCall("refund", error="no permission"), "refund() → failed: no permission"),
-        (ModelCall("gpt-5", TokenUsage(800, 12), 1.2), "model gpt-5 → 812 tokens"),
+        (ModelCall("gpt-5", TokenUsage(800, 12), 1.2), "model gpt-5 → 812 tokens, 1.20 s"),
         (ModelCall(""), "model"),
     ],
 )

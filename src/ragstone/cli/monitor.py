@@ -76,15 +76,15 @@ def command(
 ) -> int:
     """Judge a window of logged interactions, and compare it with the windows before it.
 
-    LOG is a file or a glob: JSON Lines (also compressed), a JSON list, CSV, TSV or
-    Parquet. The window becomes a line of the history. Limits are
+    LOG is a file or a glob: JSON Lines (also compressed), a JSON list, CSV, TSV,
+    Parquet, or traces (OTLP JSON). The window becomes a line of the history. Limits are
     in [monitor] of thresholds.toml. The exit code is 1 for an alert.
 
     \b
     Examples:
       ragstone monitor 'logs/*.jsonl*'
       ragstone monitor interactions.jsonl --since 1w --drafts drafts.jsonl
-      ragstone monitor logs.csv --judge openai:gpt-5.4-mini --format md -o monitor.md
+      ragstone monitor traces.jsonl --judge openai:gpt-5.4-mini --format md -o monitor.md
     """
     settings = settings_from(flags)
     policy = read_policy(settings)

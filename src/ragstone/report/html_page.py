@@ -17,6 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from ragstone import formatting
 from ragstone.report.escape import markup
 from ragstone.report.filters import FILTERS
+from ragstone.report.template_cache import TemplateCache
 from ragstone.report.templates import PACKAGE, read_template
 
 _SHELL = "page.html.j2"
@@ -66,6 +67,7 @@ def html_environment(package: str) -> Environment:
         loader=FunctionLoader(
             lambda name: read_template(name, PACKAGE if name == _SHELL else package)
         ),
+        bytecode_cache=TemplateCache(package, __file__),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -71,8 +71,6 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     """
     texts = Texts(redact)
     sample = now.sample
-    newest_first = list(_messages(now, then, texts))[::-1]
-    messages = texts.first(newest_first, MESSAGES)[::-1]
     references = texts.first(sample.references, ANSWERS)
     answers_before = () if then is None else then.answers
     pairs = []
@@ -82,7 +80,8 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
         pairs.append(_pair(now, answer, then, before, texts))
     return {
         "question": texts.text(sample.question, ANSWER_CHARS),
-        "history": messages,
+        "history": _messages(now, texts),
+        "historyBefore": _messages(then, texts),
         "references": [texts.text(text, ANSWER_CHARS) for text in references],
         "unanswerable": not sample.answerable,
         "scores": list(_scores(now, then, texts)),
@@ -92,22 +91,19 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     }
 
 
-def _messages(
-    now: SampleRecord, then: SampleRecord | None, texts: Texts
-) -> Iterator[list[str]]:
-    """Role and text of each message before the first answer, and its text in the
-    baseline where that differs."""
-    response = now.answers[0].response
-    before: Sequence[Any] = ()
-    if then is not None:
-        before = then.answers[0].response.messages_before(then.sample)
-    for place, message in enumerate(response.messages_before(now.sample)):
-        entry = [message.role, texts.text(message.text)]
-        if place < len(before) and before[place] != message:
-            entry.append(texts.text(before[place].text))
-        yield entry
+def _messages(record: SampleRecord | None, texts: Texts) -> list[list[str]]:
+    """Role and text of the last messages before the first answer."""
+    if record is None:
+        return []
+    response = record.answers[0].response
+    newest_first = response.messages_before(record.sample)[::-1]
+    messages = [
+        [message.role, texts.text(message.text)]
+        for message in texts.first(newest_first, MESSAGES)[::-1]
+    ]
     if response.so_far is not None and response.so_far.remark is not None:
-        yield ["note", response.so_far.remark]
+        messages.append(["note", response.so_far.remark])
+    return messages
 
 
 def _scores(
@@ -200,12 +196,14 @@ def _statements(
             "text": texts.text(statement.text),
             "verdict": "",
             "by": [],
+            "against": [],
             "quote": "",
         }
         support = by_statement.get(statement.id)
         if support is not None:
             entry["verdict"] = str(support.verdict)
             entry["by"] = _sources(support.supported_by, answer, texts)
+            entry["against"] = _sources(support.contradicted_by, answer, texts)
             entry["quote"] = texts.text(support.quote or "")
         shown.append(entry)
     return shown

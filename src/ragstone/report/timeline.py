@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from ragstone.formatting import counted
+from ragstone.formatting import counted, seconds
 from ragstone.system.response import Retrieval, Step, ToolCall
 
 MAX_STEPS = 50
@@ -34,10 +34,13 @@ def step_text(step: Step, shorten: Callable[[str], str]) -> str:
             outcome = f"failed: {step.error}"
     else:
         action = f"model {step.model}".rstrip()
-        outcome = ""
+        effort = []
         if step.usage is not None:
             tokens = step.usage.input_tokens + step.usage.output_tokens
-            outcome = counted(tokens, "token")
+            effort.append(counted(tokens, "token"))
+        if step.latency_s is not None:
+            effort.append(seconds(step.latency_s))
+        outcome = ", ".join(effort)
     action = shorten(action[:_MAX_RAW_CHARACTERS])
     outcome = shorten(outcome[:_MAX_RAW_CHARACTERS])
     return f"{action} → {outcome}" if outcome else action

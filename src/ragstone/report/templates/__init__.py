@@ -4,19 +4,22 @@ user's."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
+from types import CodeType
+from typing import Any
 
 from jinja2 import (
     BaseLoader,
     Environment,
     FunctionLoader,
     StrictUndefined,
+    Template,
     TemplateError,
     TemplateNotFound,
 )
@@ -26,9 +29,10 @@ from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean, shown_name
-from ragstone.report import escape
+from ragstone.report import escape, sandbox
 from ragstone.report.escape import markdown_inline, one_line
 from ragstone.report.sandbox import ExhaustedError, ReportEnvironment, SafeText
+from ragstone.report.template_cache import TemplateCache
 
 REPORT = "report.md.j2"
 FOLDER = "templates"
@@ -147,6 +151,7 @@ def text_environment(package: str) -> Environment:
     """Renders the templates of plain text of `package`."""
     environment = Environment(  # noqa: S701 - no HTML
         loader=FunctionLoader(partial(read_template, package=package)),
+        bytecode_cache=TemplateCache(package, __file__),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -156,22 +161,48 @@ def text_environment(package: str) -> Environment:
 
 
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours; any other name is one of the user's templates."""
+    """``ragstone/NAME`` is ours, compiled once; any other name is one of the user's
+    templates."""
 
     def __init__(self, own: Templates | None) -> None:
         self._own = own
+
+    def load(
+        self,
+        environment: Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,
+    ) -> Template:
+        if name != OURS:
+            return super().load(environment, name, globals)
+        return environment.template_class.from_code(
+            environment, _compiled_report(environment), globals or {}
+        )
 
     def get_source(
         self,
         environment: Environment,  # noqa: ARG002
         template: str,
     ) -> tuple[str, str, Callable[[], bool]]:
-        if template == OURS:
-            return read_template(REPORT), OURS, lambda: True
         if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
         path = str(self._own.folder / template)
         return self._own.sources[template], path, lambda: True
+
+
+_compiled: dict[str, CodeType] = {}
+
+
+def _compiled_report(environment: Environment) -> CodeType:
+    """Our report's template, compiled by this process, or by one before it."""
+    if OURS not in _compiled:
+        stored = TemplateCache(PACKAGE, sandbox.__file__)
+        bucket = stored.get_bucket(environment, OURS, None, read_template(REPORT))
+        if bucket.code is None:
+            bucket.code = environment.compile(read_template(REPORT), OURS, OURS)
+            stored.set_bucket(bucket)
+        _compiled[OURS] = bucket.code
+    return _compiled[OURS]
 
 
 def render_template(

@@ -161,6 +161,7 @@
       const named = names => `context${names.length === 1 ? "" : "s"} ${names.map(name => /^c\d+$/.test(name) ? name.slice(1) : name).join(", ")}`;
       return make("li", {}, make("span", { class: `pill ${kind}` }, word), " ", one.text,
         one.by.length ? make("span", { class: "soft" }, ` (${named(one.by)})`) : null,
+        one.against.length ? make("span", { class: "pill warn" }, `contradicted by ${named(one.against)}`) : null,
         one.quote ? make("q", {}, one.quote) : null);
     });
     return [heading(title), make("ul", { class: "statements" }, ...items)];
@@ -236,7 +237,10 @@
     if (row.cause) { add(make("p", {}, "Cause: ", make("b", {}, row.cause))); }
     if (texts.history.length || texts.question !== row.question) {
       add(heading("Question"),
-        ...texts.history.map(([role, text, was]) => make("p", { class: "soft" }, `${role}: `, ...(was === undefined ? [text] : pieces(diff(was, text))))), ...textBlock(texts.question));
+        ...texts.history.map(([role, text], place) => {
+          const was = texts.historyBefore[place];
+          return make("p", { class: "soft" }, `${role}: `, ...(was && was[0] === role && was[1] !== text ? pieces(diff(was[1], text)) : [text]));
+        }), ...textBlock(texts.question));
     }
     texts.references.forEach((text, place) => add(heading(place ? `Reference ${place + 1}` : "Reference"), ...textBlock(text)));
     if (texts.unanswerable) { add(make("p", { class: "soft" }, "The right answer is to abstain.")); }

@@ -1,4 +1,4 @@
-"""Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV and Parquet.
+"""Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV, Parquet and traces.
 
 A line of a log that can't be used is counted, and never ends the reading. What is
 damaged is read as far as it goes.
@@ -13,6 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -20,6 +21,7 @@ from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, open_records
+from ragstone.tools.monitor.traces import interactions_of, is_trace
 
 NOT_JSON = "lines without valid JSON"
 NOT_OBJECT = "lines without a JSON object"
@@ -78,7 +80,13 @@ def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Rec
         with rewritten:
             yield from (record for record, *_ in rows)
         return
-    yield from _lines(file, problems)
+    lines = _lines(file, problems)
+    first = next(lines, {})
+    records = chain([first] if first else [], lines)
+    if is_trace(first):
+        yield from interactions_of(records, str(path))
+    else:
+        yield from records
 
 
 def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
