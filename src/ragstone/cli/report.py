@@ -133,15 +133,9 @@ def command(
     from ragstone.report.templates import own_templates
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
-    decision = decide_again(opened, terms, redact, links=links, page=form == "html")
-    text = render(
-        decision.document,
-        form,
-        templates=own_templates(settings.root),
-        page=decision.page,
-    )
-    for line in decision.summary:
-        say(redact(line), err=output is None and form != "text")
+    decision = decide_again(opened, terms, redact, links=links)
+    text = render(decision.document, form, templates=own_templates(settings.root))
+    say(redact(decision.summary), err=output is None and form != "text")
     _show(decision.document, text, form, output, verbose=verbose)
     return decision.verdict.exit_code
 

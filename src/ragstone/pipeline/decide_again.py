@@ -11,18 +11,18 @@ judgements.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from ragstone.errors import BaselineError, RagstoneError, RunDirectoryError
+from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.redact import Redactor
-from ragstone.evaluation.replay import recomputable, same_score, unverified
+from ragstone.evaluation.replay import recomputable, unverified
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
 from ragstone.evaluation.scoring import sample_scores, scored_answer
 from ragstone.evaluation.writer import RunWriter, update_rounds
@@ -34,11 +34,9 @@ from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.file import read_history
 from ragstone.metrics.metric import Metric
-from ragstone.metrics.score import Score
 from ragstone.pipeline.baseline import open_baseline
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.history import RunHistory
-from ragstone.pipeline.page import page_of
 from ragstone.pipeline.requirements import (
     MAX_NAMED,
     QuestionCheck,
@@ -48,9 +46,7 @@ from ragstone.pipeline.requirements import (
     require_whole,
     shown_id,
     uncompared_drops,
-    verdict_changes,
 )
-from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.printable import shown_name
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Document, Links
@@ -86,16 +82,11 @@ class DecisionTerms:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict, its report, and `summary`: what was decided, and each difference
-    from the stored verdict, in lines.
-
-    `page` has the samples of the HTML report.
-    """
+    """The verdict, its report, and `summary`: what was decided, in a line."""
 
     verdict: GateVerdict
     document: Document
-    summary: tuple[str, ...]
-    page: tuple[str, ...]
+    summary: str
 
 
 def decide_again(
@@ -104,9 +95,8 @@ def decide_again(
     redact: Redactor,
     *,
     links: Links | None = None,
-    page: bool = False,
 ) -> Decision:
-    """Decide `run` on `terms`, with the samples of an HTML `page` if that is asked for.
+    """Decide `run` on `terms`.
 
     Raises GoldenSetError for questions that are missing, changed, doubled or were not
     asked; JudgeError for an unfinished run, another judge or metrics that can't be
@@ -121,15 +111,16 @@ def decide_again(
     metrics = recomputable(manifest, terms.metrics)
     measured = {metric.info.name for metric in metrics}
     require_metrics(measured, terms.required, unverified(run, terms.metrics), where)
+    questions = QuestionCheck.of(terms.golden)
+    golden = GoldenManifest(
+        files=terms.golden.sources,
+        content_hash=terms.golden.content_hash(),
+        samples=len(terms.golden),
+    )
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        questions = QuestionCheck.of(terms.golden)
-        copy, rescored = _recomputed(
-            run,
-            _neutral(manifest, metrics, _whole(terms.golden), terms),
-            metrics,
-            questions.golden_sample,
-            Path(private) / "run",
-        )
+        neutral = _neutral(manifest, metrics, golden, terms)
+        folder = Path(private) / "run"
+        copy = _recomputed(run, neutral, metrics, questions.golden_sample, folder)
         questions.require_all(where)
         current = _compared(copy, label=where)
         baseline = None
@@ -140,21 +131,11 @@ def decide_again(
         verdict = _verdict(current, baseline, terms)
         reference = None if baseline is None else baseline.compared
         document = redact.tree(run_document(current, verdict, reference, links))
-        samples = (
-            tuple(page_of(current, verdict, reference, redact, links)) if page else ()
-        )
-    summary = tuple(_summary(run, document, terms, rescored))
-    return Decision(verdict, document, summary, samples)
+    return Decision(verdict, document, _summary(document, terms))
 
 
 # -- the run, written again
 # --------------------------------------------------------------------------------------------
-
-
-def _whole(golden: GoldenSet) -> GoldenManifest:
-    return GoldenManifest(
-        files=golden.sources, content_hash=golden.content_hash(), samples=len(golden)
-    )
 
 
 def _neutral(
@@ -191,35 +172,30 @@ def _recomputed(
     metrics: Sequence[Metric],
     sample_of: Callable[[SampleRecord], Sample | None],
     folder: Path,
-) -> tuple[RunDirectory, list[str]]:
-    """The records of `run` with scores from their judgements, as a run in `folder`; and
-    the ids of those whose scores were others. A record of which `sample_of` gives no
-    sample is left out."""
+) -> RunDirectory:
+    """The records of `run` with scores from their judgements, as a run in `folder`. A
+    record of which `sample_of` gives no sample is left out."""
     order: list[str] = []
-    rescored: list[str] = []
     with closing(RunWriter.create(folder, manifest)) as writer:
         for record in run.records():
             sample = sample_of(record)
-            if sample is None:
-                continue
-            again = _scored_again(
-                record, sample, metrics, manifest.answers, str(run.path)
-            )
-            if not _same_scores(record.scores, again.scores):
-                rescored.append(sample.id)
-            writer.append(again)
-            order.append(sample.id)
+            if sample is not None:
+                writer.append(
+                    _scored_again(
+                        record, sample, metrics, manifest.answers, str(run.path)
+                    )
+                )
+                order.append(sample.id)
         copy = writer.finish(order, wall_s=run.manifest.wall_s)
     rounds = run.rounds
     asked_again = (
         rounds.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
     )
-    copy = update_rounds(
+    return update_rounds(
         copy,
         judge=JudgeFacts(observed=rounds.judge.observed, planted=rounds.judge.planted),
         confirm=ConfirmFacts(asked_again=asked_again, steady=rounds.confirm.steady),
     )
-    return copy, rescored
 
 
 def _scored_again(
@@ -250,13 +226,6 @@ def _scored_again(
         raise RunDirectoryError(
             f"{shown}: answer and judgements don't fit together ({why}).", where=where
         ) from None
-
-
-def _same_scores(stored: Mapping[str, Score], recomputed: Mapping[str, Score]) -> bool:
-    return all(
-        name in stored and same_score(stored[name], score)
-        for name, score in recomputed.items()
-    )
 
 
 def _compared(run: RunDirectory, label: str) -> ComparedRun:
@@ -293,7 +262,7 @@ def _open_baseline(
     metrics = recomputable(named.manifest, terms.metrics)
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
-        copy, _ = _recomputed(
+        copy = _recomputed(
             named,
             _neutral(named.manifest, metrics, golden, terms),
             metrics,
@@ -368,38 +337,13 @@ def strict(policy: Policy) -> Policy:
     )
 
 
-# -- what is said of it
-# ------------------------------------------------------------------------------------------------
-
-
-def _summary(
-    run: RunDirectory, document: Document, terms: DecisionTerms, rescored: Sequence[str]
-) -> list[str]:
+def _summary(document: Document, terms: DecisionTerms) -> str:
     against = "no drop was checked, since no baseline is named"
     if terms.baseline is not None:
         against = f"baseline {shown_name(str(terms.baseline))}"
     policy = shown_name(terms.policy.file or "the default policy")
-    lines = [
-        f"Decided again: {document.verdict.status.value}. By {policy}, "
-        f"{counted(len(terms.golden), 'question')}, commit {terms.commit[:12]}; {against}."
-    ]
-    if rescored:
-        names = [shown_id(name) for name in rescored]
-        lines.append(
-            f"The stored scores of {counted(len(rescored), 'sample')} do not follow from their judgements, and were "
-            f"not used: {some(names, MAX_NAMED)}."
-        )
-    try:
-        stored = read_verdict(run)
-    except RagstoneError as error:
-        return [*lines, f"The stored verdict can't be read: {one_line(error.message)}"]
-    if stored is None:
-        return [*lines, "No verdict was stored with these records."]
-    if stored.verdict.status is document.verdict.status:
-        lines.append(f"The stored verdict was {stored.verdict.status.value}, too.")
-    else:
-        lines.append(f"The stored verdict was {stored.verdict.status.value}.")
-    changes = verdict_changes(stored, document)
-    if changes:
-        lines.append(f"Otherwise than stored: {some(changes, MAX_NAMED)}.")
-    return lines
+    questions = counted(len(terms.golden), "question")
+    return (
+        f"Decided again: {document.verdict.status.value}. By {policy}, {questions}, "
+        f"commit {terms.commit[:12]}; {against}."
+    )

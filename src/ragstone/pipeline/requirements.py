@@ -24,7 +24,6 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import find_provider
 from ragstone.metrics.registry import is_relative
 from ragstone.report.escape import one_line
-from ragstone.report.parts import Document
 
 MAX_NAMED = 20
 """Questions and checks that a message names; the others are counted."""
@@ -120,15 +119,11 @@ def require_metrics(
 @dataclass(slots=True)
 class QuestionCheck:
     """Compares the records of a run, one by one, with the questions that must have been
-    asked.
-
-    `problems` are sentences on the first MAX_NAMED questions that differ, and
-    `different` counts them all.
-    """
+    asked."""
 
     golden: Mapping[str, Sample]
     problems: list[str] = field(default_factory=list)
-    different: int = 0
+    """A clause on each question that differs."""
     _seen: set[str] = field(default_factory=set)
 
     @classmethod
@@ -141,12 +136,11 @@ class QuestionCheck:
         name = record.sample.id
         expected = self.golden.get(name)
         problem = self._problem(record, expected)
+        if problem is not None:
+            self.problems.append(f"{shown_id(name)} {problem}")
         if expected is not None:
             self._seen.add(name)
-        if problem is None:
-            return expected
-        self._note(name, problem)
-        return None
+        return expected if problem is None else None
 
     def _problem(self, record: SampleRecord, expected: Sample | None) -> str | None:
         if expected is None:
@@ -158,22 +152,17 @@ class QuestionCheck:
             return f"has another {some(different)}"
         return None if was_asked(record) else "was not asked"
 
-    def _note(self, name: str, problem: str) -> None:
-        self.different += 1
-        if len(self.problems) < MAX_NAMED:
-            self.problems.append(f"{shown_id(name)} {problem}")
-
     def require_all(self, where: str) -> None:
-        """Raise GoldenSetError that names each question that is missing, changed,
-        doubled or was not asked."""
-        for name in self.golden:
-            if name not in self._seen:
-                self._note(name, "is missing")
-        if self.problems:
-            more = self.different - len(self.problems)
-            named = ", ".join(self.problems) + (f" and {more:,} more" if more else "")
+        """Raise GoldenSetError that names the questions that are missing, changed,
+        doubled or were not asked."""
+        missing = [name for name in self.golden if name not in self._seen]
+        problems = [
+            *self.problems,
+            *(f"{shown_id(name)} is missing" for name in missing),
+        ]
+        if problems:
             raise GoldenSetError(
-                f"the questions of the run are not those of the golden set: {named}.",
+                f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
                 where=where,
                 hint="Evaluate the whole golden set, without a limit.",
             )
@@ -216,18 +205,3 @@ def uncompared_drops(
         and not is_relative(name)
         and (name, tag) not in compared
     ]
-
-
-def verdict_changes(stored: Document, decided: Document) -> list[str]:
-    """What the stored verdict says otherwise than the one that was decided anew, check
-    by check."""
-    before = {check.name: check.status.value for check in stored.checks}
-    after = {check.name: check.status.value for check in decided.checks}
-    changes = []
-    for name in dict.fromkeys((*after, *before)):
-        was, now = before.get(name, "not checked"), after.get(name, "not checked")
-        if was != now:
-            changes.append(
-                f"{clipped(one_line(name), MAX_ID_CHARACTERS)} was {was} and is {now}"
-            )
-    return changes
