@@ -160,6 +160,14 @@ def test_the_metrics_that_the_policy_names_are_measured(tmp_path: Path, variable
         assert re.search(rf"{name} +12 of 12", checked.stdout)
 
 
+def test_a_policy_that_names_no_metric_is_said_here_and_in_no_report(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n=4)
+    (project / "thresholds.toml").write_text("[gate]\nmin_coverage = 0.9\n", encoding="utf-8")
+    said = words(ragstone(["check"], project, exit_code=0).stdout)
+    assert "thresholds.toml names no metric: the default rules apply, and with the offline judge their" in said
+    assert "names no metric" not in ragstone(["gate", "--verbose"], project).stdout
+
+
 def test_names_of_documents_without_their_texts_are_said(tmp_path: Path) -> None:
     row = {"question": "What holds?", "reference": "It holds.", "relevant_ids": ["a.md"]}
     write_rows(tmp_path / "golden.jsonl", [{"id": f"q{i}", **row} for i in range(4)])

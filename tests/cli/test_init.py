@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -65,8 +66,7 @@ def test_a_new_user_runs_what_is_printed_as_it_is_printed(tmp_path: Path) -> Non
     shop = folder(tmp_path / "shop", {"rag.py": RAG}, in_git=True)
     screen = on_terminal(["init"], shop, columns=80, answers="\n")  # takes the proposal
     assert screen.code == 0, screen.text
-    wrapped = [line for line in screen.lines if " " in line and not line.startswith("Entrypoint of")]
-    assert max(map(len, wrapped)) <= 80
+    assert max(len(line) for line in screen.lines if " " in line) <= 80
     assert "answer in rag.py" in words(screen.text)
     printed = re.findall(r"^  (ragstone \w+)", screen.text, re.MULTILINE)
     assert printed == ["ragstone check", "ragstone gate"]
@@ -106,10 +106,20 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
         {"eval/qa.csv": "query,ground_truth\nWhy?,So.\nHow?,So.\n"},
         "found  golden set eval/qa.csv: 2 samples",
     ),
+    "columns": ({"qa.csv": "query,ground_truth\nWhy?,So.\n"}, "question from 'query', reference from 'ground_truth'"),
+    "a reply without an answer": (
+        {"main.py": "app = FastAPI()\n@app.post('/ask')\ndef ask(): return {'words': f(request.json['question'])}\n"},
+        'to do  which field of its reply is the answer: set answer_field = "words"',
+    ),
+    "services": (
+        {"services/search/Dockerfile": "", "services/billing/Dockerfile": ""},
+        "found  2 services: services/billing, services/search; run `ragstone init FOLDER`",
+    ),
     "a key": (
         {"rag.py": f"import os\nkey = os.environ['SHOP_API_KEY']\n{RAG}"},
         "add SHOP_API_KEY to the secrets of the repository",
     ),
+    "the agreement with people": ({}, "judge  offline, "),
 }
 
 
@@ -117,6 +127,14 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
 def test_what_is_found_is_said(tmp_path: Path, case: str) -> None:
     files, says = FOUND[case]
     assert says in init(folder(tmp_path, files))
+
+
+def test_a_notebook_gets_a_module_that_can_be_checked_at_once(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": [f"%matplotlib inline\n{RAG}"]}]
+    folder(tmp_path, {"my demo.ipynb": json.dumps({"cells": cells})})
+    assert "wrote  ragstone_entry.py" in init(tmp_path)
+    assert config(tmp_path)["system"]["entrypoint"] == "python:ragstone_entry:answer"
+    ragstone(["check"], tmp_path, exit_code=0)
 
 
 @pytest.mark.parametrize("judge", ["offline", "openai:gpt-5.4-mini"])
@@ -185,6 +203,15 @@ def test_the_workflow_installs_what_the_system_needs_for_the_python_of_its_envir
         assert inputs(repo)["requirements"] == name
 
 
+def test_the_workflow_shows_a_path_filter_that_works_when_it_is_uncommented(tmp_path: Path) -> None:
+    init(tmp_path)
+    text = (tmp_path / ".github" / "workflows" / "ragstone.yml").read_text()
+    assert yaml.safe_load(text)[True]["pull_request"] == {"branches": ["main"]}
+    assert "required check" in text
+    filtered = yaml.safe_load(text.replace("# paths:", "paths:"))[True]["pull_request"]["paths"]
+    assert {"golden/**", ".github/workflows/ragstone.yml"} <= set(filtered)
+
+
 def test_names_in_the_folder_can_write_no_settings_and_no_control_sequences(tmp_path: Path) -> None:
     table = "question,reference\nWhy?,So.\n"
     source = {'x"]\n[judge]\nname = "y.py': "def answer(question): ...\n"}
@@ -221,6 +248,7 @@ def test_after_a_first_run_init_writes_floors_that_the_system_clears(tmp_path: P
     assert rules
     for metric, rule in rules.items():
         assert f"{metric} {rule['min']:.2f} (measured" in shown
+    assert "asked once, so 4 of 10 answers are assumed to change" in words(policy.read_text())
     assert "below the floor" not in ragstone(["gate", "--verbose"], tmp_path).stdout
     text = policy.read_text() + "# mine\n"
     policy.write_text(text)

@@ -35,6 +35,7 @@ NOT_SETTINGS = {
     "form": "is about the report",
     "output": "is about the report",
     "verbose": "is about what is printed",
+    "failed": "is written as the ids that it stands for: --only",
 }
 NOT_REPRODUCED = {
     "resume": "a run is reproduced from its start",
@@ -209,7 +210,7 @@ def test_run_is_reproduced_with_its_own_options() -> None:
     flags: dict[str, object] = {"limit": 3, "metrics": "mrr", "thresholds": "x.toml"}
     found = again(settings_from(flags, {}), "run")
     assert (found.golden.limit, found.run.metrics) == (3, ("mrr",))
-    of_run = {one.name for one in run.command.params} - {"config"}
+    of_run = {one.name for one in run.command.params} - {"config", "failed"}
     assert of_run == {flag for flag, key in FLAGS.items() if not next(o for o in OPTIONS if o.key == key).of_gate}
 
 

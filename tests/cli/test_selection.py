@@ -55,11 +55,37 @@ def test_only_what_is_chosen_is_asked_and_is_never_a_baseline(project: Path, cho
     assert "it asked only the questions that were chosen" in refused.stderr
 
 
+def test_those_that_failed_are_asked_again(project: Path) -> None:
+    ragstone(["gate"], project)
+    (project / "app.py").write_text(APP.replace("if", "if False and"), encoding="utf-8")
+    again = ragstone(["gate", "--failed", "ragstone-run", "--out", "again"], project)
+    assert asked(project / "again") == ["q0", "q1"]
+    manifest = read_manifest(project / "again")
+    assert not manifest.standing.eligible
+    assert manifest.invocation is not None
+    assert manifest.invocation.options["golden.only"] == ("q0", "q1")
+    nothing = ragstone(["run", "--failed", "again"], project)
+    assert (nothing.returncode == 2) is ("✘" not in again.stdout)
+
+
+def test_a_sample_below_a_floor_that_did_not_hold_failed(project: Path) -> None:
+    (project / "thresholds.toml").write_text("[metrics.exact_match]\nmin = 0.9\n", encoding="utf-8")
+    text = APP.replace(
+        '    return {"answer": "It is so."', '    return {"answer": "No." if "4" in question else "It is so."'
+    )
+    (project / "app.py").write_text(text.replace("broken", "nothing"), encoding="utf-8")
+    ragstone(["gate"], project)
+    ragstone(["run", "--failed", "ragstone-run", "--out", "again"], project)
+    assert "q4" in asked(project / "again")
+    assert "q5" not in asked(project / "again")
+
+
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
         (["--only", "q22"], "Did you mean 'q2'?"),
         (["--tag", "odl"], "Did you mean 'old'?"),
+        (["--failed", "none"], "none"),
     ],
 )
 def test_what_is_not_there_is_an_error(project: Path, choice: list[str], says: str) -> None:

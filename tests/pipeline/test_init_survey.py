@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,8 +43,10 @@ def entrypoint(folder: Path, files: Mapping[str, str]) -> str | None:
         ("open('ran', 'w')\ndef answer(question): ...", "answer"),
         ("async def ask(q: str, k=3, *, debug=False): ...", "ask"),
         ("def qa(q, /, pages: dict[str, list[int]] | None = None, *tags: str, k=(1, 2), **more): ...", "qa"),
+        ("class Docs:\n    def __call__(self, question): ...\nanswer = Docs('docs')", "answer"),
         ("from langchain_core.runnables import X\nrag_chain = prompt | model", "rag_chain"),
         ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
+        ("import langchain\ndef build_chain():\n    return a | b", "build_chain"),
         ("from llama_index.core import V\nquery_engine = V.load().as_query_engine()", "query_engine"),
         ("from haystack import Pipeline\nindexing_pipeline = Pipeline()\nrag_pipeline = Pipeline()", "rag_pipeline"),
         ("from langgraph.graph import S\nbuilder = S(State)\ngraph = builder.compile()", "graph"),
@@ -89,6 +93,8 @@ def test_what_can_not_be_asked_is_not_proposed(tmp_path: Path, source: str) -> N
         ({"shop/__init__.py": ANSWER}, "shop:answer", {}),
         ({"my-app/rag.py": ANSWER}, "my-app/rag.py:answer", {}),
         ({"src/shop/rag.py": ANSWER}, "shop.rag:answer", {"working_directory": "src"}),
+        ({"src/rag.py": f"from src.config import K\n{ANSWER}"}, "src.rag:answer", {}),
+        ({"app/llm.py": "model = 1\n", "app/agent.py": f"from llm import model\n{ANSWER}"}, "app/agent.py:answer", {}),
     ],
 )
 def test_a_module_is_named_as_it_can_be_imported(
@@ -104,39 +110,63 @@ def test_a_function_comes_before_an_object_a_class_and_a_service(tmp_path: Path)
     assert entrypoint(tmp_path, {"app/rag.py": ANSWER}) == "python:app.rag:answer"
 
 
-ROUTES = """
-from fastapi import FastAPI
-app = FastAPI()
-@app.post('/things')
-def things(body: Thing): ...
-@app.get('/ask')
-def form(): ...
-@app.post('/v1/ask', response_model=Reply)
-def handler(body: Ask): ...
+MODELS = """
+from pydantic import BaseModel
 class Ask(BaseModel):
+    k: int = 3
     query: str
+class Reply(BaseModel):
+    reply: str
+    passages: list[str]
 """
+ROUTES = """
+from fastapi import APIRouter, FastAPI
+from app.models import Ask, Reply
+router = APIRouter(tags=["rag"], prefix='/v1')
+@router.post('/things')
+def things(body: Ask): ...
+@router.post('/ask', response_model=Reply)
+def handler(body: Ask): ...
+@router.post('/chat/{id}')
+def of_one(body: Ask): ...
+"""
+
+
+def test_a_route_is_an_address_with_the_fields_of_its_models(tmp_path: Path) -> None:
+    proposal = proposed(tmp_path, {"app/models.py": MODELS, "app/main.py": ROUTES})
+    assert proposal.entrypoint == "http://127.0.0.1:8000/v1/ask"
+    assert proposal.question_field == "query"
+    assert proposal.settings == {"answer_field": "reply", "contexts_field": "passages"}
+    assert proposal.unknown is None
+
+
 FLASK = """
 from flask import Flask, request
 app = Flask(__name__)
 @app.route("/ask", methods=["POST"])
-def ask(): return {"answer": rag(request.json["prompt"]), "documents": []}
+def ask(): return {"message": rag(request.json["prompt"]), "documents": []}
 """
 
 
+def test_a_route_without_models_is_read_by_its_keys(tmp_path: Path) -> None:
+    proposal = proposed(tmp_path, {"server.py": FLASK})
+    assert proposal.entrypoint == "http://127.0.0.1:5000/ask"
+    assert (proposal.question_field, proposal.settings) == ("prompt", {"answer_field": "message"})
+
+
 @pytest.mark.parametrize(
-    ("source", "address", "field"),
-    [(ROUTES, "http://127.0.0.1:8000/v1/ask", "query"), (FLASK, "http://127.0.0.1:5000/ask", "prompt")],
+    ("command", "port"),
+    [
+        ('CMD ["uvicorn", "server:app", "--host", "0.0.0.0", "--port", "8080"]', 8080),
+        ("CMD gunicorn --bind 0.0.0.0:9000 server:app", 9000),
+        ("CMD uvicorn server:app --port ${PORT:-7000}", 7000),
+        ("EXPOSE 6000\nCMD ./start.sh", 6000),
+        ("CMD ./start.sh", 5000),
+    ],
 )
-def test_a_route_is_an_address_with_the_field_that_it_reads(
-    tmp_path: Path, source: str, address: str, field: str
-) -> None:
-    proposal = proposed(tmp_path, {"server.py": source})
-    assert (proposal.entrypoint, proposal.question_field) == (address, field)
-
-
-def test_a_route_below_a_prefix_is_not_guessed(tmp_path: Path) -> None:
-    assert entrypoint(tmp_path, {"server.py": f"router = APIRouter(prefix='/v1')\n{ROUTES}"}) is None
+def test_the_port_is_that_of_the_dockerfiles_command(tmp_path: Path, command: str, port: int) -> None:
+    files = {"server.py": FLASK, "Dockerfile": f"FROM python:3.12\n{command}\n"}
+    assert entrypoint(tmp_path, files) == f"http://127.0.0.1:{port}/ask"
 
 
 def test_keys_that_the_source_reads_are_named(tmp_path: Path) -> None:
@@ -146,6 +176,18 @@ def test_keys_that_the_source_reads_are_named(tmp_path: Path) -> None:
         "other = OpenAI(api_key=os.environ.get('SHOP_KEY'))\nhome = os.environ['HOME'], os.getenv('GITHUB_TOKEN')\n"
     )
     assert surveyed(tmp_path, {"rag.py": source}).variables == ["ANTHROPIC_API_KEY", "SHOP_KEY", "SHOP_URL", "TOP_K"]
+
+
+def test_a_notebook_gets_a_file_that_answers_as_its_code_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    source = "%pip install x\n!ls\nclass Shop:\n    def ask(self, q): return 'got ' + q\n"
+    cells = {"cells": [{"cell_type": "markdown", "source": ["# It"]}, {"cell_type": "code", "source": [source]}]}
+    proposal = proposed(tmp_path, {"sub/it's.ipynb": json.dumps(cells)})
+    assert proposal.entrypoint == "python:ragstone_entry:answer"
+    assert proposal.glue is not None
+    (tmp_path / "ragstone_entry.py").write_text(proposal.glue)
+    monkeypatch.chdir(tmp_path)
+    assert runpy.run_path("ragstone_entry.py")["answer"]("what?") == "got what?"
 
 
 def test_tests_environments_hidden_folders_runs_and_links_are_passed_over(tmp_path: Path) -> None:

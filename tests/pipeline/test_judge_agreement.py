@@ -28,7 +28,7 @@ def test_own_labels_come_first(judge: JudgeIdentity) -> None:
 
 def test_labels_of_another_judge_do_not_count() -> None:
     said = agreement_with_people(LLM, calibration(replace(LLM, version="old")), ["faithfulness"])
-    assert said.startswith("not measured for this judge")
+    assert said.startswith("not measured for this model.")
     assert "ragstone calibrate" in said
 
 

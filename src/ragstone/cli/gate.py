@@ -12,17 +12,19 @@ import click
 from ragstone.cli.options import (
     CONFIG,
     EVALUATION,
+    FAILED,
     GATE,
     REPORT,
     option,
     settings_from,
+    settings_of_run,
     with_options,
 )
 from ragstone.cli.output import check_output, linked, write_text
 
 
 @click.command(name="gate")
-@with_options((CONFIG,), EVALUATION, GATE)
+@with_options((CONFIG,), EVALUATION, (FAILED,), GATE)
 @option(
     "--github",
     is_flag=True,
@@ -34,6 +36,7 @@ def command(
     form: str,
     output: Path | None,
     verbose: bool,
+    failed: Path | None,
     **flags: object,
 ) -> int:
     """Evaluate, compare with the thresholds and the baseline, and decide.
@@ -56,6 +59,11 @@ def command(
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
 
+    if github and failed is not None:
+        raise ConfigError(
+            "--failed is not for --github, which evaluates the whole golden set.",
+            hint="Leave it out.",
+        )
     if github and (form != "text" or output is not None):
         raise ConfigError(
             "--format and --output are not for --github, which writes all formats to the run directory.",
@@ -73,7 +81,7 @@ def command(
         return end_job(job, os.environ, sys.stdout)
     if output is not None:
         check_output(output)
-    settings = settings_from(flags)
+    settings = settings_of_run(flags, failed)
 
     def show(outcome: GateOutcome) -> None:
         text = None

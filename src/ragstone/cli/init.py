@@ -10,7 +10,7 @@ import click
 
 from ragstone.cli.options import option
 from ragstone.cli.output import say
-from ragstone.printable import shell_word, shown_name
+from ragstone.printable import shell_word
 
 
 @click.command(name="init")
@@ -30,44 +30,61 @@ def command(directory: Path, entrypoint: str | None) -> None:
     Source code is parsed, never run. Overwrites nothing; adds ragstone-run/ to
     .gitignore. On a terminal, asks for the entrypoint.
     """
+    from ragstone.gate.policy_table import DEFAULT_METRICS
     from ragstone.pipeline.init.entrypoints import Proposal
     from ragstone.pipeline.init.survey import STARTER, survey
     from ragstone.pipeline.init.write import PLACEHOLDER, write_starter
+    from ragstone.pipeline.judge_agreement import published_agreement
     from ragstone.report.templates import read_template, render_text_template
     from ragstone.settings.load import read_text
     from ragstone.system.entrypoint import shown_entrypoint
 
-    say(f"In {shown_name(str(directory.resolve()))}:")
-    config = directory / "ragstone.toml"
-    is_old = config.exists()
     survey_result = survey(directory)
-    unknown = Proposal(PLACEHOLDER, "")
-    proposal = survey_result.proposal or unknown
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if entrypoint is None and not is_old and is_terminal:
+    proposal = survey_result.proposal or Proposal(PLACEHOLDER, "")
+    say(
+        render_text_template(
+            "init_found.txt.j2",
+            __package__,
+            directory=str(directory.resolve()),
+            found=survey_result,
+            proposal=survey_result.proposal
+            if entrypoint in (None, proposal.entrypoint)
+            else None,
+            named=entrypoint is not None,
+        )
+    )
+    config, questions = directory / "ragstone.toml", directory / STARTER
+    made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
+    config_text = read_text(config) if config.exists() else None
+    if (
+        entrypoint is None
+        and config_text is None
+        and sys.stdin.isatty()
+        and sys.stdout.isatty()
+    ):
         entrypoint = click.prompt(
             "Entrypoint of your RAG system", default=proposal.entrypoint
         )
-    if entrypoint is not None and entrypoint != proposal.entrypoint:
-        proposal = Proposal(entrypoint, "")
-    result = write_starter(directory, proposal, survey_result)
-    questions = directory / STARTER
-    made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
-    is_made_up = questions.exists() and read_text(questions) == made_up
-    folder = os.path.relpath(directory)
-    has_address = "://" in proposal.entrypoint
+    if entrypoint not in (None, proposal.entrypoint):
+        proposal = Proposal(str(entrypoint), "")
     say(
         render_text_template(
             "init.txt.j2",
             __package__,
-            survey=survey_result,
-            result=result,
+            result=write_starter(directory, proposal, survey_result),
             proposal=proposal,
-            is_unknown=proposal == unknown,
-            is_old=is_old,
-            config=read_text(config),
-            folder="" if folder == "." else shell_word(folder),
-            starter=STARTER if is_made_up else "",
-            address=shown_entrypoint(proposal.entrypoint) if has_address else "",
+            is_unknown=proposal == Proposal(PLACEHOLDER, "")
+            and entrypoint in (None, PLACEHOLDER),
+            folder=""
+            if directory.resolve() == Path.cwd()
+            else shell_word(os.path.relpath(directory)),
+            kept=config_text,
+            agreement=published_agreement("offline", DEFAULT_METRICS),
+            starter=STARTER
+            if questions.exists() and read_text(questions) == made_up
+            else "",
+            address=shown_entrypoint(proposal.entrypoint)
+            if "://" in proposal.entrypoint
+            else "",
         )
     )

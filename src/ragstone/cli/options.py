@@ -164,6 +164,24 @@ def with_options(
     return apply
 
 
+FAILED = option(
+    "--failed",
+    value="RUN",
+    help="Evaluate only the samples of this run that did not pass.",
+)
+
+
+def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Settings:
+    """`settings_from` for a run, of the samples that did not pass in `failed`, if it is
+    named. Raises ConfigError."""
+    if failed is None:
+        return settings_from(flags)
+    from ragstone.evaluation.directory import RunDirectory
+    from ragstone.pipeline.failed_samples import failed_samples
+
+    return settings_from({**flags, "only": failed_samples(RunDirectory.open(failed))})
+
+
 def settings_from(
     flags: Mapping[str, object],
     environ: Mapping[str, str] | None = None,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from ragstone.cli.options import CONFIG, EVALUATION, settings_from, with_options
+from ragstone.cli.options import (
+    CONFIG,
+    EVALUATION,
+    FAILED,
+    settings_of_run,
+    with_options,
+)
 from ragstone.cli.output import say
 from ragstone.formatting import counted
 from ragstone.printable import shown_name
 
 
 @click.command(name="run")
-@with_options((CONFIG,), EVALUATION)
-def command(**flags: object) -> int:
+@with_options((CONFIG,), EVALUATION, (FAILED,))
+def command(failed: Path | None, **flags: object) -> int:
     """Evaluate the system under test and write a run directory.
 
     Asks the question of every sample in the golden set, and judges and scores the
@@ -28,7 +36,7 @@ def command(**flags: object) -> int:
     from ragstone.pipeline.run import evaluate_run
     from ragstone.pipeline.run_plan import run_plan
 
-    settings = settings_from(flags)
+    settings = settings_of_run(flags, failed)
     with run_context(settings) as context:
         plan = run_plan(settings, context)
         run = run_to_end(evaluate_run(plan, context))

@@ -23,6 +23,7 @@ from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
+from ragstone.gate.warnings import FLOORS_WARN
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
@@ -140,6 +141,7 @@ def _described(
             *_notes(golden),
             *remarks(first.response, metrics, plan.system.settings.part),
             *_unknown_ids(first.response, golden),
+            *_default_rules(policy, judge),
             *unrecorded,
         ),
         agreement=agreement_with_people(judge, policy.calibration, names),
@@ -224,6 +226,14 @@ def remarks(
             if isinstance(metric, BaseMetric) and metric.reads_texts
         ],
     )
+
+
+def _default_rules(policy: Policy, judge: JudgeIdentity) -> Iterator[str]:
+    """A sentence if the policy, such as the one that `ragstone init` writes, leaves all
+    rules to the defaults."""
+    if policy.file is not None and not policy.named:
+        floors = f", and {FLOORS_WARN}" if judge.offline else ""
+        yield f"{policy.file} names no metric: the default rules apply{floors}."
 
 
 def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration
@@ -17,6 +17,11 @@ _MEASURES = {
     "pearson": "correlation",
     "share_right": "share",
 }
+PUBLISHED_LLM = (
+    "LLM judges that work alike prefer what people prefer in 0.95 of the pairs of WikiEval for faithfulness, in 0.78 "
+    "for answer relevancy (RAGAS paper)"
+)
+"""Es et al. 2023, RAGAS, table 1."""
 
 
 def agreement_with_people(
@@ -28,12 +33,15 @@ def agreement_with_people(
         own = ", ".join(_measured(calibration, metrics))
         if own:
             return f"by your labels (Krippendorff's alpha): {own}"
-    published = ", ".join(_published(metrics))
-    if not provider_of(judge.provider).offline or not published:
-        return f"not measured for this judge; {_MEASURE_YOURS}"
-    return (
-        f"on published labelled sets, the worst of each: {published}; {_MEASURE_YOURS}"
-    )
+    return published_agreement(judge.provider, metrics)
+
+
+def published_agreement(provider: str, metrics: Iterable[str]) -> str:
+    """The figures on published labelled sets, in words."""
+    if not provider_of(provider).offline:
+        return f"not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
+    figures = ", ".join(_published(metrics)) or "not measured"
+    return f"on published labelled sets, the worst of each: {figures}; {_MEASURE_YOURS}"
 
 
 def _measured(calibration: Calibration, metrics: Sequence[str]) -> Iterator[str]:
@@ -44,7 +52,7 @@ def _measured(calibration: Calibration, metrics: Sequence[str]) -> Iterator[str]
             yield f"{name} {score(measured.agreement.estimate)} on {labels}"
 
 
-def _published(metrics: Sequence[str]) -> Iterator[str]:
+def _published(metrics: Iterable[str]) -> Iterator[str]:
     """``faithfulness 0.79 AUROC``: on the data set on which the offline judge does
     worst."""
     for name in metrics:

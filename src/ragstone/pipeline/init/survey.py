@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -16,15 +15,8 @@ from ragstone.files import read_regular
 from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
-from ragstone.pipeline.init.entrypoints import (
-    NAMES,
-    PATTERNS,
-    Module,
-    Proposal,
-    parse_module,
-    route_proposals,
-    source_proposals,
-)
+from ragstone.pipeline.init import entrypoints
+from ragstone.pipeline.init.entrypoints import NAMES, PATTERNS, Module, Proposal
 from ragstone.system.entrypoint import recognised
 from ragstone.system.environment import may_pass
 
@@ -34,13 +26,17 @@ MAX_SOURCE_BYTES, MAX_DATA_BYTES = 500_000, 10_000_000
 
 
 class Survey(NamedTuple):
-    """What a folder says."""
+    """What a folder says. `sources` are patterns of its source files, `variables` what
+    they read of the environment, `services` folders that look like services of their
+    own; `app` is a framework and what it serves: ``main:app``."""
 
     proposal: Proposal | None
     golden_file: str | None
     golden: GoldenSet | None
+    sources: list[str]
     variables: list[str]
-    """What its source reads of the environment."""
+    services: list[str]
+    app: tuple[str, str] | None
     python: str | None
     python_version: str | None
 
@@ -49,14 +45,54 @@ def survey(directory: Path) -> Survey:
     files = _list_files(directory)
     modules = _parse_modules(directory, files)
     golden_file, golden = _find_golden(directory, files)
-    python, version = _find_python(directory)
+    paths = [
+        *(module.path for module in modules),
+        PurePosixPath(golden_file or STARTER),
+    ]
+    variables = {
+        name for module in modules for name in PATTERNS["variable"].findall(module.text)
+    }
+    variables |= {
+        f"{vendor.upper()}_API_KEY"
+        for module in modules
+        for vendor in PATTERNS["sdk"].findall(module.text)
+    }
+    services = {
+        path.parent.as_posix()
+        for path in files
+        if path.name in NAMES["services"] and 1 < len(path.parts) < 4
+    }
+    apps = [
+        (module.path, PATTERNS["app"].search(module.text))
+        for module in modules
+        if module.path.suffix == ".py"
+    ]
+    served = [
+        (app[2], f"{'.'.join(path.with_suffix('').parts)}:{app[1]}")
+        for path, app in apps
+        if app
+    ]
+    python = next(
+        (place for place in NAMES["pythons"] if (directory / place).exists()), None
+    )
+    config = (
+        read_text(directory, f"{python.partition('/')[0]}/pyvenv.cfg") if python else ""
+    )
     return Survey(
-        _find_entrypoint(modules),
-        golden_file,
-        golden,
-        _find_variables(modules),
-        python,
-        version,
+        proposal=_find_entrypoint(directory, modules),
+        golden_file=golden_file,
+        golden=golden,
+        sources=sorted(
+            {
+                f"{path.parts[0]}/**" if len(path.parts) > 1 else f"*{path.suffix}"
+                for path in paths
+            }
+        ),
+        variables=sorted(filter(may_pass, variables)),
+        services=sorted(services),
+        app=next(iter(served), None),
+        python=python,
+        python_version=next(iter(PATTERNS["python_version"].findall(config)), None),
     )
 
 
@@ -66,54 +102,75 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
     files: list[PurePosixPath] = []
     for place, folders, names in os.walk(directory):  # which follows no links
         folder = PurePosixPath(Path(place).relative_to(directory).as_posix())
-        if {"pyvenv.cfg", MANIFEST} & set(names):
-            folders.clear()
-            continue
-        usual = {name for name in folders if name.isprintable() and name[0] != "."}
-        folders[:] = sorted(usual - {*NAMES["skipped"]})
-        if len(folder.parts) == MAX_DEPTH:
-            folders.clear()
+        usual = {name for name in folders if name.isprintable() and name[0] != "."} - {
+            *NAMES["skipped"]
+        }
+        is_other = bool({"pyvenv.cfg", MANIFEST} & set(names))
+        folders[:] = [] if is_other or len(folder.parts) == MAX_DEPTH else sorted(usual)
         readable = [
-            folder / name
+            name
             for name in sorted(names)
             if name.isprintable() and not Path(place, name).is_symlink()
         ]
-        files += readable[:MAX_FILES_OF_FOLDER]
+        files += [
+            folder / name for name in readable[:MAX_FILES_OF_FOLDER] if not is_other
+        ]
         if len(files) > MAX_FILES:
             break
     return sorted(files, key=lambda path: (len(path.parts), str(path)))
 
 
-def read_text(directory: Path, path: PurePosixPath | str) -> str:
+def read_text(
+    directory: Path, path: PurePosixPath | str, limit: int = MAX_SOURCE_BYTES
+) -> str:
     """The text of a file below `directory`; nothing if it can't be read, leads out, or
-    is too long."""
+    has more than `limit` bytes."""
     with suppress(OSError):
-        body = read_regular(directory / path, limit=MAX_SOURCE_BYTES, within=directory)
-        return body.decode("utf-8-sig", "replace")
+        return read_regular(directory / path, limit=limit, within=directory).decode(
+            "utf-8-sig", "replace"
+        )
     return ""
 
 
-def _parse_modules(directory: Path, files: Iterable[PurePosixPath]) -> list[Module]:
-    """The modules, nearest first, as far as there are not too many bytes of them."""
+def _parse_modules(directory: Path, files: list[PurePosixPath]) -> list[Module]:
+    """The modules and notebooks, nearest first, as far as there are not too many bytes
+    of them."""
     modules: list[Module] = []
-    size = 0
+    size, limits = 0, {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
     for path in files:
-        if path.suffix == ".py" and not PATTERNS["test"].fullmatch(path.stem):
-            text = read_text(directory, path)
+        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
+            text = read_text(directory, path, limits[path.suffix])
             size += len(text)
-            if size <= MAX_DATA_BYTES:
-                modules.append(parse_module(path, text))
+            modules += (
+                [entrypoints.parse_module(path, text)] if size <= MAX_DATA_BYTES else []
+            )
     return modules
 
 
-def _find_entrypoint(modules: list[Module]) -> Proposal | None:
+def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     """The surest proposal; of those that are equally sure, the one of the nearest
     file."""
     proposals: list[Proposal] = []
+    models = {
+        name: fields for module in modules for name, fields in module.fields().items()
+    }
     for module in modules:
+        neighbours = {
+            neighbour.path.stem
+            for neighbour in modules
+            if neighbour.path.parent == module.path.parent
+        }
+        ports = [
+            *PATTERNS["source_port"].findall(module.text),
+            5000 if "Flask(" in module.text else 8000,
+        ]
         with suppress(RecursionError):
-            proposals += source_proposals(module)
-        proposals += route_proposals(module)
+            proposals += entrypoints.source_proposals(
+                module, neighbours - {module.path.stem}
+            )
+            proposals += entrypoints.route_proposals(
+                module, models, container_port(directory) or int(ports[0])
+            )
     usable = [
         proposal
         for proposal in proposals
@@ -122,25 +179,14 @@ def _find_entrypoint(modules: list[Module]) -> Proposal | None:
     return min(usable, key=lambda proposal: proposal.rank, default=None)
 
 
-def _find_variables(modules: Iterable[Module]) -> list[str]:
-    """The environment variables that the source reads, and those that an SDK reads for
-    it."""
-    variables = set[str]()
-    for module in modules:
-        variables.update(PATTERNS["variable"].findall(module.text))
-        for vendor in PATTERNS["sdk"].findall(module.text):
-            variables.add(f"{vendor.upper()}_API_KEY")
-    return sorted(filter(may_pass, variables))
-
-
-def _find_python(directory: Path) -> tuple[str | None, str | None]:
-    """The interpreter of the folder's environment, and its version."""
-    for place in NAMES["pythons"]:
-        if (directory / place).exists():
-            config = read_text(directory, f"{place.partition('/')[0]}/pyvenv.cfg")
-            version = PATTERNS["python_version"].search(config)
-            return place, None if version is None else version[1]
-    return None, None
+def container_port(folder: Path) -> int | None:
+    """The port on which the Dockerfile in `folder` serves: that of its command, or else
+    the exposed one."""
+    content = read_text(folder, "Dockerfile")
+    port = PATTERNS["command_port"].search(content) or PATTERNS["exposed_port"].search(
+        content
+    )
+    return int(port[1]) if port else None
 
 
 def _find_golden(
@@ -156,9 +202,12 @@ def _find_golden(
     for path in candidates[:MAX_GOLDEN_CANDIDATES]:
         pattern = glob.escape(str(path))
         with suppress(RagstoneError, OSError):
-            if (directory / path).stat().st_size > MAX_DATA_BYTES:
-                continue
-            golden = load_golden_set([pattern], root=directory, within=directory)
-            if golden.mappings[0].columns.keys() & NAMES["compared"]:
+            is_small = (directory / path).stat().st_size <= MAX_DATA_BYTES
+            golden = (
+                load_golden_set([pattern], root=directory, within=directory)
+                if is_small
+                else None
+            )
+            if golden and golden.mappings[0].columns.keys() & NAMES["compared"]:
                 return pattern, golden
     return None, None

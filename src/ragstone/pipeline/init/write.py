@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,16 +14,18 @@ from urllib.parse import urlsplit
 from ragstone.errors import disk_errors
 from ragstone.files import read_regular, refuse_link
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.pipeline.init.entrypoints import NAMES, PATTERNS, Proposal
+from ragstone.pipeline.init.entrypoints import GLUE_FILE, NAMES, PATTERNS, Proposal
 from ragstone.pipeline.init.floors import MeasuredFloor, measured_floors
 from ragstone.pipeline.init.survey import (
     MAX_SOURCE_BYTES,
     STARTER,
     Survey,
+    container_port,
     read_text,
 )
 from ragstone.report.templates import read_template, render_text_template
 from ragstone.system.entrypoint import parse_entrypoint
+from ragstone.system.http_service import without_secrets
 
 PLACEHOLDER = (
     "python:my_package.rag:answer"  # what is written if no entrypoint is known
@@ -32,17 +35,15 @@ WORKFLOW = ".github/workflows/ragstone.yml"
 
 
 class Written(NamedTuple):
-    """What was written, by paths relative to the folder."""
+    """What was written, by paths relative to the folder; `kept` existed before. `keys`
+    are what the workflow takes from the secrets of the repository, `floors` went to
+    thresholds.toml, `ignores`: run directories went to .gitignore."""
 
     written: list[str]
     kept: list[str]
-    """Files that existed before."""
     keys: list[str]
-    """What the workflow takes from the secrets of the repository."""
     floors: list[MeasuredFloor]
-    """Those that went to thresholds.toml."""
     ignores: bool
-    """Run directories went to .gitignore."""
 
 
 def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Written:
@@ -52,7 +53,9 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     Raises ConfigError if a file can't be written.
     """
     home = directory.resolve()
-    root = _repository(home)
+    root = next(
+        (folder for folder in (home, *home.parents) if (folder / ".git").exists()), home
+    )
     workflow, gate = _find_workflow(root, home)
     keys = list(filter(PATTERNS["secret"].search, survey.variables))
     values = {
@@ -60,28 +63,48 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
         "survey": survey,
         "kind": parse_entrypoint(proposal.entrypoint).kind,
         "keys": keys,
+    }
+    values |= {
         "gate": gate,
         "workflow": workflow,
-        "folder": f"{home.relative_to(root).as_posix()}/".removeprefix("./"),
-        "requirements": _find_requirements(root, home),
-        "is_local": urlsplit(proposal.entrypoint).hostname in NAMES["local"],
         "placeholder": PLACEHOLDER,
+        "shell": shlex.quote,
     }
+    values |= _job_facts(root, home, proposal.entrypoint)
+    values["paths"] = [
+        f"{values['folder']}{source}" for source in (*survey.sources, "*.toml")
+    ] + [workflow]
     texts = {
         "ragstone.toml": _rendered("ragstone.toml", **values),
         POLICY_FILE: starter_policy(),
         os.path.relpath(root / workflow, home): _rendered("workflow.yml", **values),
     }
-    if survey.golden_file is None:
-        texts[STARTER] = read_template("starter/golden.jsonl", __package__)
+    texts |= (
+        {}
+        if survey.golden_file
+        else {STARTER: read_template("starter/golden.jsonl", __package__)}
+    )
+    texts |= {GLUE_FILE: proposal.glue} if proposal.glue else {}
     written = _write_new(root, home, texts)
-    floors = _write_floors(home)
-    kept = [place for place in texts if place not in written]
-    if floors and POLICY_FILE in kept:
-        kept.remove(POLICY_FILE)
+    floors, table = measured_floors(home / RUN)
+    no_floors = read_template("starter/no_floors.toml", __package__)
+    if not floors or not _edit(
+        home / POLICY_FILE, lambda text: text.replace(no_floors, table)
+    ):
+        floors = []
+    left_alone = [
+        place
+        for place in texts
+        if place not in written and not (floors and place == POLICY_FILE)
+    ]
     has_git = (root / ".git").exists() or (home / ".gitignore").exists()
-    ignores = has_git and _edit(home / ".gitignore", _ignoring_runs)
-    return Written(written, kept, keys, floors, ignores)
+    return Written(
+        written,
+        left_alone,
+        keys,
+        floors,
+        has_git and _edit(home / ".gitignore", _ignoring_runs),
+    )
 
 
 def starter_policy() -> str:
@@ -95,14 +118,6 @@ def _rendered(name: str, **values: object) -> str:
     return render_text_template(f"starter/{name}.j2", __package__, **values) + "\n"
 
 
-def _repository(home: Path) -> Path:
-    """The root of the git repository that `home` is in; itself if it is in none."""
-    for folder in (home, *home.parents):
-        if (folder / ".git").exists():
-            return folder
-    return home
-
-
 def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     """The workflow of the gate in `home`, and the name of the gate if another one has
     the first workflow."""
@@ -114,28 +129,52 @@ def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     return WORKFLOW.replace(".yml", f"-{name}.yml"), name
 
 
-def _find_requirements(root: Path, home: Path) -> str | None:
-    """The file that the system is installed from, relative to the repository."""
-    for folder in (home, root):
-        for name in NAMES["requirements"]:
-            file = folder / str(name)
-            text = read_text(folder, name) if file.is_file() else None
-            is_tool_file = name == "pyproject.toml" and "[project]" not in (text or "")
-            if text is not None and not is_tool_file:
-                return file.relative_to(root).as_posix()
-    return None
-
-
-def _write_floors(home: Path) -> list[MeasuredFloor]:
-    """Write the floors of the run in `home` to a policy that has none yet: what was
-    written."""
-    floors, table = measured_floors(home / RUN)
-    no_floors = read_template("starter/no_floors.toml", __package__)
-    if floors and _edit(
-        home / POLICY_FILE, lambda text: text.replace(no_floors, table)
-    ):
-        return floors
-    return []
+def _job_facts(root: Path, home: Path, entrypoint: str) -> dict[str, object]:
+    """What the workflow says of the folder `home`, and of starting the service at
+    `entrypoint`."""
+    folders = {folder.relative_to(root).as_posix(): folder for folder in (home, root)}
+    names = [
+        f"{place}/{name}".removeprefix("./")
+        for place in folders
+        for name in NAMES["requirements"]
+    ]
+    usable = [
+        name
+        for name in names
+        if "pyproject" not in name or "[project]" in read_text(root, name)
+    ]
+    address = urlsplit(entrypoint)
+    port = address.port or 80 if address.hostname in NAMES["local"] else 0
+    start: dict[str, object] = {}
+    for place, folder in reversed(folders.items()) if port else ():
+        if (folder / "Dockerfile").is_file():
+            start = {
+                "image": place,
+                "published": port,
+                "inside": container_port(folder) or port,
+            }
+        for name in NAMES["compose"]:
+            mapped = re.search(
+                rf"""[\s"'-](\d+):{port}\b|[\s"':-]({port}):\d+\b""",
+                read_text(folder, name),
+            )
+            if mapped is not None:
+                start = {
+                    "compose": f"{place}/{name}".removeprefix("./"),
+                    "published": mapped[1] or mapped[2],
+                }
+    return {
+        "folder": f"{next(iter(folders))}/".removeprefix("./"),
+        "requirements": next(
+            (name for name in usable if (root / name).is_file()), None
+        ),
+        "port": port,
+        "start": start,
+        "reached": address._replace(
+            netloc=f"{NAMES['runner']}:{start.get('published')}"
+        ).geturl(),
+        "shown": without_secrets(entrypoint) if address.hostname else "",
+    }
 
 
 def _write_new(root: Path, home: Path, texts: Mapping[str, str]) -> list[str]:
@@ -160,16 +199,18 @@ def _edit(path: Path, change: Callable[[str], str]) -> bool:
     with disk_errors(path, "can't be changed"):
         refuse_link(path)
         body = read_regular(path, limit=MAX_SOURCE_BYTES) if path.exists() else b""
-        text = change(body.decode("utf-8", "surrogateescape"))
-        changed = text.encode("utf-8", "surrogateescape")
+        changed = change(body.decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
         if changed != body:
             path.write_bytes(changed)
     return changed != body
 
 
 def _ignoring_runs(text: str) -> str:
-    if RUN in text:
-        return text
     newline = "\r\n" if "\r\n" in text else "\n"
-    before = f"{text.rstrip()}{newline}" if text.strip() else ""
-    return f"{before}{RUN}/{newline}"
+    return (
+        text
+        if RUN in text
+        else f"{text.rstrip()}{newline if text.strip() else ''}{RUN}/{newline}"
+    )
