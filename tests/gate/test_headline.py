@@ -175,7 +175,7 @@ FLOOR = check(CheckKind.FLOOR, Status.INCONCLUSIVE, estimate=0.7, threshold=0.8)
         (DOUBT, {}, "Not blocked, but look: context_recall fell from 0.86 to 0.82", "Not settled."),
         (DOUBT, {"answers": 4}, "Not blocked, but look: ", "Asked 4 times, not settled."),
         (BLOCKS, {}, "Blocked: not settled. context_recall", "Not settled."),
-        (BLOCKS, {"advisory": True}, "Not blocked, but look: ", "Not settled."),
+        (BLOCKS, {"advisory": True}, "Not blocked, but look (fail_on is 'never'): ", "Not settled."),
         (verdict(Status.INCONCLUSIVE), {}, "Not blocked, but look: the reason.", "the reason."),
         # Questions that surely broke, and floors that are surely missed, are settled however the run ends.
         (verdict(Status.INCONCLUSIVE, FACT), {}, f"Not blocked, but look: {FACT.reason}", FACT.reason),

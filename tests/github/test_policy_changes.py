@@ -147,6 +147,7 @@ def test_line_one_says_that_no_verdict_blocks(checkout: Checkout, base_says: boo
         checkout.write("ragstone.toml", CONFIG + NEVER)
         checkout.is_base()
     more = {} if base_says else {"RAGSTONE_FAIL_ON": "never"}
+    assert "fail_on is 'never'" in line_one(checkout.gate(**more))
     checkout.answer_badly()
     found = checkout.gate(**more)
     assert (found.code, "fail_on is 'never'" in line_one(found)) == (0, True)

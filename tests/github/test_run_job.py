@@ -62,6 +62,20 @@ def test_a_bad_one_fails_after_everything_was_told(checkout: Checkout) -> None:
     assert (never.code, never.verdict, never.outputs["passed"]) == (0, "fail", "false")
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(checkout: Checkout, quiet: bool) -> None:
+    checkout.is_base()
+    checkout.answer_badly()
+    assert checkout.gate(GITHUB_JOB="search", GITHUB_RUN_ATTEMPT="1").code == 1
+    checkout.answer_well()
+    mode = "failures" if quiet else "always"
+    assert checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode).code == 0
+    [comment] = checkout.comments
+    assert "❌ Blocked" in comment
+    assert ("### billing" in comment) is not quiet
+    assert ("`comment-id`" in comment) is not quiet
+
+
 @pytest.mark.parametrize("variable", ["RAGSTONE_ONLY", "RAGSTONE_TAG"])
 def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: str) -> None:
     found = checkout.gate(**{variable: FACTS[0][0]})

@@ -305,11 +305,11 @@ def test_what_the_base_or_the_workflow_says_counts(tmp_path: Path, change: Chang
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (Change(OPENAI + ELSEWHERE, None, OPENAIS_KEY), "'judge.base_url'"),
-        (Change(OPENAI, None, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}), "'judge.ca_bundle'"),
-        (Change('[system]\nenv = ["SEARCH_TOKEN"]\n', None, SEARCH), "'system.env'"),
-        (Change(FITTED, None), "'judge.model_digests'"),
-        (Change(CLUSTER_ELSEWHERE, None), "'run.dask'"),
+        (Change(OPENAI + ELSEWHERE, None, OPENAIS_KEY), "judge.base_url"),
+        (Change(OPENAI, None, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}), "judge.ca_bundle"),
+        (Change('[system]\nenv = ["SEARCH_TOKEN"]\n', None, SEARCH), "system.env"),
+        (Change(FITTED, None), "judge.model_digests"),
+        (Change(CLUSTER_ELSEWHERE, None), "run.dask"),
     ],
 )
 def test_what_is_only_the_bases_to_say_needs_the_base(tmp_path: Path, change: Change, named: str) -> None:
@@ -345,11 +345,11 @@ def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
 @pytest.mark.parametrize(
     ("mine", "theirs", "environ", "note"),
     [
-        ('[gate]\nfail_on = "never"\n', "", {}, "'gate.fail_on' is as the policy says (as in the base branch)"),
+        ('[gate]\nfail_on = "never"\n', "", {}, "'gate.fail_on' is not set (as in the base branch)"),
         ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "fail"\n', {}, "'gate.fail_on' is 'fail'"),
         ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "never"\n', {}, None),
         ('[gate]\nfail_on = "never"\n', "", {"RAGSTONE_FAIL_ON": "never"}, None),
-        ('[gate]\nfail_on = "never"\n', None, {}, "'gate.fail_on' is as the policy says (the base branch can't"),
+        ('[gate]\nfail_on = "never"\n', None, {}, "'gate.fail_on' is not set (the base branch can't"),
         ("[golden]\nlimit = 2\n", "[golden]\nlimit = 3\n", {}, "'golden.limit' is 3"),
         ("[golden]\nlimit = 2\n", None, {}, "'golden.limit' is not set"),
         ("", "[golden]\nlimit = 3\n", {"RAGSTONE_LIMIT": "2"}, None),

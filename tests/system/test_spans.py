@@ -12,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragstone.errors import SystemUnderTestError
+from ragstone.evaluation.interactions import read_interactions
+from ragstone.golden.sample import Sample
 from ragstone.system.payload import read
 from ragstone.system.response import Context, ModelCall, Retrieval, TokenUsage, ToolCall
-from ragstone.system.worker.spans import spans_in, start_of_span, step_of_span
+from ragstone.system.worker.fields import Fields
+from ragstone.system.worker.spans import spans_in, start_of_span, step_of_span, trace_of
 
 
 class StatusCode(Enum):
@@ -190,4 +194,58 @@ VALUES = st.dictionaries(st.sampled_from(["intValue", "arrayValue", "kvlistValue
 def test_a_span_of_any_shape_is_read_or_none(attributes: object, fields: dict[str, Any]) -> None:
     odd = {"spanId": "1", **fields, "attributes": attributes}
     step_of_span(odd)
+    assert trace_of(odd) == trace_of(odd).lower()
     assert start_of_span(odd) == start_of_span(odd)  # no NaN
+
+
+# --- beside recorded answers -------------------------------------------------------------------------------------
+
+
+def ask(room: Any, *records: dict[str, Any]) -> list[Any]:
+    room.write("outputs.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    return list(room.ask_samples("file:outputs.jsonl", *(Sample(record["id"], "?") for record in records)))
+
+
+TRACED = {"id": "a", "answer": "30 days.", "trace_id": "5b8efff7-9803-8103-d269-b633813fc60c"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("outputs.spans.jsonl", "\n".join(map(json.dumps, SHUFFLED)) + "\n\n"),
+        ("outputs.spans.jsonl", json.dumps(document(*SHUFFLED[:2])) + "\n" + json.dumps(document(*SHUFFLED[2:]))),
+        ("outputs.spans.json", json.dumps(document(*SHUFFLED), indent=1)),
+    ],
+)
+def test_recorded_answers_have_the_steps_of_their_traces(room: Any, name: str, text: str) -> None:
+    room.write(name, text)
+    other = {"id": "b", "answer": "x", "steps": [{"tool": "own"}], "trace_id": TRACED["trace_id"]}
+    responses = ask(room, TRACED, other, {"id": "c", "answer": "x"})
+    assert [response.steps for response in responses] == [STEPS, (ToolCall("own"),), ()]
+
+
+def test_recorded_interactions_have_the_steps_of_their_traces(room: Any) -> None:
+    room.write("outputs.spans.jsonl", json.dumps(document(*SHUFFLED)))
+    path = room.write("outputs.jsonl", json.dumps({**TRACED, "question": "How long?"}))
+    ((_, response),) = read_interactions(path, {}, Fields()).answers
+    assert response.steps == STEPS
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        (json.dumps(span(CHAT, 1)) + "\n{", "outputs.spans.jsonl:2", "not valid JSON"),
+        (json.dumps(span(CHAT, 1)) + '\n{"a": 1}', "outputs.spans.jsonl:2", "neither spans nor a document of OTLP"),
+        ("[" * 100_000, "outputs.spans.jsonl:1", "not valid JSON"),
+        (
+            json.dumps({**span(CHAT, 1), "traceId": "other"}),
+            "file:outputs.jsonl",
+            "no recorded answer has",
+        ),
+    ],
+)
+def test_spans_that_fit_no_answer_are_an_error_with_their_place(room: Any, text: str, where: str, message: str) -> None:
+    room.write("outputs.spans.jsonl", text)
+    with pytest.raises(SystemUnderTestError) as caught:
+        ask(room, TRACED)
+    assert (caught.value.where, message in caught.value.message) == (where, True)

@@ -18,7 +18,9 @@ from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, Sample
 from ragstone.system.json_records import open_records
 from ragstone.system.recorded import recorded_response
 from ragstone.system.response import Response
+from ragstone.system.span_file import steps_beside
 from ragstone.system.worker.fields import Fields
+from ragstone.system.worker.spans import trace_key
 
 _ANSWER_COLUMNS = frozenset(
     {*SYSTEM_NAMES["answer"], *RECORDED["answer"].strong, *RECORDED["answer"].weak}
@@ -75,6 +77,7 @@ class _InteractionReader:
     def __init__(self, source: SourceFile, plan: ColumnPlan, fields: Fields) -> None:
         self._source = source
         self._fields = fields
+        self._steps = steps_beside(source)
         self._reader = SampleReader(source, plan)
         self._used = set(_RESPONSE_COLUMNS)
         for path in (*plan.fields.values(), *fields.paths()):
@@ -118,6 +121,7 @@ class _InteractionReader:
             row.values,
             self._source.at(row.line),
             fields=self._fields,
+            steps=self._steps.get(trace_key(row.values.get("trace_id"))),
         )
         extra = {
             name: value for name, value in row.values.items() if name not in self._used

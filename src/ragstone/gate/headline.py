@@ -69,9 +69,11 @@ def headline_of(
         if check.blocks and check.status is verdict.status
     ]
     if verdict.status is Status.PASS:
-        return _passed(verdict, samples)
+        passed = _passed(verdict, samples)
+        return _advisory(passed) if advisory else passed
     if verdict.status is Status.INCONCLUSIVE:
-        return _inconclusive(verdict, ending, answers, advisory=advisory)
+        open_ = _inconclusive(verdict, ending, answers, advisory=advisory)
+        return _advisory(open_) if advisory else open_
     blocked = "Blocked:"
     if advisory:
         blocked = "Failed, but not blocked (fail_on is 'never'):"
@@ -80,6 +82,13 @@ def headline_of(
     if all(check.kind is not CheckKind.ANSWERS for check in ending):
         blocked = f"{blocked} nothing is decided."
     return Headline(blocked, ending[0].reason if ending else verdict.reason)
+
+
+def _advisory(headline: Headline) -> Headline:
+    lead = f"{headline.lead} No verdict blocks: fail_on is 'never'."
+    if headline.lead.endswith(":"):
+        lead = f"{headline.lead.removesuffix(':')} (fail_on is 'never'):"
+    return Headline(lead, headline.fact)
 
 
 def _inconclusive(

@@ -137,14 +137,8 @@ def find_comparison(
         return replace(
             without_run, unproven=unproven, notes=(reason, *without_run.notes)
         )
-    carried = (
-        f", carried by run {baseline.carried_by}"
-        if baseline.carried_by is not None
-        else ""
-    )
-    commit = f"commit {baseline.sha[:12]}, {baseline.created_at}"
     write(
-        f"Baseline: run {baseline.run_id} of '{baseline.branch}'{carried}, {commit}.\n"
+        f"Baseline: run {baseline.run_id} of '{baseline.branch}', commit {baseline.sha[:12]}.\n"
     )
     return replace(without_run, run=run, trusted=baseline)
 

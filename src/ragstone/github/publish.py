@@ -3,11 +3,13 @@ verdict or stop the job."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
+from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
@@ -18,11 +20,12 @@ from ragstone.github.api.commands import (
     write_summary,
 )
 from ragstone.github.api.posts import COMMENT, MAX_BODY, follow_up, marker, post_comment
-from ragstone.github.inputs import CommentMode
+from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
 from ragstone.pipeline.notify import notify
+from ragstone.settings.variables import Variables
 
 _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _ROOM = 1_000
@@ -69,12 +72,8 @@ def finish(job: Job, report: Report, published: Published) -> None:
     """Give the runner the outputs and annotations."""
     notices = [*published.notices]
     try:
-        too_long = write_outputs(
-            output_path(job.environ), output_values(report, published.comment_url)
-        )
-        notices += [
-            f"The output '{name}' is too long and was left empty." for name in too_long
-        ]
+        values = output_values(report, published.comment_url)
+        write_outputs(output_path(job.environ), values)
     except OSError as error:
         notices.append(f"Can't write the outputs: {error.strerror}.")
     annotations = [
@@ -141,13 +140,25 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         notices.append("No comment: there is no GitHub token.")
         return ""
     quiet = mode is CommentMode.FAILURES and report.passed
+    only_update = quiet and not report.changes
     mark = marker(COMMENT, job.inputs.comment_id)
+    block = _block(job)
+
+    def body_for(existing: str) -> str | None:
+        nonlocal block
+        other_blocks = others_beside(block, existing)
+        if only_update and (other_blocks or not existing):
+            return None
+        room = MAX_BODY - _ROOM - len(mark) - sum(map(len, other_blocks))
+        block = replace(block, text=report.markdown(room))
+        return joined(block, other_blocks)
+
     return post_comment(
         job.api,
         report.pull_request,
         mark,
-        report.markdown(MAX_BODY - _ROOM - len(mark)),
-        only_update=quiet and not report.changes,
+        body_for,
+        lambda body: is_settled(block, body),
     )
 
 
@@ -165,3 +176,25 @@ def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
         recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
     )
     return [sentence] if sentence else []
+
+
+def _block(job: Job) -> Block:
+    """This job's part, without its text, of a comment that it may share with others."""
+    variables = Variables(job.environ)
+    inputs, event = job.inputs, job.event
+    name = variables.get("GITHUB_JOB") or "gate"
+    places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
+    own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
+    label = [
+        name,
+        *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT)),
+    ]
+    attempt = variables.get("GITHUB_RUN_ATTEMPT")
+    return Block(
+        commit=event.report_sha,
+        writer="\0".join(own),
+        run_id=event.run_id,
+        attempt=int(attempt) if attempt.isdecimal() else 1,
+        label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
+        text="",
+    )

@@ -62,13 +62,13 @@ _FREE_PARAMETERS = frozenset(
 """Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
-_OF_VERDICT: Mapping[str, tuple[object, str]] = {
-    "gate.fail_on": (None, "as the policy says"),
-    "golden.limit": (None, "not set"),
-    "run.seed": (0, "0"),
+_OF_VERDICT: Mapping[str, object] = {
+    "gate.fail_on": None,
+    "golden.limit": None,
+    "run.seed": 0,
 }
 """Settings that decide what fails the job and what is checked: their value if the base
-can't be read, and in words.
+can't be read.
 
 A pull request's config file can't say that a failing gate passes, or leave out samples
 (slices and must-pass samples would not be checked).
@@ -155,25 +155,19 @@ def restrict_to_base(
         if exposed is not None:
             raise exposed from None
         if not needed:
-            base_values = {key: value for key, (value, _) in _OF_VERDICT.items()}
-            allowed = _as_in_base(
-                settings, base_values, f"the base branch can't be read: {unreadable}"
-            )
+            why = f"the base branch can't be read: {unreadable}"
+            allowed = _as_in_base(settings, _OF_VERDICT, why)
             unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
             return replace(allowed, notes=(*allowed.notes, *unread))
-        keys_named = (
-            *wanted,
-            *([_ENV] if secrets else ()),
-            *([DIGESTS] if unpinned else ()),
-        )
-        named = (
-            ", ".join(f"'{key}'" for key in dict.fromkeys(keys_named))
-            or "'judge.ca_bundle'"
-        )
+        if secrets:
+            wanted.append(_ENV)
+        if unpinned:
+            wanted.append(DIGESTS)
+        named = ", ".join(dict.fromkeys(wanted)) or "judge.ca_bundle"
         raise GitHubError(
             f"can't compare {named} with the base branch: {unreadable}.",
             where=_place(settings),
-            hint=f"Give the job `permissions: contents: read`, or set {named} by input or environment.",
+            hint="Give the job `permissions: contents: read`, or set it by input or environment.",
         ) from None
     if base is None or base_settings is None:  # the checkout is the base itself
         return Restricted(Trusted(settings))
@@ -411,18 +405,18 @@ def _as_in_base(
     """`settings` with `base_values` in place of those in the checkout's config file,
     which do not count."""
     notes = []
-    for key, (unset, in_words) in _OF_VERDICT.items():
-        value, base_value = _value(settings, key), base_values[key]
-        if key not in settings.from_file or value == base_value:
-            continue
-        quote = "'" if isinstance(value, str) else ""
-        counts = in_words if base_value == unset else f"{quote}{base_value}{quote}"
-        notes.append(
-            f"'{key}' is {counts} ({why}): the value in {_place(settings)} of this checkout, {quote}{value}{quote}, "
-            "does not count."
-        )
-        settings = settings.having(key, base_value)
+    for key in _OF_VERDICT:
+        if key in settings.from_file and _value(settings, key) != base_values[key]:
+            notes.append(
+                f"'{key}' is {_shown(base_values[key])} ({why}): the value in {_place(settings)} of this checkout, "
+                f"{_shown(_value(settings, key))}, does not count."
+            )
+            settings = settings.having(key, base_values[key])
     return Restricted(Trusted(settings), tuple(notes))
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else repr(value)
 
 
 Value_co = TypeVar("Value_co", covariant=True)

@@ -107,6 +107,8 @@ def _with_lists(row: Mapping[str, object], is_table: bool) -> dict[str, object]:
         column = normal(name)
         if isinstance(value, dict) and column in OBJECTS:
             record[name] = _with_lists(value, is_table)
+        elif isinstance(value, str) and column in SYSTEM_NAMES["context_ids"]:
+            record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
         elif isinstance(value, str) and column in CONTEXTS_NAMES:
             try:
                 passages = cells.passages(value, split_bars=is_table)

@@ -32,7 +32,9 @@ from ragstone.system.json_records import (
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
+from ragstone.system.span_file import Steps, steps_beside
 from ragstone.system.worker.fields import Fields, number
+from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
 _QUESTION = "question"
@@ -73,6 +75,9 @@ class RecordedAnswers:
         """By the kind and value of the record's key."""
         self._ids_by_question: dict[str, str | None] = {}
         """None if several records have the question."""
+        self._steps: dict[str, Steps] = {}
+        """By the trace of the record."""
+        self._has_trace_with_steps = False
         self._has_right_answers = False
         """Whether ``answer`` is the right answer, because a record has another column
         for the system's."""
@@ -87,6 +92,7 @@ class RecordedAnswers:
             hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
         ):
             self._file, file_records = open_records(self._source)
+            self._steps = await asyncio.to_thread(steps_beside, self._source)
         await asyncio.to_thread(self._index, file_records)
 
     async def ask(self, sample: Sample) -> Response:
@@ -105,6 +111,7 @@ class RecordedAnswers:
             self._source.at(place.line),
             fields=self._fields,
             answer_names=_SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS,
+            steps=self._steps.get(trace_key(record.get("trace_id"))),
         )
 
     async def close(self) -> None:
@@ -128,6 +135,12 @@ class RecordedAnswers:
         if not self._places:
             raise SystemUnderTestError(
                 "the file contains no recorded answers.", where=self.entrypoint
+            )
+        if self._steps and not self._has_trace_with_steps:
+            raise SystemUnderTestError(
+                "no recorded answer has the trace_id of a trace in the file of spans beside it.",
+                where=self.entrypoint,
+                hint='Write the id of its trace into each record: "trace_id": "…"',
             )
 
     def _add(self, record: Mapping[str, object], place: _Place) -> None:
@@ -163,6 +176,8 @@ class RecordedAnswers:
             and _named(record, RECORDED["answer"].strong) is not None
         ):
             self._has_right_answers = True
+        if trace_key(record.get("trace_id")) in self._steps:
+            self._has_trace_with_steps = True
 
 
 class AnswersFile(EntrypointKind):
@@ -186,13 +201,14 @@ def recorded_response(
     *,
     fields: Fields | None = None,
     answer_names: Iterable[str] = _ANSWERS,
+    steps: Steps | None = None,
 ) -> Response:
     """The response in a recorded answer, or in a line of a run's samples.jsonl. One
     that is invalid is a failure.
 
     Columns may have
     the names that a golden set's may have; the system's answer is in the first of
-    `answer_names`.
+    `answer_names`. `steps` are those of a record without any.
     """
     stored = _stored_response(record)
     if stored is not None:
@@ -224,7 +240,8 @@ def recorded_response(
         **record,
         "answer": answer,
         "contexts": _column(record, CONTEXTS_NAMES),
-        "steps": _column(record, SYSTEM_NAMES["steps"]),
+        "steps": _column(record, SYSTEM_NAMES["steps"]) or steps,
+        "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
     }
     response = read(sample_id, parts, latency_s, fields=fields)
     if response.failure is not None:

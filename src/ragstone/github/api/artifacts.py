@@ -61,22 +61,6 @@ def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
 
 
 @reading_replies()
-def artifacts_called(api: GitHubApi, name: str, *, max_pages: int) -> list[Artifact]:
-    """The unexpired artifacts called `name` of all runs, newest first; their owner is
-    not checked.
-
-    Raises GitHubApiError.
-    """
-    artifacts = listed(api.repository.get_artifacts(name), max_pages=max_pages)
-    called = [
-        artifact
-        for artifact in artifacts
-        if artifact.name == name and not artifact.expired
-    ]
-    return sorted(called, key=lambda artifact: artifact.id, reverse=True)
-
-
-@reading_replies()
 def read_artifact(
     api: GitHubApi,
     artifact: Artifact,

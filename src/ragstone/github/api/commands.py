@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,10 +57,6 @@ def _refuse_irregular(status: os.stat_result, path: Path) -> None:
         raise OSError(0, "it is not a regular file", str(path))
 
 
-MAX_VALUE_BYTES = 200_000
-"""GitHub allows 1 MB of outputs per job; longer values are left out rather than
-truncated."""
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -83,30 +80,15 @@ def format_output(
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-def write_outputs(path: Path | None, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Append `values` to the output file; None (not in a step): do nothing. Returns the
-    names that were too long.
-
-    Raises OSError, also if the file is not regular.
-    """
-    too_long = tuple(
-        name
-        for name, value in values.items()
-        if len(value.encode("utf-8", "replace")) > MAX_VALUE_BYTES
-    )
+def write_outputs(path: Path | None, values: Mapping[str, str]) -> None:
+    """Append `values` to the output file; None (not in a step): do nothing. Raises
+    OSError, also if the file is not regular."""
     if path is None:
-        return too_long
-    in_size = {
-        name: "" if name in too_long else _one_encoding(value)
-        for name, value in values.items()
-    }
-    append(
-        path,
-        "".join(format_output(name, value) for name, value in in_size.items()).encode(
-            "utf-8"
-        ),
-    )
-    return too_long
+        return
+    entries = [
+        format_output(name, _one_encoding(value)) for name, value in values.items()
+    ]
+    append(path, "".join(entries).encode("utf-8"))
 
 
 def output_path(
@@ -118,12 +100,8 @@ def output_path(
 
 
 def _one_encoding(value: str) -> str:
-    return (
-        value.encode("utf-8", "replace")
-        .decode("utf-8")
-        .replace("\r\n", "\n")
-        .replace("\r", "\n")
-    )
+    text = value.encode("utf-8", "replace").decode("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 MAX_BYTES = 1024 * 1024
@@ -184,17 +162,11 @@ def escape_property(text: str) -> str:
 
 
 def render_annotation(annotation: Annotation) -> str:
+    properties: dict[str, str | None] = {}
     # A name that can't be written verbatim would refer to another file, or none.
-    file = (
-        annotation.file
-        if annotation.file is not None and _plain(annotation.file) == annotation.file
-        else None
-    )
-    properties = {
-        "file": file,
-        "line": str(annotation.line) if annotation.line is not None and file else None,
-        "title": annotation.title,
-    }
+    if annotation.file is not None and _plain(annotation.file) == annotation.file:
+        properties = {"file": annotation.file, "line": str(annotation.line or "")}
+    properties["title"] = annotation.title
     listed = ",".join(
         f"{name}={escape_property(_plain(value))}"
         for name, value in properties.items()
@@ -203,33 +175,16 @@ def render_annotation(annotation: Annotation) -> str:
     message = _plain(annotation.message)
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    return (
-        f"::{annotation.level}{' ' if listed else ''}{listed}::{escape_data(message)}"
-    )
-
-
-def within_limits(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
-    """The first ten of each level. If some are left out, the tenth says how many."""
-    by_level: dict[Level, list[Annotation]] = {level: [] for level in Level}
-    for annotation in annotations:
-        by_level[annotation.level].append(annotation)
-    shown: list[Annotation] = []
-    for level, of_level in by_level.items():
-        if len(of_level) <= MAX_PER_LEVEL:
-            shown += of_level
-            continue
-        left_out = len(of_level) - (MAX_PER_LEVEL - 1)
-        shown += of_level[: MAX_PER_LEVEL - 1]
-        shown.append(
-            Annotation(level, f"{left_out} more are listed in the job summary.")
-        )
-    return tuple(shown)
+    return f"::{f'{annotation.level} {listed}'.strip()}::{escape_data(message)}"
 
 
 def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
-    """Write `annotations`, limited, as commands."""
-    for annotation in within_limits(annotations):
-        out.write(render_annotation(annotation) + "\n")
+    """Write the first ten `annotations` of each level as commands."""
+    written: Counter[Level] = Counter()
+    for annotation in annotations:
+        written[annotation.level] += 1
+        if written[annotation.level] <= MAX_PER_LEVEL:
+            out.write(render_annotation(annotation) + "\n")
     out.flush()
 
 

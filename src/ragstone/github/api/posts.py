@@ -188,33 +188,68 @@ def follow_up(
 
 
 def post_comment(
-    api: GitHubApi, number: int, mark: str, body: str, *, only_update: bool = False
+    api: GitHubApi,
+    number: int,
+    mark: str,
+    body_for: Callable[[str], str | None],
+    is_in: Callable[[str], bool] = lambda _: True,
 ) -> str:
     """Update our comment on pull request `number`, or create one. Returns its address,
-    "" if nothing was posted, because there is none and `only_update`.
+    "" if nothing was posted.
 
-    Doubles of earlier races are deleted. Raises GitHubApiError.
+    `body_for` makes its text from the text that it has, "" if there is none; None
+    changes nothing. Doubles of earlier races are deleted, and one that another job's
+    comment won is added to that. `is_in` says whether our part is in a text: where
+    another job wrote over it at the same time, it is written again. Raises
+    GitHubApiError.
     """
     thread = api.repository.get_issue(number)
     identity = find_identity(api)
-    text = f"{mark}\n{body}"
 
     def find() -> list[IssueComment]:
         return own_posts(thread.get_comments(), mark, identity)
 
+    def text_after(comment: IssueComment) -> str | None:
+        body = body_for((comment.body or "").partition("\n")[2])
+        return None if body is None else f"{mark}\n{body}"
+
+    def restore(comment_id: int) -> None:
+        """Write our part again as long as another job, which read the comment before we
+        wrote, took it out."""
+        with suppress(GitHubApiError):
+            for _ in range(_LOOKS):
+                api.sleep(api.patience.settle_s)
+                current = next(
+                    (comment for comment in find() if comment.id == comment_id), None
+                )
+                if current is None or is_in((current.body or "").partition("\n")[2]):
+                    return
+                text = text_after(current)
+                if text is None:
+                    return
+                current.edit(text)
+
     own = find()
     if own:
+        text = text_after(own[0])
+        if text is None:
+            return ""
         own[0].edit(text)
+        restore(own[0].id)
         with suppress(GitHubApiError):
             for double in own[1:]:
                 double.delete()
         return own[0].html_url
-    if only_update:
+    body = body_for("")
+    if body is None:
         return ""
+    text = f"{mark}\n{body}"
     created = create_once(
         api, lambda: thread.create_comment(text), find=find, remove=IssueComment.delete
     )
     # A comment that another job created at the same time stays in place of ours.
-    if created.body not in (None, text):
-        created.edit(text)
+    merged = text if created.body in (None, text) else text_after(created)
+    if merged is not None and merged != text:
+        created.edit(merged)
+    restore(created.id)
     return created.html_url

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
+from ragstone.formatting import some
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
@@ -249,8 +250,6 @@ _STAND_IN = 65_531
 """An unused user id: the gate switches to it while killing processes, so that they
 can't kill the gate."""
 
-_SHOWN = 5
-
 
 def end_strays(
     uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None] | None = None
@@ -268,16 +267,9 @@ def end_strays(
         if not survivors:
             return
         if time.monotonic() >= deadline:
-            named = ", ".join(
-                f"{pid} ({name})" for pid, name in sorted(survivors.items())[:_SHOWN]
-            )
-            more = (
-                f" and {len(survivors) - _SHOWN} more"
-                if len(survivors) > _SHOWN
-                else ""
-            )
+            named = some([f"{pid} ({name})" for pid, name in sorted(survivors.items())])
             raise SystemUnderTestError(
-                f"processes of your system don't end, though they were killed: {named}{more}. They could still change "
+                f"processes of your system don't end, though they were killed: {named}. They could still change "
                 "what the gate found, so nothing is published.",
                 hint="Look for what blocks them, such as a network file system or a device that hangs.",
             )

@@ -129,6 +129,21 @@ def _name_alone(item: object) -> str | None:
     return _identity(item) or _as_id(title)
 
 
+def with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]]:
+    """`contexts` with the `ids` that were returned beside them, or, if there are none,
+    those ids alone."""
+    if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
+        return contexts
+    names = [_as_id(name) for name in ids]
+    if None in names or (contexts and len(contexts) != len(names)):
+        return contexts
+    if not contexts:
+        return [{"text": "", "id": name, "score": None} for name in names]
+    for context, name in zip(contexts, names):  # noqa: B905 - not in Python 3.8
+        context["id"] = context["id"] or name
+    return contexts
+
+
 def characters_in(context: Mapping[str, Any]) -> int:
     return len(context["text"]) + len(context["id"] or "")
 

@@ -16,6 +16,7 @@ from ragstone.system.worker.contexts import (
     context_text,
     read_contexts,
     refuse_long,
+    with_ids,
 )
 from ragstone.system.worker.fields import (
     ABSENT,
@@ -34,7 +35,7 @@ from ragstone.system.worker.steps import message_steps, read_steps
 from ragstone.system.worker.wording import clean, formatted, shown, summary
 
 TRACE_NAMES = ("trace_id", "index_digest")
-_PARTS = ("answer", "contexts", "steps", "usage", *TRACE_NAMES)
+_PARTS = ("answer", "contexts", "context_ids", "steps", "usage", *TRACE_NAMES)
 """What an answer may have."""
 
 MAX_ANSWER_CHARACTERS = 1_000_000
@@ -78,7 +79,7 @@ def _payload(value: object, fields: Fields) -> dict[str, Any]:
         _refuse_empty_paths(value, parts, fields)
         payload["answer"] = _answer_text(value, parts)
     contexts = read_contexts(parts.get("contexts"), fields)
-    payload["contexts"] = contexts
+    payload["contexts"] = with_ids(contexts, parts.get("context_ids"))
     steps = read_steps(parts["steps"], fields) if _has_steps(parts, fields) else []
     if steps:
         payload["steps"] = steps
@@ -246,7 +247,8 @@ def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
     if isinstance(value, (list, tuple)):
         return value
     contexts = first(value, SYSTEM_NAMES["contexts"])
-    if contexts is not None or has_steps:
+    ids = first(value, SYSTEM_NAMES["context_ids"])
+    if contexts is not None or ids is not None or has_steps:
         return contexts
     if not isinstance(value, str) and context_text(value) is not None:
         return value

@@ -133,6 +133,19 @@ def step_of_span(span: object) -> dict[str, Any] | None:
     return None
 
 
+def trace_of(span: object) -> str:
+    """The id of the trace that a span belongs to, as `trace_key` writes it."""
+    return trace_key(
+        first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id")
+    )
+
+
+def trace_key(trace_id: object) -> str:
+    """A trace's id as ids are compared: in lower case, without dashes and without 0x
+    and zeros before it."""
+    return str(trace_id or "").replace("-", "").lower().lstrip("0x")
+
+
 def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
     """Which step a span is by its attributes: retrieval, tool or model; None if it is
     none."""

@@ -15,6 +15,7 @@ from ragstone.system.worker.contexts import (
     MAX_CONTEXTS,
     read_contexts,
     refuse_long,
+    with_ids,
 )
 from ragstone.system.worker.fields import (
     BadReturn,
@@ -35,6 +36,15 @@ MAX_INPUT_CHARACTERS = 100_000
 MAX_RESULT_CHARACTERS = 1_000_000
 MAX_ARGUMENT_DEPTH = 32
 MAX_ERROR_CHARACTERS = 2_000
+
+_TELLING_NAMES = (
+    ("retrieval", SYSTEM_NAMES["contexts"]),
+    ("tool", ("tool", "tool_name")),
+    ("retrieval", ("query",)),
+    ("tool", ("name",)),
+    ("model", ("model", "model_name", "usage")),
+)
+"""The kind of a step without a type, by a field that it has."""
 
 EXPECTED_STEPS = (
     'Expected a list of mappings or objects with the type "retrieval", "tool" or "model". If these are no steps, set '
@@ -92,15 +102,33 @@ def joined_steps(earlier: object, later: object) -> object:
     return earlier + later
 
 
-def _step(item: object, fields: Fields) -> dict[str, Any] | None:
+def _step(item: Any, fields: Fields) -> dict[str, Any] | None:
     """One step; None if `item` is none. Raises BadReturn."""
-    kind = get(item, "type")
-    if kind in SYSTEM_NAMES["retrieval_types"]:
+    observation: object = None
+    if isinstance(item, (list, tuple)) and len(item) == 2:
+        # An agent's action in LangChain, and what was observed.
+        item, observation = item
+    kind = _kind(item)
+    if kind == "retrieval":
         return _retrieval(item, fields)
-    if kind in SYSTEM_NAMES["tool_types"]:
-        return _tool_call(item)
-    if kind in SYSTEM_NAMES["model_types"]:
+    if kind == "tool":
+        return _tool_call(item, observation)
+    if kind == "model":
         return _model_call(item)
+    return None
+
+
+def _kind(item: object) -> str | None:
+    """The kind of a step by its type, or else by a field that it has."""
+    word = get(item, "type")
+    if word is not None:
+        for kind in ("retrieval", "tool", "model"):
+            if word in SYSTEM_NAMES[f"{kind}_types"]:
+                return kind
+        return None
+    for kind, names in _TELLING_NAMES:
+        if first(item, names) is not None:
+            return kind
     return None
 
 
@@ -110,16 +138,18 @@ def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
     return {
         "type": "retrieval",
         "query": _text(query, "query", MAX_INPUT_CHARACTERS) or "",
-        "contexts": contexts,
+        "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
         "source": _name(first(item, SYSTEM_NAMES["step_source"])),
     }
 
 
-def _tool_call(item: object) -> dict[str, Any]:
+def _tool_call(item: object, observation: object) -> dict[str, Any]:
     name = _name(first(item, SYSTEM_NAMES["tool_name"]))
     if not name:
         raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
     result = first(item, SYSTEM_NAMES["tool_result"])
+    if observation is not None:
+        result = observation
     return {
         "type": "tool",
         "name": name,
