@@ -12,7 +12,7 @@ import pytest
 from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.pipeline.base_checkout import base_from_git, base_settings, with_one_baseline
+from ragstone.pipeline.base_checkout import base_from_git, base_settings, refuse_two_baselines
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings
 from tests.cli.project import commit, git
@@ -26,30 +26,12 @@ def settings_of(folder: Path, text: str = "", **overrides: Any) -> Settings:
     return load_settings(directory=folder, environ={}, overrides=given)
 
 
-RUN, COMMIT = '[gate]\nbaseline = "main"\n', '[gate]\nbaseline_commit = "HEAD"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "flags", "found"),
-    [
-        (RUN, {}, ("main", None)),
-        (COMMIT, {}, (None, "HEAD")),
-        (RUN, {"gate__baseline_commit": "HEAD"}, (None, "HEAD")),
-        (COMMIT, {"gate__baseline": "main"}, ("main", None)),
-        ("", {"gate__baseline": "main", "gate__baseline_commit": "HEAD"}, None),
-        ('[gate]\nbaseline = "main"\nbaseline_commit = "HEAD"\n', {}, None),
-    ],
-)
-def test_a_flag_goes_before_the_other_baseline_of_the_file_and_two_of_a_kind_are_refused(
-    tmp_path: Path, text: str, flags: dict[str, str], found: tuple[str | None, str | None] | None
-) -> None:
-    settings = settings_of(tmp_path, text, **flags)
-    if found is None:
-        with pytest.raises(ConfigError, match="two baselines"):
-            with_one_baseline(settings)
-        return
-    gate = with_one_baseline(settings).gate
-    assert (gate.baseline, gate.baseline_commit) == found
+def test_two_baselines_are_refused(tmp_path: Path) -> None:
+    refuse_two_baselines(settings_of(tmp_path, '[gate]\nbaseline = "main"\n'))
+    with pytest.raises(ConfigError, match="two baselines"):
+        refuse_two_baselines(settings_of(tmp_path, '[gate]\nbaseline = "main"\n', gate__baseline_commit="HEAD"))
+    unset = {"gate__baseline": "", "gate__baseline_commit": "HEAD"}
+    refuse_two_baselines(settings_of(tmp_path, '[gate]\nbaseline = "main"\n', **unset))
 
 
 NOW = '[system]\nentrypoint = "python:now:answer"\n'
@@ -69,7 +51,6 @@ THEN = '[system]\nentrypoint = "python:then:answer"\npython = "python3.12"\n'
         (THEN, {"system__python": "python3.13"}, False, "python", "python3.13"),
         (THEN, {"system__python": "python3.13"}, True, "python", "python3.13"),
         (THEN, {"system__python": ".venv/python"}, False, "python", "{now}/.venv/python"),
-        (THEN, {"system__working_directory": "{now}/src"}, False, "working_directory", "src"),
         (THEN, {"system__working_directory": "{elsewhere}"}, False, "working_directory", "{elsewhere}"),
         (THEN, {"system__timeout_s": 7.0}, False, "timeout_s", 7.0),
     ],
@@ -168,27 +149,20 @@ def test_a_shallow_clone_is_told_what_to_fetch(repository: Path, tmp_path: Path)
         assert base.commit == first
 
 
-def test_submodules_are_checked_out_as_the_commit_has_them(repository: Path, tmp_path: Path) -> None:
+def test_a_submodule_in_use_is_refused_and_one_that_is_not_checked_out_is_not(repository: Path, tmp_path: Path) -> None:
     facts = tmp_path / "facts"
     facts.mkdir()
     git(facts, "init", "-q")
     (facts / "data.py").write_text("new = False\n", encoding="utf-8")
-    first = commit(facts)
+    commit(facts)
     git(repository, "submodule", "-q", "add", facts.as_uri(), "facts")
     commit(repository)
-    (repository / "facts" / "data.py").write_text("new = True\n", encoding="utf-8")
-    commit(repository / "facts")
-    commit(repository)
-    with base_of(repository / "service", "HEAD~1"):
-        folder = Path(git(repository, "worktree", "list").splitlines()[1].split()[0])
-        assert (folder / "facts" / "data.py").read_text(encoding="utf-8") == "new = False\n"
-    assert (worktrees(repository), worktrees(repository / "facts")) == (1, 1)
-    # A clone whose submodule has only the newest commit, and one that has no submodule.
-    git(tmp_path, "clone", "-q", repository.as_uri(), "clone")
-    clone = tmp_path / "clone"
-    with base_of(clone / "service", "HEAD~1"):
+    with (
+        pytest.raises(BaselineError, match=r"a submodule that this checkout uses \(facts\)"),
+        base_of(repository, "HEAD"),
+    ):
         pass
-    git(clone, "config", "submodule.facts.url", (repository / "facts").as_uri())
-    git(clone, "submodule", "-q", "update", "--init", "--depth=1")
-    with pytest.raises(BaselineError, match=f"git -C facts fetch origin {first}"), base_of(clone / "service", "HEAD~1"):
+    assert worktrees(repository) == 1
+    git(tmp_path, "clone", "-q", repository.as_uri(), "clone")
+    with base_of(tmp_path / "clone" / "service", "HEAD"):
         pass

@@ -6,8 +6,8 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,29 +29,14 @@ from ragstone.system.response import System
 # ---------------------------------------------------------------------------------
 
 
-def with_one_baseline(settings: Settings) -> Settings:
-    """`settings` with a run directory or a commit as the baseline; a flag overrides the
-    other one in the config file.
-
-    Raises ConfigError if there are two.
-    """
-    named = settings.gate.baseline is not None
-    if settings.gate.baseline_commit is None:
-        return settings
-    if named and ("gate.baseline" in settings.from_file) != (
-        "gate.baseline_commit" in settings.from_file
-    ):
-        dropped = (
-            "baseline" if "gate.baseline" in settings.from_file else "baseline_commit"
-        )
-        return with_one_baseline(settings.having(f"gate.{dropped}", None))
-    if named:
+def refuse_two_baselines(settings: Settings) -> None:
+    """Raise ConfigError if both a run directory and a commit are the baseline."""
+    if None not in (settings.gate.baseline, settings.gate.baseline_commit):
         raise ConfigError(
             "there are two baselines, a run directory and a commit.",
             where="gate.baseline_commit",
-            hint="Use either --baseline or --baseline-commit.",
+            hint='Use one of them: --baseline "" unsets that of the file.',
         )
-    return settings
 
 
 def base_settings(
@@ -87,15 +72,6 @@ def base_settings(
         update["entrypoint"] = gate.baseline_entrypoint
     elif then.entrypoint is None and "entrypoint" not in for_both:
         update["entrypoint"] = now.entrypoint
-    folder = update.get("working_directory")
-    if (
-        isinstance(folder, str)
-        and Path(folder).is_absolute()
-        and Path(folder).is_relative_to(settings.root.absolute())
-    ):
-        update["working_directory"] = str(
-            Path(folder).relative_to(settings.root.absolute())
-        )
     system = then.model_copy(update=update)
     _check_entrypoint(system.entrypoint or "", now.entrypoint or "", above)
     return system
@@ -104,10 +80,8 @@ def base_settings(
 def _python(settings: Settings) -> str | None:
     """The interpreter, by a path that is valid in any folder."""
     python = settings.system.python
-    if python is None or not any(
-        separator in python for separator in filter(None, (os.sep, os.altsep))
-    ):
-        return python
+    if python is None or Path(python).name == python:
+        return python  # a command on PATH
     return str((settings.root / python).absolute())
 
 
@@ -167,47 +141,46 @@ def base_from_git(
     git = Git(settings.root.absolute(), context.environ, "gate.baseline_commit")
     top, prefix = _place(git)
     commit = _commit(git, settings.gate.baseline_commit or "")
-    with (
-        tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary,
-        ExitStack() as stack,
-    ):
+    with tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary:
         folder = Path(temporary).resolve() / "checkout"
-        stack.enter_context(_worktree(git, top, commit, folder))
-        root = folder / prefix
-        root.mkdir(
-            parents=True, exist_ok=True
-        )  # a config file in a folder that the commit doesn't have
-        system = base_settings(settings, root, above=top)
-        for secret in known_secrets(
-            context.environ, settings.model_copy(update={"system": system})
-        ):
-            context.redact.add(secret)
-        log = (
-            context.system_log.with_name(f"base-{context.system_log.name}")
-            if context.system_log
-            else None
-        )
-        ancestors = git.text_or(
-            commit, "rev-list", "--first-parent", "--max-count=100", commit
-        )
-        environ = _moved(context.environ, top, folder)
-
-        def make() -> System:
-            return build_system(
-                system, root=root, environ=environ, log=log, within=None, not_from=top
+        with _worktree(git, top, commit, folder):
+            root = folder / prefix
+            # The config file may be in a folder that the commit doesn't have.
+            root.mkdir(parents=True, exist_ok=True)
+            system = base_settings(settings, root, above=top)
+            for secret in known_secrets(
+                context.environ, settings.model_copy(update={"system": system})
+            ):
+                context.redact.add(secret)
+            log = context.system_log
+            if log is not None:
+                log = log.with_name(f"base-{log.name}")
+            ancestors = git.text_or(
+                commit, "rev-list", "--first-parent", "--max-count=100", commit
             )
+            environ = _moved(context.environ, top, folder)
 
-        yield BaseSystem(
-            commit,
-            system,
-            make,
-            log=log,
-            lineage=tuple(
-                commit_fingerprint(ancestor) for ancestor in ancestors.split()
-            ),
-            spent=accepted_at(policy, settings, root),
-            notes=_notes(git, commit),
-        )
+            def make() -> System:
+                return build_system(
+                    system,
+                    root=root,
+                    environ=environ,
+                    log=log,
+                    within=None,
+                    not_from=top,
+                )
+
+            yield BaseSystem(
+                commit,
+                system,
+                make,
+                log=log,
+                lineage=tuple(
+                    commit_fingerprint(ancestor) for ancestor in ancestors.split()
+                ),
+                spent=accepted_at(policy, settings, root),
+                notes=_notes(git, commit),
+            )
 
 
 def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str]:
@@ -226,26 +199,18 @@ def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str
 
 @contextmanager
 def _worktree(git: Git, repository: Path, commit: str, folder: Path) -> Iterator[None]:
-    """A worktree of `commit` in `folder`, its submodules checked out as far as
-    `repository` has them."""
+    """A worktree of `commit` in `folder`. Raises BaselineError, also for a submodule
+    that is in use."""
     git = replace(git, folder=repository)
+    for path in _submodules(git, commit):
+        if (repository / path / ".git").exists():
+            raise BaselineError(
+                f"commit {commit[:SHORT]} has a submodule that this checkout uses ({path}), and it is not checked out.",
+                hint="Compare with a run directory: --baseline RUN_DIR.",
+            )
     try:
         _run(git, "worktree", "add", "--detach", "--force", str(folder), commit)
-        with ExitStack() as stack:
-            for path, own in _submodules(git, commit):
-                if not (repository / path / ".git").exists():
-                    continue  # the current system does without it, too
-                inner = replace(git, folder=repository / path)
-                if inner.text_or("missing", "cat-file", "-e", f"{own}^{{commit}}"):
-                    raise BaselineError(
-                        f"submodule {path} at commit {own[:SHORT]}, as commit {commit[:SHORT]} needs it, is not in "
-                        "this clone.",
-                        hint=f"Run `git -C {shlex.quote(path)} fetch origin {own}`.",
-                    )
-                stack.enter_context(
-                    _worktree(inner, repository / path, own, folder / path)
-                )
-            yield
+        yield
     finally:
         # The folder first: then git has nothing to refuse, and only forgets the
         # worktree.
@@ -289,22 +254,18 @@ def _commit(git: Git, ref: str) -> str:
     )
 
 
-def _submodules(git: Git, commit: str) -> Sequence[tuple[str, str]]:
+def _submodules(git: Git, commit: str) -> list[str]:
     listed = _run(git, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
-    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
-    return [(path, facts.split()[2]) for facts, _, path in entries]
+    return [line.partition("\t")[2] for line in listed if line.startswith("160000 ")]
 
 
 def _notes(git: Git, commit: str) -> tuple[str, ...]:
     """What a reader should know of the current checkout."""
     if git.text_or("", "status", "--porcelain", "--untracked-files=no"):
         return ("This run includes changes that are not committed.",)
-    same = git.text_or("", "rev-parse", "HEAD") == commit
-    return (
-        ("The base commit is the current one, so any difference is noise.",)
-        if same
-        else ()
-    )
+    if git.text_or("", "rev-parse", "HEAD") == commit:
+        return ("The base commit is the current one, so any difference is noise.",)
+    return ()
 
 
 def _run(git: Git, *arguments: str) -> str:

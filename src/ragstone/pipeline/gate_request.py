@@ -14,7 +14,7 @@ from ragstone.evaluation.directory import HISTORY
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
-from ragstone.pipeline.base_checkout import base_from_git, with_one_baseline
+from ragstone.pipeline.base_checkout import base_from_git, refuse_two_baselines
 from ragstone.pipeline.baseline import NamedRun
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
@@ -131,7 +131,7 @@ _FOLDER_NOT_READ = (
 def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     """What the gate is asked for by `settings`, in a trusted checkout. Raises
     ConfigError, and what reading raises."""
-    settings = with_one_baseline(settings)
+    refuse_two_baselines(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
     named = (
