@@ -182,9 +182,9 @@ def compared(values: Mapping[str, float], drafts: Mapping[str, float] | None = N
         (
             {"b": 0.2},
             {"a": 1.0, "b": 0.2},
-            "1 sample that counted in the baseline is a draft now and counts in no check",
+            "1 sample that counted in the baseline: b (faithfulness 0.20)",
         ),
-        ({"b": 0.2, "c": 0.1}, {"b": 1.0, "c": 1.0}, "2 samples that counted in the baseline are drafts now and count"),
+        ({"b": 0.2, "c": 0.1}, {"b": 1.0, "c": 1.0}, "2 samples that counted in the baseline: b"),
         ({f"d{n}": 0.1 for n in range(12)}, {f"d{n}": 0.1 for n in range(12)}, "and 2 more"),
     ],
 )

@@ -24,14 +24,13 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
 from ragstone.gate.golden_set_change import (
-    GoldenSetChange,
     golden_set_change,
     golden_set_finding,
 )
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
 from ragstone.gate.sample_change import SampleChange, sample_change
-from ragstone.gate.verdict import Changed, GateVerdict, OracleShares, Status
+from ragstone.gate.verdict import GateVerdict, OracleShares, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
@@ -55,32 +54,21 @@ FailOn = Literal["fail", "inconclusive", "never"]
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
     """`policy` for the samples of `golden`, and a warning about what is not checked if
     a limit left samples out."""
-    return (
-        policy_for_part(policy, {sample.id: sample.tags for sample in golden})
-        if golden.limited
-        else (policy, ())
-    )
-
-
-def policy_for_part(
-    policy: Policy, tags: Mapping[str, Iterable[str]]
-) -> tuple[Policy, tuple[str, ...]]:
-    """`policy` for the part of a golden set whose samples have these ids and tags, and
-    a warning as of `policy_for`."""
-    part = policy.for_part(
-        tags.keys(), {tag for sample_tags in tags.values() for tag in sample_tags}
-    )
-    lost = [
+    if not golden.limited:
+        return policy, ()
+    tags = {tag for sample in golden for tag in sample.tags}
+    part = policy.for_part({sample.id for sample in golden}, tags)
+    left_out = [
         f"must-pass sample {name}"
         for name in policy.must_pass.ids
         if name not in part.must_pass.ids
     ]
-    lost += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
-    drawn = counted(len(tags), "sample")
+    left_out += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
+    if not left_out:
+        return part, ()
+    drawn = counted(len(golden), "sample")
     return part, (
-        (f"The limit leaves {drawn} of the golden set. Not checked: {some(lost)}.",)
-        if lost
-        else ()
+        f"The limit leaves {drawn} of the golden set. Not checked: {some(left_out)}.",
     )
 
 
@@ -142,20 +130,16 @@ class ComparedRun:
         with source.lookup() as record_of:
             yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
 
-    def with_ids_of(self, current: RunScores) -> ComparedRun:
-        """This run with the ids that samples with the same content have in
-        `current`."""
-        scores, stored = with_ids_of(current, self.scores)
+    def beside(self, current: ComparedRun) -> ComparedRun:
+        """This run as the baseline of `current`: with the ids that samples with the
+        same content have there."""
+        scores, stored = with_ids_of(current.scores, self.scores)
         if not stored:
             return self
         ids = {
             name: self.stored_ids.get(before, before) for name, before in stored.items()
         }
         return replace(self, scores=scores, stored_ids={**self.stored_ids, **ids})
-
-    def beside(self, current: ComparedRun) -> ComparedRun:
-        """This run as the baseline of `current`, with its ids."""
-        return self.with_ids_of(current.scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +205,14 @@ def decide(
     run, baseline = current.run, terms.baseline
     if baseline is not None:
         baseline = baseline.beside(current)
-    policy = terms.in_force
-    corpus = Corpus()
-    drift, reference, compared = (
-        Drift(),
-        None if baseline is None else baseline.scores,
-        tuple[str, ...](),
-    )
+    corpus, drift, level_notes = Corpus(), Drift(), tuple[str, ...]()
+    reference = None if baseline is None else baseline.scores
+    changes_of = None
+    if run is not None:
+        changes_of = partial(_sample_changes, current, baseline, corpus)
     if past is not None and run is not None:
         if baseline is not None and terms.level:
-            reference, compared = level_of(
+            reference, level_notes = level_of(
                 past,
                 run,
                 current.scores,
@@ -244,36 +226,26 @@ def decide(
     verdict = decide_gate(
         current.scores,
         reference,
-        policy,
+        terms.in_force,
         baseline_required=terms.baseline_required,
         seed=terms.seed,
         drift=drift.checks,
-        changes_of=None
-        if run is None
-        else partial(_sample_changes, current, baseline, corpus),
+        changes_of=changes_of,
     )
-    ending: tuple[str, ...] = ()
-    moving: tuple[str, ...] = ()
-    if run is not None and terms.today is not None:
-        judge = run.manifest.judge
-        ending, moving = model_name_warnings(judge.provider, judge.model, terms.today)
-    accepted = terms.accepted
     verdict = verdict.with_findings(
         *findings("job", Level.NOTE, notes),
-        *findings("level", Level.NOTE, compared),
+        *findings("level", Level.NOTE, level_notes),
         *findings("drafts", Level.NOTE, _notes(current, baseline)),
         *findings("job", Level.WARNING, warnings),
         *findings("drafts", Level.WARNING, _turned_into_drafts(current, baseline)),
-        *findings("accepted", Level.WARNING, accepted.in_force_notes),
-        *findings("accepted", Level.ASIDE, accepted.removable),
-        *findings("judge_retires", Level.ASIDE, ending),
+        *findings("accepted", Level.WARNING, terms.accepted.in_force_notes),
+        *findings("accepted", Level.ASIDE, terms.accepted.removable),
         *findings("drift", Level.WARNING, drift.warnings),
         after=(
             *findings("drift", Level.NOTE, drift.notes),
-            *findings("judge_name", Level.NOTE, moving),
+            *_judge_findings(run, terms.today),
         ),
     )
-    golden, changes = GoldenSetChange(), tuple[Changed, ...]()
     if baseline is not None:
         golden = golden_set_change(
             current.scores,
@@ -282,16 +254,13 @@ def decide(
             drafts=current.drafts,
         )
         changes = changes_since(current.scores, baseline.scores, corpus, golden)
-    verdict = verdict.with_findings(
-        *golden_set_finding(golden),
-        after=(
-            *oracle_findings(current, terms.policy.gate.confidence),
-            *(
-                Finding(CHANGED, Level.FACT, change.how, change.what, change)
-                for change in changes
-            ),
-        ),
-    )
+        facts = [
+            Finding(CHANGED, Level.FACT, change.how, change.what, change)
+            for change in changes
+        ]
+        verdict = verdict.with_findings(*golden_set_finding(golden), after=facts)
+    shares = oracle_findings(current, terms.policy.gate.confidence)
+    verdict = verdict.with_findings(after=shares)
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
         verdict = verdict.with_findings(
@@ -371,33 +340,24 @@ def _turned_into_drafts(
     )
     if not drafts:
         return ()
-    described = []
-    for name in drafts[:_SHOWN_DRAFTS]:
-        scores = {
-            metric: metric_scores.values[name]
-            for metric, metric_scores in current.drafts.metrics.items()
-            if name in metric_scores.values
-        }
-        failure = current.drafts.system.failures.get(name)
-        listed = (
-            ", ".join(f"{metric} {score(value)}" for metric, value in scores.items())
-            or failure
-            or "no score"
-        )
-        described.append(f"{name} ({listed})")
-    more = (
-        f" and {len(drafts) - len(described):,} more"
-        if len(drafts) > len(described)
-        else ""
-    )
-    verb = (
-        "that counted in the baseline is a draft now and counts"
-        if len(drafts) == 1
-        else ("that counted in the baseline are drafts now and count")
-    )
+    described = [_with_scores(name, current.drafts) for name in drafts[:_SHOWN_DRAFTS]]
+    more = len(drafts) - len(described)
+    rest = f" and {more:,} more" if more else ""
+    samples = counted(len(drafts), "sample")
     return (
-        f"{counted(len(drafts), 'sample')} {verb} in no check: {'; '.join(described)}{more}.",
+        f"Now a draft, which counts in no check: {samples} that counted in the baseline: {'; '.join(described)}{rest}.",
     )
+
+
+def _with_scores(name: str, drafts: RunScores) -> str:
+    """The id of a draft with its scores, or why it has none."""
+    scores = [
+        f"{metric} {score(metric_scores.values[name])}"
+        for metric, metric_scores in drafts.metrics.items()
+        if name in metric_scores.values
+    ]
+    listed = ", ".join(scores) or drafts.system.failures.get(name) or "no score"
+    return f"{name} ({listed})"
 
 
 def _sample_changes(
@@ -424,17 +384,18 @@ def _sample_changes(
     return changes
 
 
-def model_name_warnings(
-    provider: str, model: str, today: date
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sentences about the judge's name: a warning if the model will be retired soon, a
-    note if the name can move."""
-    sentences = (near_end(provider, model, today), moving_name(provider, model))
-    ending, moving = (
-        (sentence[:1].upper() + sentence[1:],) if sentence else ()
-        for sentence in sentences
-    )
-    return ending, moving
+def _judge_findings(run: RunDirectory | None, today: date | None) -> Iterator[Finding]:
+    """A finding if the judge's model will be retired soon, and one if its name can
+    move."""
+    if run is None or today is None:
+        return
+    judge = run.manifest.judge
+    ending = near_end(judge.provider, judge.model, today)
+    if ending:
+        yield Finding("judge_retires", Level.ASIDE, f"{ending[:1].upper()}{ending[1:]}")
+    moving = moving_name(judge.provider, judge.model)
+    if moving:
+        yield Finding("judge_name", Level.NOTE, f"{moving[:1].upper()}{moving[1:]}")
 
 
 def _accept_commands(
@@ -474,21 +435,22 @@ def run_document(
     """The document of a verdict, with the samples named in it in full. `advisory`: the
     job goes on whatever it is."""
     regressions = verdict.explanation.regressions
-    ids = tuple(dict.fromkeys(regression.sample_id for regression in regressions))[
-        :MAX_DETAILS
-    ]
-    baseline = None if baseline is None else baseline.beside(current)
+    names = dict.fromkeys(regression.sample_id for regression in regressions)
+    ids = tuple(names)[:MAX_DETAILS]
+    failures = first_failures(current.scores, MAX_DETAILS)
+    scores, details, manifest = None, {}, None
+    if baseline is not None:
+        baseline = baseline.beside(current)
+        scores, details = baseline.scores, baseline.find(ids)
+        manifest = baseline.scores.manifest
     return document_of(
         verdict,
         current.scores,
-        baseline.scores if baseline is not None else None,
-        current.find((*ids, *first_failures(current.scores, MAX_DETAILS))),
-        baseline_details=baseline.find(ids) if baseline is not None else {},
+        scores,
+        current.find((*ids, *failures)),
+        baseline_details=details,
         links=links,
         drafts=current.drafts,
-        reproduce=reproduce_lines(
-            current.scores.manifest,
-            None if baseline is None else baseline.scores.manifest,
-        ),
+        reproduce=reproduce_lines(current.scores.manifest, manifest),
         advisory=advisory,
     )
