@@ -63,7 +63,7 @@ def check_halves(run: Path) -> None:
     assert {name for name in normal if normal[name] < 1.0} == {"house-0", "house-4", "house-6", "house-8"}
 
 
-def test_the_halves_of_a_run_are_shown_and_no_baseline(tmp_path: Path) -> None:
+def test_the_halves_of_a_run_are_shown_rescored_and_no_baseline(tmp_path: Path) -> None:
     project = project_of(tmp_path)
     found = ragstone(["gate", "--oracle", "--verbose"], project, exit_code=0)
     check_halves(project / "ragstone-run")
@@ -76,6 +76,11 @@ def test_the_halves_of_a_run_are_shown_and_no_baseline(tmp_path: Path) -> None:
     assert again.stdout == (project / "ragstone-run" / "report.json").read_text(encoding="utf-8")
     refused = ragstone(["gate", "--baseline", f"ragstone-run/{ORACLE}", "--out", "next"], project, exit_code=6)
     assert "it is the oracle half of a run" in refused.stderr
+    ragstone(["rescore", "ragstone-run", "--out", "again", "--metrics", "token_f1,exact_match"], project, exit_code=0)
+    check_halves(project / "again")
+    assert set(RunDirectory.open(project / "again" / ORACLE).manifest.metrics) == {"exact_match", "token_f1"}
+    again = ragstone(["report", "again", "--verbose"], project)
+    assert "is retrieval (95 % interval" in words(again.stdout)
 
 
 def test_a_callable_of_this_process(tmp_path: Path) -> None:

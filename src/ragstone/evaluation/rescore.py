@@ -4,19 +4,20 @@ The system is not asked."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import CACHE, ORACLE, SAMPLES, RunDirectory
 from ragstone.evaluation.interactions import Interactions, read_interactions
-from ragstone.evaluation.lineage import cache_of
+from ragstone.evaluation.lineage import cache_of, oracle_half
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import BaselineFact, SystemManifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.judge_watch import watch_judge
+from ragstone.evaluation.rounds.oracle import divided, with_half
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import (
     RunPlan,
@@ -104,11 +105,12 @@ async def _judge(
     if run is not None and not plan.judge.settings.refresh:
         restore_judgements(cache_of(run), plan.out / CACHE)
     session = Session(own, context, deadline_of(own))
+    metrics = _metrics(project, stored.golden, run)
     try:
         rescored = await judge_stored(
             stored,
             session,
-            _metrics(project, stored.golden, run),
+            metrics,
             plan.out,
             stored.golden,
             resume=plan.resume,
@@ -119,9 +121,38 @@ async def _judge(
         rescored = await watch_judge(
             rescored, session.judge, None, 0, inherits=False, planted=planted
         )
+        if run is not None:
+            rescored = await _with_oracle_half(rescored, run, metrics, session)
     finally:
         await session.close()
     return rescored if run is None else _with_standing(rescored, run)
+
+
+async def _with_oracle_half(
+    rescored: RunDirectory,
+    source: RunDirectory,
+    metrics: Sequence[Metric],
+    session: Session,
+) -> RunDirectory:
+    """`rescored` with the oracle half of its `source`, if that has one, scored as the
+    run itself, with the same samples."""
+    half, facts = oracle_half(source), source.rounds.oracle
+    metrics = divided(metrics)
+    if half is None or facts is None or not metrics:
+        return rescored
+    stored = StoredAnswers.of(half)
+    whole = session.plan.golden
+    answered = tuple(sample for sample in whole if sample.id in stored)
+    await judge_stored(
+        stored,
+        session,
+        metrics,
+        (rescored.path / ORACLE).absolute(),
+        GoldenSet(answered, whole.mappings),
+        whole=whole,
+        recorded=half.manifest.system,
+    )
+    return with_half(rescored, facts)
 
 
 def _metrics(
