@@ -48,7 +48,7 @@ A, B = {"question": "A?"}, {"question": "B?"}
         ("a.json", indented({"a": {"b": {"c": {"d": [A]}}}}), [("A?", None, None)]),
         ("a.json", indented({"question": {"0": "A?"}, "truth": {"0": "a"}}), [("A?", "a", None)]),
         ("a.json", indented({"first": A, "second": B}), [("A?", None, 2), ("B?", None, 5)]),
-        ("a.yml", "question: A?\n---\nquestion: B?\ntags: [y]\n", [("A?", None, 1), ("B?", None, 3)]),
+        ("a.yml", "- question: A?\n-\n  question: B?\n  tags: [y]\n", [("A?", None, 1), ("B?", None, 3)]),
         (
             "a.csv",
             'question,answer\r\n"A\r\nlong?",a\r\n\r\nB?,"b ""c"""\r\n',
@@ -99,23 +99,22 @@ samples:
   - question: Is it on?
     answer: no
     tags: [1.10, 2024-01-01]
-  - &base
-    question: |
+  - question: |
       Which version,
       exactly?
     answer: ~
     answerable: false
-    relevant_ids: {guide: 2, faq: 0}
-  - <<: *base
-    question: "null"
+    relevant_ids: &ids {guide: 2, faq: 0}
+  - question: "null"
     answer: "~"
+    relevant_ids: *ids
 """
     first, second, third = load_text(tmp_path, "a.yaml", text)
     assert (first.reference, first.tags) == ("no", ("1.10", "2024-01-01"))
     assert (second.question, second.reference, second.answerable) == ("Which version,\nexactly?", None, False)
     assert second.relevant_ids == third.relevant_ids == {"guide": 2.0, "faq": 0.0}
     assert (third.question, third.reference) == ("null", "~")
-    assert [sample.origin.line for sample in (first, second, third) if sample.origin] == [2, 5, 12]
+    assert [sample.origin.line for sample in (first, second, third) if sample.origin] == [2, 5, 11]
 
 
 def test_a_long_cell_is_read_and_a_long_list_of_numbers_in_one_never_parsed(tmp_path: Path) -> None:

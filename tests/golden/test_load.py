@@ -175,7 +175,7 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.json", '{"question": ["A?", null]}', "a.json:1: no question: column 'question' is missing or empty"),
         ("a.json", "[] x", "a.json:1: more text after the end of the document"),
         ("a.json", '{"a": {"b": {"c": {"d": {"e": [{"question": "A?"}]}}}}}', "found no list of samples"),
-        ("a.yaml", "- <<: x\n  question: A?\n", "a.yaml:1: '<<' must name a mapping"),
+        ("a.yaml", "- <<: x\n  question: A?\n", "a.yaml:1: '<<' is not supported"),
         ("a.yaml", "- ? [a]\n  : b\n", "a.yaml:1: a key must be plain text"),
         ("a.parquet", "not parquet", "a.parquet: not valid Parquet"),
         ("a.xlsx", "x", "a.xlsx: not a workbook that can be read"),

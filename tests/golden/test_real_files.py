@@ -43,11 +43,11 @@ def test_a_real_golden_set_is_read(name: str, samples: int, line: int, question:
     [
         ("trulens__ms_marco_hard_neg_balanced.csv", "expected_response"),
         ("braintrust_autoevals__coqa-context-relevancy.json", "input.context"),
-        ("ares__nq_few_shot_prompt_for_judge_scoring.tsv", "Answer"),
+        ("ares__nq_few_shot_prompt_for_judge_scoring.tsv", "Document"),
     ],
 )
 def test_a_file_that_labels_its_references_is_refused(name: str, column: str) -> None:
-    with pytest.raises(GoldenSetError, match=f"so '{column}' is labelled wrong") as caught:
+    with pytest.raises(GoldenSetError, match=f"rates '{column}'") as caught:
         load_golden_set(name, root=DATA)
     assert "[golden.columns]" in str(caught.value)
 
@@ -57,7 +57,7 @@ def test_a_file_that_labels_its_references_is_refused(name: str, column: str) ->
     [
         (
             "ares__nq_few_shot_prompt_for_judge_scoring.tsv",
-            "labelled wrong",
+            "made for testing judges",
             {"question": "Query", "reference": "", "reference_contexts": ""},
             7,
         ),

@@ -14,7 +14,7 @@ from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, norma
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Message
+from ragstone.golden.sample import Message, Role
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
@@ -107,37 +107,27 @@ def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
     Unless `plural`, a text that is a list of texts is one answer.
     """
     read = opened(value)
-    is_answer = (
-        isinstance(read, list)
-        and not plural
-        and all(isinstance(item, str) for item in read)
+    is_text_list = isinstance(read, list) and all(
+        isinstance(item, str) for item in read
     )
-    if read is not value and (is_answer or not _has_texts(read)):
+    is_written = _has_texts(read) and (plural or not is_text_list)
+    if isinstance(value, str) and not is_written:
         read = value  # an answer may be JSON itself
-    alternatives = map(text, _alternatives(read, 0))
-    return tuple(dict.fromkeys(filter(None, alternatives)))
+    if isinstance(read, Mapping):
+        read = _only_text(read)
+    items = read if isinstance(read, list) else [read]
+    return tuple(dict.fromkeys(filter(None, map(text, items))))
 
 
 def _has_texts(value: object) -> bool:
     """Whether `value` is a list of texts, or of objects with a text, or such an
     object."""
-    if isinstance(value, list):
-        return bool(value) and all(
-            isinstance(item, str) or _has_texts(item) for item in value
-        )
-    return isinstance(value, Mapping) and _pick(value, TEXT_KEYS) is not None
-
-
-def _alternatives(value: object, depth: int) -> Iterator[object]:
-    if depth > MAX_DEPTH:
-        raise CellError("is nested too deeply")
-    if isinstance(value, list):
-        for item in value:
-            yield from _alternatives(item, depth + 1)
-    elif isinstance(value, Mapping):
-        yield from _alternatives(_only_text(value), depth + 1)
-    else:
-        yield value
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(
+        (isinstance(item, str) and item is not value)
+        or (isinstance(item, Mapping) and _pick(item, TEXT_KEYS) is not None)
+        for item in items
+    )
 
 
 def is_answerless(value: object) -> bool:
@@ -221,14 +211,14 @@ def _speaks_for_user(message: object) -> bool:
     )
 
 
-def _role_of(message: Mapping[str, object]) -> str | None:
+def _role_of(message: Mapping[str, object]) -> Role | None:
     """Who speaks; None for tools."""
     return ROLES.get(str(message.get("role", message.get("type", ""))).lower())
 
 
 def turns(value: object) -> tuple[Message, ...]:
-    """`value` as the turns of a conversation: messages with a role, pairs of question
-    and answer, or texts in turn.
+    """`value` as the turns of a conversation: messages with a role, or pairs of
+    question and answer.
 
     Empty messages, and those of other roles (tools), are left out.
     """
@@ -237,25 +227,21 @@ def turns(value: object) -> tuple[Message, ...]:
         return ()
     if not isinstance(value, list):
         raise CellError(f"contains {shown(value)}, expected a list of messages")
-    spoken: list[tuple[str | None, object]] = []
-    for position, item in enumerate(value):
+    spoken: list[tuple[Role | None, object]] = []
+    for item in value:
         if isinstance(item, Mapping):
             spoken.append((_role_of(item), item.get("content", item.get("text"))))
         elif isinstance(item, list) and len(item) == 2:
             spoken += [("user", item[0]), ("assistant", item[1])]
-        elif isinstance(item, str):
-            # The last text before the question is the system's.
-            is_answer = (len(value) - position) % 2 == 1
-            spoken.append(("assistant" if is_answer else "user", item))
         else:
             raise CellError(
                 f"contains {shown(item)}, expected a message with role and content"
             )
     messages: list[Message] = []
-    for name, content in spoken:
-        message = text(content) if name in ROLES else None
-        if message is not None and name is not None:
-            messages.append(Message(ROLES[name], message))
+    for role, content in spoken:
+        message = text(content) if role is not None else None
+        if role is not None and message is not None:
+            messages.append(Message(role, message))
     if len(messages) > MAX_TURNS:
         raise CellError(
             f"contains {len(messages):,} messages; at most {MAX_TURNS} are allowed"
@@ -269,12 +255,22 @@ def turns(value: object) -> tuple[Message, ...]:
 def contexts(value: object) -> tuple[str, ...]:
     """`value` as passages: a list of texts or objects, an object of these by their ids,
     or one text; each also as JSON in a text."""
-    passage_texts: list[str] = []
+    return tuple(passage for passage, _ in _contexts_with_hops(value))
+
+
+def hops(value: object) -> tuple[int, ...]:
+    """The hop of each passage of `contexts`, 0 if it has none; empty if no passage has
+    one."""
+    numbers = tuple(hop for _, hop in _contexts_with_hops(value))
+    return numbers if any(numbers) else ()
+
+
+def _contexts_with_hops(value: object) -> Iterator[tuple[str, int]]:
     for item in passages(value):
         passage = _text(item, 0)
         if passage is not None and passage.strip():
-            passage_texts.append(sound(passage))
-    return tuple(passage_texts)
+            hop = item.get("hop") if isinstance(item, Mapping) else None
+            yield sound(passage), positive(hop) or 0
 
 
 def passages(value: object, *, split_bars: bool = True) -> list[object]:
@@ -300,21 +296,6 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
 def _named_passage(name: str, item: object) -> object:
     content = item if isinstance(item, Mapping) else {"text": item}
     return {"id": name, **content}
-
-
-def hops(value: object) -> tuple[int, ...]:
-    """The hop of each passage of `contexts`, 0 if it has none; empty if no passage has
-    one."""
-    is_plain = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if is_plain or (isinstance(value, str) and "hop" not in value):
-        return ()
-    numbers = []
-    for item in passages(value):
-        hop = item.get("hop") if isinstance(item, Mapping) else None
-        passage = _text(item, 0)
-        if passage is not None and passage.strip():
-            numbers.append(positive(hop) or 0)
-    return tuple(numbers) if any(numbers) else ()
 
 
 def grades(value: object) -> dict[str, float]:

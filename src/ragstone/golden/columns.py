@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, normal
 from ragstone.golden.profile import Kind, Path, Profile
-from ragstone.golden.refusals import no_question, refuse_misspelt
+from ragstone.golden.refusals import no_question, rated, refuse_misspelt
 from ragstone.golden.rows import SourceFile
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
@@ -29,8 +29,6 @@ class ColumnPlan:
     recorded: Mapping[str, str] = field(default_factory=dict)
     """Where the file has a system's answer and contexts."""
     ignored: tuple[str, ...] = ()
-    labels: tuple[tuple[str, str], ...] = ()
-    """Columns of labels, each with the field whose values it rates."""
     notes: tuple[str, ...] = ()
 
 
@@ -58,12 +56,12 @@ def plan_columns(
         path = columns.recorded(name, fields)
         if path:
             recorded[name] = path
+    columns.refuse_labels(source, fields)
     refuse_misspelt(source, profile, wanted)
     return ColumnPlan(
         fields=fields,
         recorded=recorded,
         ignored=tuple(_ignored(profile, {*fields.values(), *recorded.values()})),
-        labels=tuple(columns.labels(fields)),
         notes=notes,
     )
 
@@ -143,13 +141,18 @@ class _Columns:
                 return column
         return ""
 
-    def labels(self, fields: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def refuse_labels(self, source: SourceFile, fields: Mapping[str, str]) -> None:
+        """Raise GoldenSetError if a column rates the values of a field that the user
+        has not mapped: some of these are wrong."""
+        labels: dict[str, str] = {}
         for path in self.paths:
-            judged = LABELS.get(normal(path[-1]), "")
-            if not judged and "reference" not in fields and self._is_label(path):
-                judged = "reference_contexts"
-            if judged in fields and not self.is_mapped(judged):
-                yield ".".join(path), judged
+            field_name = LABELS.get(normal(path[-1]), "")
+            if "reference" not in fields and self._is_label(path):
+                field_name = "reference_contexts"
+            if field_name in fields and not self.is_mapped(field_name):
+                labels[field_name] = ".".join(path)
+        if labels:
+            raise rated(source, labels, fields)
 
 
 def _settle_answers(columns: _Columns, fields: dict[str, str]) -> tuple[str, ...]:

@@ -187,7 +187,7 @@ class _Loading:
             if first is not sample:
                 raise _duplicate(first, sample, table)
         self.limited = len(samples) < profile.rows
-        self._mappings.append(_mapping(source, table, plan, reader))
+        self._mappings.append(_mapping(source, table, plan))
 
     def _count(self, source: SourceFile, profile: Profile) -> int:
         """How many rows to read. Raises GoldenSetError if there are none or too
@@ -341,22 +341,13 @@ def _document(
 # --- what is said of a file
 
 
-def _mapping(
-    source: SourceFile, table: _Table, plan: ColumnPlan, reader: SampleReader
-) -> ColumnMapping:
+def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan) -> ColumnMapping:
     columns = {name: table.path(path) for name, path in plan.fields.items()}
     notes = [*table.notes, *plan.notes]
     inverse = columns.pop("unanswerable", None)
     if inverse:
         columns["answerable"] = inverse
         notes.append(f"answerable is read from '{inverse}', inverted")
-    counts = {
-        "of several references, the best counts (samples with several: {})": reader.several_references,
-        "earlier turns of conversations are read (samples with a history: {})": reader.with_history,
-        "each turn of a conversation is a sample (conversations: {})": reader.conversations,
-        "an empty answer is read as unanswerable (samples without an answer: {})": reader.answerless,
-    }
-    notes += [note.format(count) for note, count in counts.items() if count]
     return ColumnMapping(
         file=source.name,
         format=table.format,

@@ -16,7 +16,6 @@ from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import Assertions, Message, Origin, Review, Sample
 
 Value = TypeVar("Value")
-_NEGATIVE_WORDS = frozenset({"no", "false", "incorrect", "wrong", "bad"})
 _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 
 
@@ -26,14 +25,6 @@ class SampleReader:
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
         self.plan = plan
-        self.several_references = 0
-        """Rows with several references."""
-        self.answerless = 0
-        """Rows that are unanswerable because their answer is SQuAD's empty one."""
-        self.with_history = 0
-        """Rows with earlier messages."""
-        self.conversations = 0
-        """Rows that are the first of several turns."""
         self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
@@ -53,9 +44,6 @@ class SampleReader:
             raise self.source.error(
                 f"no question: {column} is missing or empty.", row.line
             )
-        for label, judged in self.plan.labels:
-            if judged in self.plan.fields:
-                self._check_label(row, label, judged)
         reference, other_references = self._references(row)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         own_id = self._read(row, "id", _optional_id)
@@ -110,13 +98,11 @@ class SampleReader:
         """The turns before the question: in a column of their own, or in the chat that
         the question ends."""
         if row.turn is not None:
-            self.conversations += row.turn.number == 1
             return ()
         messages = self._read(row, "history", cells.turns)
         if messages is None:
-            messages = self._read(row, "question", cells.earlier_turns) or ()
-        self.with_history += bool(messages)
-        return messages
+            messages = self._read(row, "question", cells.earlier_turns)
+        return messages or ()
 
     def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
         is_plural = last_name(self.plan.fields.get("reference", "")).endswith("s")
@@ -130,7 +116,6 @@ class SampleReader:
                 f"{len(references):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
                 row.line,
             )
-        self.several_references += len(references) > 1
         return (references[0] if references else None), references[1:]
 
     def _answerable(self, row: Row) -> bool:
@@ -138,10 +123,7 @@ class SampleReader:
             return self._read(row, "answerable", cells.truth) is not False
         if "unanswerable" in self.plan.fields:
             return not self._read(row, "unanswerable", cells.truth)
-        if self._read(row, "reference", cells.is_answerless):
-            self.answerless += 1
-            return False
-        return True
+        return not self._read(row, "reference", cells.is_answerless)
 
     def _read(
         self, row: Row, field: str, convert: Callable[[object], Value]
@@ -166,20 +148,6 @@ class SampleReader:
         if value is None and "." in path:
             value = follow(row.values, path)
         return None if value is MISSING else value
-
-    def _check_label(self, row: Row, label: str, judged: str) -> None:
-        value = self._value(row, label)
-        if not _is_negative(value):
-            return
-        columns = [f'question = "{self.plan.fields["question"]}"']
-        columns += dict.fromkeys(f'{field} = ""' for _, field in self.plan.labels)
-        raise self.source.error(
-            f"column '{label}' is {cells.shown(value)}, so '{self.plan.fields[judged]}' is labelled wrong here and "
-            f"can't be used as {judged}: this file was made for testing judges.",
-            row.line,
-            hint="Keep only the rows that are labelled right, or map the columns in ragstone.toml "
-            '("" leaves a field out):\n  [golden.columns]\n  ' + "\n  ".join(columns),
-        )
 
     def _share(self, value: Value) -> Value:
         """One shared object for equal values: tags and groups repeat from sample to
@@ -206,8 +174,3 @@ def _optional_id(value: object) -> str | None:
     if isinstance(value, str) and not value.strip():
         return None
     return cells.identifier(value)
-
-
-def _is_negative(value: object) -> bool:
-    word = str(value).strip().strip("[]").lower()
-    return word in _NEGATIVE_WORDS or cells.number(word) < 1

@@ -52,6 +52,19 @@ def no_question(source: SourceFile, profile: Profile) -> Exception:
     )
 
 
+def rated(
+    source: SourceFile, labels: Mapping[str, str], fields: Mapping[str, str]
+) -> Exception:
+    """The error for a file with labels of the values of some fields."""
+    field, label = next(iter(labels.items()))
+    columns = [f'{name} = "{fields[name]}"' for name in ("question", *labels)]
+    return source.error(
+        f"column '{label}' rates '{fields[field]}', of which some may be wrong: this file was made for testing judges.",
+        hint='If all are right, map them in ragstone.toml ("" leaves a field out):\n'
+        "  [golden.columns]\n  " + "\n  ".join(columns),
+    )
+
+
 def refuse_misspelt(
     source: SourceFile, profile: Profile, wanted: Mapping[str, str]
 ) -> None:

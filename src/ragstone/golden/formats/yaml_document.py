@@ -24,8 +24,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_document(source: SourceFile) -> Any:
-    """The document in `source`; several documents in one file become a list. Raises
-    GoldenSetError."""
+    """The document in `source`, None if it is empty. Raises GoldenSetError."""
     text = source.decode(source.read_bytes())
     try:
         documents = list(
@@ -38,13 +37,11 @@ def read_document(source: SourceFile) -> Any:
         ) from None
     except yaml.YAMLError as error:
         raise source.error(f"not valid YAML: {str(error).splitlines()[0]}.") from None
-    if len(documents) == 1:
-        return documents[0][0]
-    whole = LocatedList()
-    for document, line in documents:
-        whole.append(document)
-        whole.lines.append(line)
-    return whole
+    if len(documents) > 1:
+        raise source.error(
+            "holds several documents.", hint="Write one list of samples."
+        )
+    return documents[0] if documents else None
 
 
 class _Builder:
@@ -54,12 +51,11 @@ class _Builder:
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.nodes = 0
 
-    def documents(self) -> Iterator[tuple[Any, int]]:
+    def documents(self) -> Iterator[Any]:
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
                 self.anchors.clear()
-                first = next(self.events)
-                yield self._node(first, 0), _line(first)
+                yield self._node(next(self.events), 0)
 
     def _node(self, event: yaml.Event, depth: int) -> Any:
         line = _line(event)
@@ -105,37 +101,22 @@ class _Builder:
 
     def _mapping(self, depth: int) -> LocatedDict:
         items = LocatedDict()
-        merged: list[dict[str, Any]] = []
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line = _line(event)
             key = self._node(event, depth + 1)
             if not isinstance(key, str):
                 raise self.source.error("a key must be plain text.", line)
+            if key == "<<":
+                raise self.source.error(
+                    "'<<' is not supported: write the keys out.", line
+                )
             after = next(self.events)
             value = self._node(after, depth + 1)
-            if (
-                key == "<<"
-                and isinstance(event, yaml.ScalarEvent)
-                and event.implicit[0]
-            ):
-                merged.extend(self._merge_sources(value, line))
-                continue
             if key in items:
                 raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
             items[key] = value
             items.lines[key] = _line(after)
-        for mapping in merged:
-            for key, value in mapping.items():
-                items.setdefault(key, value)
         return items
-
-    def _merge_sources(self, value: Any, line: int) -> list[dict[str, Any]]:
-        sources = value if isinstance(value, list) else [value]
-        if not all(isinstance(item, dict) for item in sources):
-            raise self.source.error(
-                "'<<' must name a mapping, or a list of mappings.", line
-            )
-        return sources
 
     def _count(self, nodes: int, line: int) -> None:
         self.nodes += nodes
