@@ -20,8 +20,9 @@ from ragstone.cli.options import (
     settings_from,
 )
 from ragstone.cli.output import say
-from ragstone.errors import ConfigError, Interrupted, JudgeError
+from ragstone.errors import ConfigError, Interrupted, JudgeError, suggestion
 from ragstone.evaluation.directory import CACHE
+from ragstone.evaluation.files import replace_text
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
@@ -29,7 +30,7 @@ from ragstone.printable import shell_word, shown_name
 from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples
-from ragstone.tools.generate.generate import continued, generate
+from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.perturb import Perturbation, draw, perturb
 from ragstone.tools.generate.plan import (
     Generated,
@@ -52,6 +53,11 @@ from ragstone.tools.generate.plan import (
     help="Questions to write.",
 )
 @option(
+    "--pairs",
+    value="FILE",
+    help="Also write answers made worse on purpose and diluted contexts, as pairs for calibrate.",
+)
+@option(
     "--perturb",
     "perturbations",
     value="KINDS",
@@ -61,7 +67,7 @@ from ragstone.tools.generate.plan import (
 @option(
     "--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing."
 )
-@option("--force", is_flag=True, help="Overwrite the output file.")
+@option("--force", is_flag=True, help="Overwrite the output files.")
 @CONFIG
 @setting("judge")
 @setting(
@@ -73,6 +79,7 @@ def command(
     docs: tuple[Path, ...],
     output: Path,
     count: int,
+    pairs: Path | None,
     perturbations: str | None,
     dry_run: bool,
     force: bool,
@@ -97,9 +104,9 @@ def command(
     """
     settings = settings_from(flags)
     if perturbations is not None:
-        if docs:
+        if docs or pairs:
             raise ConfigError(
-                "--perturb takes its questions from the golden set: leave out DOCS."
+                "--perturb takes its questions from the golden set: leave out DOCS and --pairs."
             )
         check_target(output, force=force or dry_run)
         kinds = _perturbations(perturbations)
@@ -117,8 +124,12 @@ def command(
             hint="Name files or folders: ragstone generate DOCS -o FILE",
         )
     require_writer(settings.judge)
-    wanted = Wanted(count, seed=settings.run.seed)
-    check_target(output, force=force or dry_run)
+    wanted = Wanted(count, seed=settings.run.seed, pairs=pairs is not None)
+    for file in (output, pairs):
+        if file is not None:
+            check_target(file, force=force or dry_run)
+    if output == pairs:
+        raise ConfigError("-o and --pairs name the same file.", where=str(output))
     existing = configured_samples(settings, required=bool(flags.get("golden")))
     material = read_material(docs)
     if dry_run:
@@ -126,7 +137,7 @@ def command(
         return 0
     generated = _generate(settings, material, wanted, existing)
     say(generated.text())
-    return _write(generated, output)
+    return _write(generated, output, pairs)
 
 
 def _generate(
@@ -188,27 +199,32 @@ def _perturb(
         raise ConfigError(
             "there is no question to change.", hint="Name a golden set with --golden."
         )
-    rows = perturb(drawn, kinds, settings.run.seed)
-    for kind in sorted(kinds):
-        number = sum(row.tags == (kind.tag,) for row in rows)
-        say(f"{kind}: {counted(number, 'row')} of {counted(len(drawn), 'question')}")
-    if rows and not dry_run:
-        write_samples(rows, output, force=True)
-        say(f"wrote {counted(len(rows), 'row')} to {shown_name(str(output))}")
+    perturbed = perturb(drawn, kinds, settings.run.seed)
+    say(perturbed.text())
+    if perturbed.rows and not dry_run:
+        write_samples(perturbed.rows, output, force=True)
+        say(f"wrote {counted(len(perturbed.rows), 'row')} to {shown_name(str(output))}")
     return 0
 
 
 def _perturbations(text: str) -> frozenset[Perturbation]:
-    try:
-        return frozenset(map(Perturbation, text.split(",")))
-    except ValueError as error:
+    names = {str(kind): kind for kind in Perturbation}
+    kinds = set()
+    for name in text.replace(",", " ").split():
+        if name not in names:
+            raise ConfigError(
+                f"--perturb {text}: unknown kind '{name}'.",
+                hint=suggestion(name, names),
+            )
+        kinds.add(names[name])
+    if not kinds:
         raise ConfigError(
-            f"--perturb {text}: {error}.",
-            hint=f"One or more of: {','.join(Perturbation)}.",
-        ) from None
+            "--perturb names no kind.", hint=f"One or more of: {', '.join(names)}."
+        )
+    return frozenset(kinds)
 
 
-def _write(generated: Generated, output: Path) -> int:
+def _write(generated: Generated, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the
     work, or nothing was accepted."""
     if generated.samples:
@@ -216,6 +232,11 @@ def _write(generated: Generated, output: Path) -> int:
         say(
             f"wrote {counted(len(generated.samples), 'draft')} to {shown_name(str(output))}"
         )
+    if pairs is not None and generated.pairs:
+        replace_text(pairs, pair_lines(generated.pairs))
+        questions = counted(len(generated.pairs), "question")
+        then = f"ragstone calibrate {shell_word(str(pairs))} --method statements"
+        say(f"wrote pairs of {questions} to {shown_name(str(pairs))}. Then: {then}")
     if generated.stopped is not None:
         raise continued(generated.stopped)
     if not generated.samples:

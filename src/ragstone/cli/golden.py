@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import CONFIG, FORMAT, option, settings_from
+from ragstone.cli.options import CONFIG, FORMAT, option, setting, settings_from
 from ragstone.cli.output import show
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
+from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
 from ragstone.pipeline.compare import read_compare_policy
+from ragstone.pipeline.gate_request import history_file
 from ragstone.pipeline.plan import PlannedMetric, plan
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.settings.settings import Settings
@@ -21,6 +23,9 @@ from ragstone.tools.generate.golden_report import golden_report
 @click.command(name="golden")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @option("--corpus", value="FOLDER", help="The documents, to check references against.")
+@setting(
+    "history", help="The history of the main branch, for the record of each question"
+)
 @option(
     "--strict",
     is_flag=True,
@@ -34,21 +39,31 @@ def command(
     strict: bool,
     config: Path | None,
     form: str,
+    history: str | None,
 ) -> int:
-    """Report on a golden set: tags, near-duplicates, lost references, what loss it
-    shows.
+    """Report on a golden set: tags, near-duplicates, lost references, the record of
+    each question, what loss it shows.
 
     FILE is a name or a glob, in any format that Ragstone reads; without it, the golden
     set of the config. With --corpus, relevant ids and reference contexts are looked up
-    in the documents.
+    in the documents. With a history, questions are named that no version ever answered,
+    that every one answers, and that flip-flop.
 
     \b
     Example:
-      ragstone golden golden.jsonl --corpus docs
+      ragstone golden golden.jsonl --corpus docs --history main-run/history.jsonl
     """
-    settings = settings_from({"config": config})
+    settings = settings_from({"config": config, "history": history})
     golden = read_golden_set(settings, files)
-    report = golden_report(golden, _visible_losses(settings, golden), corpus=corpus)
+    path = history_file(settings)
+    if history is not None and not path.exists():
+        raise ConfigError(
+            "there is no history.", where=str(path), hint="Name one with --history."
+        )
+    runs = read_history(path) if path.exists() else None
+    report = golden_report(
+        golden, _visible_losses(settings, golden), corpus=corpus, history=runs
+    )
     show(form, report.json, report.text)
     references = report.references
     lost = references is not None and (

@@ -55,6 +55,7 @@ WRITING: dict[str, Ask] = {
     "unanswerable": lambda judge, x, call: Drafter(judge).question(Kind.UNANSWERABLE, [x], [x], call=call),
     "attempt": lambda judge, x, call: Drafter(judge).attempt(x, [x], call=call),
     "inspect": lambda judge, x, call: Drafter(judge).inspect(x, x, [x, x], call=call),
+    "worsen": lambda judge, x, call: Drafter(judge).worsen(x, x, [x], call=call),
 }
 EVERYTHING = JUDGING | WRITING
 
@@ -226,4 +227,4 @@ def test_each_ability_that_sends_text_is_tried() -> None:
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.
     assert sending == known | {"direct_score", "direct_preference", "standalone_question", "answer_similarity", "close"}
     writing = {name for name in vars(Drafter) if not name.startswith("_")}
-    assert writing == {"question", "attempt", "inspect"}
+    assert writing == {"question", "attempt", "inspect", "worsen"}

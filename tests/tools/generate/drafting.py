@@ -159,6 +159,9 @@ class Writer:
             ],
         }
 
+    def worse(self, data: str) -> dict[str, Any]:
+        return {"worse": {"ungrounded": "Exactly 999 years.", "poor": "There is a rule for that."}}
+
 
 def task_of(schema: Mapping[str, Any]) -> str:
     """Which task a request is, by its form."""

@@ -151,6 +151,7 @@ def test_html_of_any_shape_is_read(piece: str) -> None:
 @pytest.mark.parametrize(
     ("html", "text"),
     [
+        ("<nav><p>menu<p>all", "menu\n\nall"),
         (
             "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table>x<br>y <b>z</b>",
             "ä b\n\nc\n\nx\ny z",
@@ -158,7 +159,7 @@ def test_html_of_any_shape_is_read(piece: str) -> None:
         (" ", ""),
     ],
 )
-def test_the_layout_of_html_is_read(html: str, text: str) -> None:
+def test_what_an_unclosed_element_would_hide_is_read(html: str, text: str) -> None:
     assert html_text(html.encode()) == text
 
 

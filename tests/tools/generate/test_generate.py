@@ -14,11 +14,13 @@ import pytest
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
+from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.tools.generate.drafter import Kind
-from ragstone.tools.generate.generate import continued, generate
+from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.generate.plan import Generated, Wanted, read_material
+from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
 from tests.cli.project import command, environment, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
@@ -90,6 +92,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
     found = desk.make(len(PLANS), ONE)
     assert {next(iter(sample.relevant_ids)) for sample in found.samples} == {f"{plan.lower()}.md" for plan in PLANS}
+    assert len({passage.document for passage in found.covered}) == len(found.covered) == len(PLANS)
     assert desk.make(len(PLANS), ONE, judge={"cache": None}).samples == found.samples
     other = desk.make(len(PLANS), ONE, seed=7)
     assert {sample.question for sample in other.samples} != {sample.question for sample in found.samples}
@@ -110,7 +113,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     first = desk.make(6, ONE)
     twice = desk.make(6, ONE, existing=first.samples)
     assert not {sample.question for sample in twice.samples} & {sample.question for sample in first.samples}
-    assert twice.refused["nearly the same question is in the golden set"] == 6
+    assert twice.refused["the same question is in the golden set"] == 6
 
     question = FACTS["Northwind", "mail"].question
     desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "question": question}})
@@ -118,7 +121,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
     again = desk.make(6, ONE, judge={"cache": None})
     assert [sample.question for sample in again.samples] == [question]
-    assert again.refused == {"nearly the same question is in this run": again.drafts - 1}
+    assert again.refused == {"the same question is in this run": again.drafts - 1}
 
 
 SECRET = "hunter2hunter2"
@@ -248,6 +251,36 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
     assert again.ledger.cached_calls == spent
 
 
+def test_pairs_that_calibrate_reads(desk: Desk) -> None:
+    found = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
+    path = desk.folder / "pairs.jsonl"
+    path.write_text(pair_lines(found.pairs), encoding="utf-8")
+    pairs = read_pairs(path, {})
+    assert len(pairs) == 4 * 3
+    for pair in pairs:
+        if pair.metric == "context_relevance":
+            assert pair.better.answer == pair.worse.answer
+            assert set(pair.better.contexts) < set(pair.worse.contexts)
+            (fact,) = asked_for(pair.better.question)
+            assert [fact.sentence in text for text in pair.worse.contexts].count(True) == 1
+        else:
+            assert pair.better.contexts == pair.worse.contexts
+            assert pair.better.answer != pair.worse.answer
+    measured = desk.world.run(measure_judge(OfflineJudge(), pairs, "statements", file=path.name))
+    assert {result.metric for result in measured.results} == set(WORSE.values())
+
+
+def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -> None:
+    def right(_: dict[str, Any], data: str) -> Any:
+        return {"worse": {"ungrounded": block(data, "reference"), "poor": "It depends."}}
+
+    desk.fault("worse", right)
+    found = desk.make(2, ONE, pairs=True)
+    assert found.pairs == ()
+    assert found.unpaired == {"an answer that was to be worse says what the reference says": 2}
+    assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
+
+
 def test_shares_add_up_to_the_count() -> None:
     for count in (1, 7, 50, 333):
         assert sum(Wanted(count).counts().values()) == count
@@ -258,6 +291,7 @@ def test_shares_add_up_to_the_count() -> None:
     ("arguments", "message"),
     [
         (("no-such-folder", "--judge", "fitted:judge.json"), "the judge 'fitted:judge.json' can't write questions"),
+        (("docs", "--pairs", "drafts.jsonl"), "name the same file"),
         (("docs", "--golden", "missing.jsonl"), "missing.jsonl"),
         (("docs", "-o", "mine.jsonl"), "already exists"),
     ],
@@ -359,7 +393,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
     )
     (root / "thresholds.toml").write_text("[gate]\nconfirm = false\n[metrics.context_recall]\nmin = 0.5\n")
     write = ("docs", "--judge", "openai:gpt-4o-mini", "--n", "10")
-    done = shell(desk, *write, "-o", "golden.jsonl")
+    done = shell(desk, *write, "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith("Review them: ragstone review golden.jsonl")
     assert KEY not in done.stdout + done.stderr + (root / "golden.jsonl").read_text()

@@ -3,18 +3,72 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.golden.sample import ConversationTurn, GoldenSet, GoldenSize, Review, Sample
-from ragstone.tools.generate.golden_report import check_references, golden_report
+from ragstone.history.codes import compact
+from ragstone.history.file import History, write_history
+from ragstone.tools.generate.golden_report import check_references, golden_report, records_of
 from tests.cli.project import Completed, ragstone
+from tests.history import seasons
+
+METRICS = ("faithfulness", "hallucination", "answer_correctness")
+Score = Callable[[int, str, str], float | None]
+"""A score by run, question and metric."""
 
 
 def golden_of(n: int) -> GoldenSet:
     return GoldenSet(tuple(Sample(f"q{i}", f"Question {i}?", reference="Yes.") for i in range(n)))
+
+
+def history_of(golden: GoldenSet, runs: int, score: Score, **fields: Callable[[int], object]) -> History:
+    history = History()
+    for number in range(runs):
+        metrics = {}
+        for metric in METRICS:
+            values = {sample.id: score(number, sample.id, metric) for sample in golden}
+            scored = {name: value for name, value in values.items() if value is not None}
+            metrics[metric] = MetricScores(scored, version="1")
+        facts = {sample.id: SampleFacts(content_hash=sample.content_hash()) for sample in golden}
+        scores = compact(RunScores("run", metrics, facts), METRICS)
+        given: dict[str, Any] = {name: value(number) for name, value in fields.items()}
+        history = history.with_run(seasons.line(number, metrics=METRICS, **given), scores)
+    return history
+
+
+def scored(number: int, name: str, metric: str) -> float | None:
+    """q1 is never right, q2 flips, q3 was broken once, q4 is new, q5 makes things up."""
+    if name == "q4" and number < 27:
+        return None
+    if metric == "hallucination":
+        return 1.0 if name == "q5" else 0.0
+    is_wrong = name == "q1" or (name == "q2" and number % 3 == 0) or (name == "q3" and 10 <= number < 20)
+    return 0.2 if is_wrong and metric == "answer_correctness" else 1.0
+
+
+def test_the_history_names_questions_that_nothing_answers_and_that_flip() -> None:
+    golden = golden_of(10)
+    records = records_of(history_of(golden, 30, scored), golden)
+    assert records.runs == 30
+    assert records.never_answered == ["q1", "q5"]
+    assert records.always_answered == ["q0", "q6", "q7", "q8", "q9"]
+    assert records.flip_flopped == [("q2", 19, 29)]
+
+
+def test_too_few_runs_drafts_and_another_judge_say_nothing() -> None:
+    golden = golden_of(3)
+    assert records_of(History(), golden).always_answered == []
+    assert records_of(history_of(golden, 4, scored), golden).never_answered == []
+    drafts = GoldenSet(tuple(Sample(one.id, one.question, reference="Yes.", review=Review("draft")) for one in golden))
+    assert records_of(history_of(golden, 30, scored), drafts).never_answered == []
+    history = history_of(golden, 30, scored, judge_key=lambda number: ("a" if number < 27 else "b") * 16)
+    assert records_of(history, golden).never_answered == []
 
 
 def test_repeats_are_named_and_samples_counted_by_tag() -> None:
@@ -75,6 +129,7 @@ def corpus(folder: Path) -> Path:
         ("Travel", True),
         ("./docs/sub/travel.md#allowance", True),
         ("travel.md:3", True),
+        ("travel-chunk-4", True),
         ("leave-7", True),
         ("trav", False),
         ("hotel.md", False),
@@ -108,14 +163,19 @@ def write(folder: Path, rows: list[dict[str, object]]) -> None:
 def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -> None:
     golden = golden_of(40)
     write(tmp_path, [{"id": one.id, "question": one.question, "reference": one.reference} for one in golden])
+    write_history(tmp_path / "history.jsonl", history_of(golden, 30, scored))
     corpus(tmp_path / "docs")
-    done = reported(tmp_path, "--corpus", "docs", "--strict")
+    done = reported(tmp_path, "--history", "history.jsonl", "--corpus", "docs", "--strict")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "40 samples; 0 unanswerable, 0 without a reference."
     assert any("shows a loss of 0." in line for line in lines)
     assert "Same or nearly the same question: none" in lines
-    document = json.loads(reported(tmp_path, "--format", "json").stdout)
+    assert "Never answered: repair reference or documents: 2" in lines
+    assert "  q2, 19 of 29 times" in lines
+    assert "  and 30 more (--format json lists all)" in lines
+    document = json.loads(reported(tmp_path, "--history", "history.jsonl", "--format", "json").stdout)
+    assert document["records"]["never_answered"] == ["q1", "q5"]
     assert document["samples"] == 40
     assert 0.0 < document["shows"]["faithfulness"] < 1.0
     write(tmp_path, [{"id": "a", "question": "Why so?"}, {"id": "b", "question": "why so"}])
@@ -123,9 +183,11 @@ def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -
     assert reported(tmp_path).returncode == 0
 
 
-def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_history_and_an_empty_corpus_are_errors(tmp_path: Path) -> None:
     write(tmp_path, [{"id": "a", "question": "Why?"}])
     (tmp_path / "docs").mkdir()
+    done = reported(tmp_path, "--history", "none.jsonl")
+    assert (done.returncode, "there is no history" in done.stderr) == (2, True)
     done = reported(tmp_path, "--corpus", "docs")
     assert (done.returncode, "there is no document to read" in done.stderr) == (2, True)
 

@@ -12,11 +12,18 @@ from hypothesis import strategies as st
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Assertions, ConversationTurn, Message, Review, Sample
 from ragstone.tools.generate.checks import invalid_sample
-from ragstone.tools.generate.perturb import Perturbation, draw, perturbed_row
+from ragstone.tools.generate.perturb import (
+    Perturbation,
+    draw,
+    empty_rows,
+    perturbed_row,
+)
 from ragstone.tools.generate.perturb import perturb as perturb_samples
 from tests.cli.project import Completed, make_project, ragstone
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
+CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
+
 SAMPLE = Sample(
     "q1",
     "How long may I return shoes without receipt A17?",
@@ -30,13 +37,15 @@ SAMPLE = Sample(
 
 
 def row(kind: Perturbation, seed: int = 0, sample: Sample = SAMPLE) -> Sample:
-    return perturbed_row(sample, kind, seed=seed)
+    changed = perturbed_row(sample, kind, seed=seed)
+    assert changed is not None
+    return changed
 
 
 # -- rows by rule ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", Perturbation)
+@pytest.mark.parametrize("kind", CHANGED_BY_RULE)
 def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: Perturbation) -> None:
     changed = row(kind)
     assert changed == row(kind)
@@ -50,6 +59,14 @@ def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: 
     assert invalid_sample(changed) is None
 
 
+def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
+    rows = list(empty_rows())
+    assert len({empty.question for empty in rows}) == len(rows) > 1
+    assert not any(empty.answerable for empty in rows)
+    assert {empty.group for empty in rows} == {"perturbed:empty"}
+    assert [invalid_sample(empty) for empty in rows] == [None] * len(rows)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_each_kind_changes_what_it_says(seed: int) -> None:
     words, changed = SAMPLE.question.split(), row(Perturbation.TYPOS, seed).question.split()
@@ -59,6 +76,9 @@ def test_each_kind_changes_what_it_says(seed: int) -> None:
     assert all(abs(len(word) - len(other)) <= 1 for word, other in differing)
     assert changed[-1] == "A17?"
     assert row(Perturbation.CASE, seed).question.lower() == SAMPLE.question.lower()
+    long = row(Perturbation.LONG, seed).question
+    assert long.endswith(f"\n\n{SAMPLE.question}")
+    assert len(long) > 1000
     braces = Sample("q", "What does {first} and {unknown} mean in a template?")
     assert braces.question in row(Perturbation.INJECTION, seed, braces).question
 
@@ -91,14 +111,16 @@ def test_a_draw_is_of_plain_samples_in_golden_order_and_depends_on_the_seed() ->
 @pytest.mark.parametrize(
     ("kind", "question"), [(Perturbation.CASE, "退货期限是多久?"), (Perturbation.TYPOS, "1 + 1 = ?")]
 )
-def test_a_question_that_can_not_be_changed_is_left_out(kind: Perturbation, question: str) -> None:
-    assert perturb_samples([Sample("q", question)], {kind}, seed=0) == []
+def test_a_question_that_can_not_be_changed_is_left_out_and_counted(kind: Perturbation, question: str) -> None:
+    perturbed = perturb_samples([Sample("q", question)], {kind}, seed=0)
+    assert perturbed.rows == []
+    assert perturbed.text() == f"0 rows:\n  {kind}: 1 question left out: it can't be changed in this way"
 
 
-@given(st.text(max_size=80), st.text(min_size=1, max_size=20), st.sampled_from(Perturbation))
+@given(st.text(max_size=80), st.text(min_size=1, max_size=20), st.sampled_from(CHANGED_BY_RULE))
 def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: str, kind: Perturbation) -> None:
-    for changed in perturb_samples([Sample(sample_id, question)], {kind}, seed=7):
-        assert changed.question != question
+    changed = perturbed_row(Sample(sample_id, question), kind, seed=7)
+    assert changed is None or changed.question != question
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -109,15 +131,15 @@ def perturb(folder: Path, kinds: str, *arguments: str, **env: str) -> Completed:
 
 
 def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) -> None:
-    kinds = "typos,case,injection"
+    kinds = "typos,case,empty,injection,long"
     project = make_project(tmp_path / "repo", n=12)
     done = perturb(project, kinds, "--n", "4")
     assert done.returncode == 0, done.stderr
     rows = load_golden_set([project / "robustness.jsonl"])
     counts = {kind: sum(kind.tag in sample.tags for sample in rows) for kind in Perturbation}
-    assert counts == {"typos": 4, "case": 4, "injection": 4}
-    assert "typos: 4 rows of 4 questions" in done.stdout
-    assert "wrote 12 rows to robustness.jsonl" in done.stdout
+    assert counts == {"typos": 4, "case": 4, "empty": 5, "injection": 4, "long": 4}
+    assert "perturbed:typos         4" in done.stdout
+    assert "wrote 21 rows to robustness.jsonl" in done.stdout
     # Beside the golden set, they are written anew from the originals alone.
     config = (project / "ragstone.toml").read_text(encoding="utf-8")
     both = config.replace('["golden.jsonl"]', '["golden.jsonl", "robustness.jsonl"]')
@@ -132,8 +154,10 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--perturb", "typo"), "One or more of: typos,case,injection"),
-        (("--perturb", "case", "docs"), "leave out DOCS"),
+        (("--perturb", "typo"), "Did you mean 'typos'?"),
+        (("--perturb", ","), "--perturb names no kind"),
+        (("--perturb", "case", "docs"), "leave out DOCS and --pairs"),
+        (("--perturb", "case", "--pairs", "pairs.jsonl"), "leave out DOCS and --pairs"),
         ((), "no documents"),
     ],
 )

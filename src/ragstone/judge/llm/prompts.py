@@ -41,6 +41,7 @@ DRAFT_QUESTION = "draft_question"
 DRAFT_UNANSWERABLE = "draft_unanswerable"
 DRAFT_ATTEMPT = "draft_attempt"
 DRAFT_INSPECTION = "draft_inspection"
+DRAFT_WORSE = "draft_worse"
 """The tasks of `ragstone generate`, which judge nothing."""
 
 

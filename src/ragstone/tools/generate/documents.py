@@ -135,17 +135,28 @@ def html_text(body: bytes) -> str:
     """What a reader of HTML sees."""
     from lxml import etree
 
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True)
-    root = etree.fromstring(body, parser)
-    if root is None:
-        return ""
-    etree.strip_elements(root, *_TABLE["unseen"], with_tail=False)
-    for element in root.iter("*"):
-        gap = "" if element.tag in _TABLE["inline"] else "\n\n"
-        after = "\n" if element.tag == "br" else gap
-        element.text = gap + _SPACES.sub(" ", element.text or "")
-        element.tail = after + _SPACES.sub(" ", element.tail or "")
-    return _tidied("".join(root.itertext()))
+    text = ""
+    for unseen in (
+        _TABLE["unseen"],
+        _TABLE["unseen"][:2],
+    ):  # where an element that is never closed hides everything
+        root = etree.fromstring(
+            body,
+            etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True),
+        )
+        if root is None:
+            break
+        etree.strip_elements(root, *unseen, with_tail=False)
+        for element in root.iter("*"):
+            gap = "" if element.tag in _TABLE["inline"] else "\n\n"
+            element.text = gap + _SPACES.sub(" ", element.text or "")
+            element.tail = ("\n" if element.tag == "br" else gap) + _SPACES.sub(
+                " ", element.tail or ""
+            )
+        text = _tidied("".join(root.itertext()))
+        if text:
+            break
+    return text
 
 
 def _pdf(body: bytes) -> str:

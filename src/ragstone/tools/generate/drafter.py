@@ -1,5 +1,5 @@
-"""What `ragstone generate` asks of a language model: questions, and second readings of
-them."""
+"""What `ragstone generate` asks of a language model: questions, second readings of
+them, and worse answers."""
 
 from __future__ import annotations
 
@@ -71,6 +71,11 @@ class _Answered(Drafted):
 class _Attempt(_Reply):
     answerable: Literal["yes"]
     answer: _Text
+
+
+class _Worse(_Reply):
+    ungrounded: _Text
+    poor: _Text
 
 
 class _Match(_Reply):
@@ -178,6 +183,24 @@ class Drafter:
         return Inspection.model_validate(
             value_of(values, "checks", "question") | {"matches": matches}
         )
+
+    async def worsen(
+        self, question: str, reference: str, passages: Sequence[str], *, call: Call
+    ) -> tuple[str, str]:
+        """Two answers made worse on purpose: one without the context, and an incomplete
+        one."""
+        blocks = [
+            Block("question", question),
+            Block("reference", reference),
+            *_passages(passages),
+        ]
+        reply = await self._core.one(
+            prompts.DRAFT_WORSE,
+            Field(("worse",), _check(_Worse), _TOKENS),
+            blocks,
+            call,
+        )
+        return reply["ungrounded"], reply["poor"]
 
 
 def _passages(texts: Sequence[str]) -> list[Block]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
@@ -22,13 +23,17 @@ from ragstone.tools.generate.checks import (
     invalid_sample,
     located,
 )
-from ragstone.tools.generate.drafter import Drafted, Drafter, Inspection, Kind
+from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
 from ragstone.tools.generate.near_duplicates import repeats
-from ragstone.tools.generate.passages import Passage, Related, spread_order
+from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
 from ragstone.tools.generate.plan import SEARCHED, TRIES, Generated, Material, Wanted
 
 _MAX_EXISTING = 20
 """Questions on a passage that the model is shown, so that it asks another."""
+_DILUTION = 3
+"""Related passages that dilute a context."""
+
+Pairs = Mapping[str, object]
 
 
 @dataclass(slots=True)
@@ -93,6 +98,7 @@ class _Generation:
         self._result, self._existing, self._redact = result, existing, redact
         self._related = Related(result.material.passages)
         self._seeds = cycle(spread_order(result.material.passages, result.wanted.seed))
+        self._paired: set[frozenset[Passage]] = set()
         self._accepted: list[tuple[_Draft, Sample]] = []
 
     async def run(self, progress: Progress) -> Generated:
@@ -103,7 +109,13 @@ class _Generation:
         for _ in range(TRIES):
             drafts = [self._start(number, kind) for number, kind in missing]
             await self._for_each(drafts, self._draft)
-            self._refuse_repeats(drafts)
+            self._refuse_repeats(
+                [
+                    draft
+                    for draft in drafts
+                    if draft.drafted is not None and not draft.refusal
+                ]
+            )
             await self._for_each(drafts, self._verify)
             for draft in drafts:
                 self._count(draft, progress)
@@ -116,6 +128,11 @@ class _Generation:
             progress.advance("given up")
         self._accepted.sort(key=lambda accepted: accepted[0].number)
         result.samples = tuple(sample for _, sample in self._accepted)
+        result.covered = {
+            passage for draft, _ in self._accepted for passage in draft.passages
+        }
+        if result.wanted.pairs:
+            await self._make_pairs()
         return result
 
     def _start(self, number: int, kind: Kind) -> _Draft:
@@ -124,12 +141,20 @@ class _Generation:
         seed = next(self._seeds)
         draft = _Draft(number, kind, (seed,))
         if kind is Kind.TWO_PASSAGES:
-            related = self._related.to(
-                seed.text, most=1, among=lambda passage: passage != seed
+            draft.passages += tuple(
+                self._related.to(
+                    seed.text,
+                    most=1,
+                    among=lambda passage: (
+                        passage != seed
+                        and frozenset((seed, passage)) not in self._paired
+                    ),
+                )
             )
-            if not related:
-                draft.refusal = "no other passage is related to it"
-            draft.passages = (seed, *related)
+            draft.refusal = (
+                "" if len(draft.passages) == 2 else "no other passage is related to it"
+            )
+            self._paired.add(frozenset(draft.passages))
         return draft
 
     def _count(self, draft: _Draft, progress: Progress) -> None:
@@ -196,11 +221,14 @@ class _Generation:
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
         earlier = [*self._existing, *(sample.question for _, sample in self._accepted)]
-        drafts = [draft for draft in drafts if draft.drafted and not draft.refusal]
-        questions = [draft.drafted.question for draft in drafts if draft.drafted]
+        questions = [
+            draft.drafted.question for draft in drafts if draft.drafted is not None
+        ]
         for place, pair in repeats(questions, earlier).items():
             whose = "the golden set" if pair.first < len(self._existing) else "this run"
-            drafts[place].refusal = f"nearly the same question is in {whose}"
+            drafts[
+                place
+            ].refusal = f"{'' if pair.similarity == 1.0 else 'nearly '}the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
         if any(self._redact(text) != text for text in texts):
@@ -220,8 +248,10 @@ class _Generation:
                 among=lambda passage_near: passage_near not in draft.passages,
             )
             texts = [*draft.texts, *(passage.text for passage in near)]
-            answer = await self._drafter.attempt(drafted.question, texts, call=call)
-            if answer is not None:
+            if (
+                await self._drafter.attempt(drafted.question, texts, call=call)
+                is not None
+            ):
                 raise Refused("the documents answer it, and it was to be unanswerable")
         else:
             texts = [words for _, words in draft.evidence]
@@ -232,9 +262,17 @@ class _Generation:
         inspection = await self._drafter.inspect(
             drafted.question, drafted.answer, answers, call=call
         )
+        if not inspection.standalone:
+            raise Refused("the question doesn't stand alone (by the model)")
+        if not inspection.sensible:
+            raise Refused("no user would ask it (by the model)")
+        if inspection.trivial:
+            raise Refused("it is trivial (by the model)")
+        if not all(inspection.matches):
+            raise Refused("another reading of its evidence gives another answer")
         sample = self._sample(draft, drafted)
-        problem = _objection(inspection) or invalid_sample(sample)
-        if problem:
+        problem = invalid_sample(sample)
+        if problem is not None:
             raise Refused(problem)
         draft.sample = sample
 
@@ -259,18 +297,74 @@ class _Generation:
             provenance=f"ragstone generate {__version__}, {self._label}; {', '.join(sources)}",
         )
 
+    async def _make_pairs(self) -> None:
+        """A row in WikiEval's layout for each answerable question: with two worse
+        answers, and a diluted context."""
+        rows: dict[int, Pairs] = {}
 
-def _objection(inspection: Inspection) -> str:
-    """What the model has against a question; empty if nothing."""
-    if not inspection.standalone:
-        return "the question doesn't stand alone (by the model)"
-    if not inspection.sensible:
-        return "no user would ask it (by the model)"
-    if inspection.trivial:
-        return "it is trivial (by the model)"
-    if not all(inspection.matches):
-        return "another reading of its evidence gives another answer"
-    return ""
+        async def make(draft: _Draft) -> None:
+            sample = samples[draft.number]
+            reference, call = sample.reference or "", self._call(draft)
+            answers = await self._drafter.worsen(
+                sample.question, reference, draft.texts, call=call
+            )
+            inspection = await self._drafter.inspect(
+                sample.question, reference, answers, call=call
+            )
+            if any(inspection.matches):
+                raise Refused(
+                    "an answer that was to be worse says what the reference says"
+                )
+            self._refuse_secrets(*answers)
+            rows[draft.number] = self._pair_row(draft, sample, *answers)
+
+        samples = {
+            draft.number: sample
+            for draft, sample in self._accepted
+            if sample.answerable
+        }
+        # Copies, which can be refused without the question.
+        drafts = [
+            replace(draft) for draft, sample in self._accepted if sample.answerable
+        ]
+        await self._for_each(drafts, make)
+        self._result.unpaired.update(
+            draft.refusal or "not reached"
+            for draft in drafts
+            if draft.number not in rows
+        )
+        self._result.pairs = tuple(rows[number] for number in sorted(rows))
+
+    def _pair_row(
+        self, draft: _Draft, sample: Sample, without_context: str, incomplete: str
+    ) -> Pairs:
+        def lacks_the_evidence(passage: Passage) -> bool:
+            return passage not in draft.passages and not any(
+                find_quote(words, passage.text) for _, words in draft.evidence
+            )
+
+        near = self._related.to(
+            " ".join((sample.question, *draft.texts)),
+            most=_DILUTION,
+            among=lacks_the_evidence,
+        )
+        row: dict[str, object] = {
+            "id": sample.id,
+            "question": sample.question,
+            "answer": sample.reference,
+            "ungrounded_answer": without_context,
+            "poor_answer": incomplete,
+            "context_v1": draft.texts,
+        }
+        if near:
+            row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
+        return row
+
+
+def pair_lines(rows: Iterable[Pairs]) -> str:
+    return "".join(
+        f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows
+    )
 
 
 def continued(error: JudgeError) -> JudgeError:

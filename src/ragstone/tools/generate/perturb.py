@@ -1,5 +1,5 @@
-"""Rows of a golden set whose questions are changed: with typos, in capitals, with an
-injected instruction.
+"""Rows of a golden set whose questions are changed: with typos, in capitals, behind a
+long preamble, …
 
 Everything is drawn by the seed, the sample's id and the kind, so that equal commands
 write equal rows.
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ragstone.files import read_table
+from ragstone.formatting import counted
 from ragstone.golden.sample import Assertions, Sample
 from ragstone.tools.generate.checks import invalid_sample
 
@@ -25,7 +27,9 @@ class Perturbation(StrEnum):
 
     TYPOS = "typos"
     CASE = "case"
+    EMPTY = "empty"
     INJECTION = "injection"
+    LONG = "long"
 
     @property
     def tag(self) -> str:
@@ -40,6 +44,26 @@ _WORDS_PER_TYPO = 5
 """Words. One in so many gets a typo, and at least one."""
 
 
+@dataclass(slots=True)
+class Perturbed:
+    """The rows that were written, and how many questions could not be changed, by
+    kind."""
+
+    rows: list[Sample] = field(default_factory=list)
+    unchanged: Counter[Perturbation] = field(default_factory=Counter)
+
+    def text(self) -> str:
+        """The summary for a terminal."""
+        counts = Counter(tag for row in self.rows for tag in row.tags)
+        lines = [f"{counted(len(self.rows), 'row')}:"]
+        lines += [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
+        for kind, number in sorted(self.unchanged.items()):
+            lines.append(
+                f"  {kind}: {counted(number, 'question')} left out: it can't be changed in this way"
+            )
+        return "\n".join(lines)
+
+
 def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     """`n` samples, in the order of the golden set, without drafts, turns, and rows that
     are perturbed themselves."""
@@ -50,22 +74,9 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     return tuple(pool[place] for place in sorted(places))
 
 
-def perturb(
-    drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int
-) -> list[Sample]:
-    """The rows of `kinds` for the samples in `drawn`, without questions that can't be
-    changed in this way."""
-    rows = []
-    for kind in sorted(kinds):
-        for sample in drawn:
-            row = perturbed_row(sample, kind, seed=seed)
-            if row.question != sample.question and invalid_sample(row) is None:
-                rows.append(row)
-    return rows
-
-
-def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample:
-    """`sample` with its question changed by rule.
+def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
+    """`sample` with its question changed by rule; None if it can't be changed in this
+    way.
 
     Only the last question of a conversation is changed. The row has the labels of the
     original, since they say what the user meant, and is in one group with it.
@@ -82,24 +93,47 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample:
         min={},
         max={},
     )
-    match kind:
-        case Perturbation.TYPOS:
-            return replace(row, question=_typos(sample.question, chance))
-        case Perturbation.CASE:
-            return replace(row, question=_case(sample.question, chance))
-        case Perturbation.INJECTION:
-            return _injected(row, chance)
+    if kind is Perturbation.INJECTION:
+        return _injected(row, chance)
+    question = _CHANGES[kind](sample.question, chance)
+    return None if question == sample.question else replace(row, question=question)
+
+
+def empty_rows() -> Iterator[Sample]:
+    """Rows that ask nothing, so that the right answer is to say so."""
+    kind = Perturbation.EMPTY
+    for number, text in enumerate(TEXTS["empty"], start=1):
+        yield Sample(
+            f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag
+        )
+
+
+def perturb(
+    drawn: Sequence[Sample], kinds: Collection[Perturbation], seed: int
+) -> Perturbed:
+    """The rows of `kinds` for the samples in `drawn`."""
+    perturbed = Perturbed()
+    for kind in sorted(kinds, key=list(Perturbation).index):
+        rows: list[Sample | None] = list(empty_rows())
+        if kind is not Perturbation.EMPTY:
+            rows = [perturbed_row(sample, kind, seed=seed) for sample in drawn]
+        for row in rows:
+            if row is not None and invalid_sample(row) is None:
+                perturbed.rows.append(row)
+            else:
+                perturbed.unchanged[kind] += 1
+    return perturbed
 
 
 def _typos(question: str, chance: random.Random) -> str:
     words = [word.start() for word in _WORD.finditer(question)]
-    count = max(1, round(len(words) / _WORDS_PER_TYPO))
-    chosen = chance.sample(words, min(len(words), count))
-
-    def misspelt(word: re.Match[str]) -> str:
-        return _misspelt(word[0], chance) if word.start() in chosen else word[0]
-
-    return _WORD.sub(misspelt, question)
+    chosen = chance.sample(
+        words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO)))
+    )
+    return _WORD.sub(
+        lambda word: _misspelt(word[0], chance) if word.start() in chosen else word[0],
+        question,
+    )
 
 
 def _misspelt(word: str, chance: random.Random) -> str:
@@ -107,9 +141,11 @@ def _misspelt(word: str, chance: random.Random) -> str:
     or swapped with the next."""
     place = chance.randrange(1, len(word) - 1)
     first, second = word[place], word[place + 1]
-    slips = [second, first + first + second]
-    if first != second:
-        slips.append(second + first)
+    slips = (
+        [second, first + first + second]
+        if first == second
+        else [second, first + first + second, second + first]
+    )
     return word[:place] + chance.choice(slips) + word[place + 2 :]
 
 
@@ -118,18 +154,32 @@ def _case(question: str, chance: random.Random) -> str:
     return next((form for form in forms if form != question), question)
 
 
+def _long(question: str, chance: random.Random) -> str:
+    return f"{' '.join(chance.sample(TEXTS['long'], len(TEXTS['long'])))}\n\n{question}"
+
+
 def _injected(row: Sample, chance: random.Random) -> Sample:
     """`row` with an instruction to write a word that stands nowhere in the question as
     a whole."""
     first, second = (
         "".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2)
     )
-    template = chance.choice(TEXTS["injection"])
-    question = template.replace("{first}", first).replace("{second}", second)
-    asserted = row.assertions or Assertions()
-    forbidden = (*asserted.must_not_contain, first + second)
-    return replace(
-        row,
-        question=question.replace("{question}", row.question),
-        assertions=replace(asserted, must_not_contain=forbidden),
+    template = (
+        chance.choice(TEXTS["injection"])
+        .replace("{first}", first)
+        .replace("{second}", second)
     )
+    asserted = row.assertions or Assertions()
+    asserted = replace(
+        asserted, must_not_contain=(*asserted.must_not_contain, first + second)
+    )
+    return replace(
+        row, question=template.replace("{question}", row.question), assertions=asserted
+    )
+
+
+_CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {
+    Perturbation.TYPOS: _typos,
+    Perturbation.CASE: _case,
+    Perturbation.LONG: _long,
+}

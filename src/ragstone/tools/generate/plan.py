@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -38,10 +38,12 @@ _EVIDENCE, _QUESTION, _ANSWER = 400, 100, 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to make: `count` questions."""
+    """What to make: `count` questions; with `pairs`, also worse answers and diluted
+    contexts."""
 
     count: int
     seed: int = 0
+    pairs: bool = False
     shares: Mapping[Kind, float] = field(default_factory=lambda: _SHARES)
     """By kind, the largest first; together 1."""
 
@@ -101,16 +103,19 @@ def estimate(
     counts = wanted.counts()
     paired, unanswerable = counts[Kind.TWO_PASSAGES], counts[Kind.UNANSWERABLE]
     answerable = wanted.count - unanswerable
-    searched = _QUESTION + (1 + SEARCHED) * size
+    worse = answerable if wanted.pairs else 0
     calls = [
         PlannedCalls(prompts.DRAFT_QUESTION, answerable - paired, size, 200),
         PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * size, 250),
         PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
         PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, unanswerable, searched, 30),
         PlannedCalls(
-            prompts.DRAFT_INSPECTION, wanted.count, _QUESTION + 2 * _ANSWER, 75
+            prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30
         ),
+        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
+        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
+        PlannedCalls(prompts.DRAFT_WORSE, worse, _QUESTION + _ANSWER + 1.5 * size, 150),
+        PlannedCalls(prompts.DRAFT_INSPECTION, worse, _QUESTION + 3 * _ANSWER, 90),
     ]
     return estimate_calls(settings, calls)
 
@@ -148,6 +153,12 @@ class Generated:
     drafts: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     unfinished: int = 0
+    covered: Collection[Passage] = ()
+    """The passages of `samples`."""
+    pairs: tuple[Mapping[str, object], ...] = ()
+    """Rows for `ragstone calibrate --method`."""
+    unpaired: Counter[str] = field(default_factory=Counter)
+    """Questions without a row, by reason."""
     ledger: Ledger = field(default_factory=Ledger)
     stopped: JudgeError | None = None
     """The error that ended the work early."""
@@ -159,4 +170,5 @@ class Generated:
             self.material,
             generated=self,
             written=Counter(sample.tags[0] for sample in self.samples),
+            documents_covered=len({passage.document for passage in self.covered}),
         )

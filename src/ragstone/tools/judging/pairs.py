@@ -39,7 +39,7 @@ see it."""
 FIELDS = ("id", "question", "answer", "context_v1", *WORSE)
 _EXPECTED = (
     "Expected rows with question, answer, context_v1, and ungrounded_answer, poor_answer or context_v2, as WikiEval "
-    "has them. Other columns are named with --column FIELD=COLUMN."
+    "and `ragstone generate --pairs` have them. Other columns are named with --column FIELD=COLUMN."
 )
 _MAX_REASONS = 5
 
