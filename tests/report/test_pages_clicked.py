@@ -65,7 +65,7 @@ def history() -> str:
         for at, run in enumerate(found.runs)
     )
     past = replace(found, runs=runs)
-    return render_history(history_page(past, POLICY, notes=[evil]))
+    return render_history(history_page(past, POLICY, versions=runs[:3], notes=[evil]))
 
 
 def labels() -> str:

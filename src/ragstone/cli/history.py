@@ -24,6 +24,7 @@ from ragstone.report.escape import terminal
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
+from ragstone.tools.history_page.versions import find_version
 
 _NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
 _FILE = option(
@@ -41,10 +42,15 @@ _FILE = option(
     "--page",
     "as_page",
     is_flag=True,
-    help="Write a page with trends and all runs.",
+    help="Write a page that compares versions and shows trends.",
 )
 @option(
     "--last", value="N", type=click.IntRange(min=1), help="Show only the newest N runs."
+)
+@option(
+    "--versions",
+    value="VERSIONS",
+    help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
 )
 @OUTPUT
 @click.pass_context
@@ -54,18 +60,19 @@ def command(
     as_csv: bool,
     as_page: bool,
     last: int | None,
+    versions: str | None,
     output: Path | None,
     history: Path | None,
     config: Path | None,
 ) -> int:
-    """List past runs, and where a metric fell below its level; or write them as a
-    page.
+    """List past runs, and where a metric fell below its level; or write them as a page
+    that compares versions.
 
     \b
     Examples:
       ragstone history
       ragstone history --csv -o history.csv
-      ragstone history --page -o history.html
+      ragstone history --page -o history.html --versions v1.3.0,v1.4.0
       ragstone history add ragstone-run --release v1.4.0
     """
     ctx.obj = (config, history)
@@ -73,6 +80,8 @@ def command(
         return 0
     if as_csv and as_page:
         raise click.UsageError("--csv and --page are two outputs: name one of them.")
+    if versions and not as_page:
+        raise click.UsageError("--versions needs --page.")
     settings = settings_from({"config": config})
     path = history or history_file(settings)
     if history is not None and not os.path.lexists(path):
@@ -82,7 +91,7 @@ def command(
     if as_csv:
         text = csv_text(shown.runs)
     elif as_page:
-        text = _page(settings, shown)
+        text = _page(settings, shown, versions)
     else:
         policy = _policy(settings, past)
         lines = [*list_lines(shown.runs), *loss_lines(past, policy)]
@@ -137,17 +146,19 @@ def add(
     return 0
 
 
-def _page(settings: Settings, history: History) -> str:
+def _page(settings: Settings, history: History, versions: str | None) -> str:
     """The history as a page, without the secrets that are known here."""
     redact = redactor(settings)
     runs = tuple(
         RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs
     )
     history = replace(history, runs=runs)
+    chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
     policy = _policy(settings, history)
     page = history_page(
         history,
         policy,
+        versions=[find_version(history, name) for name in chosen],
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )

@@ -106,12 +106,16 @@ def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path
     assert shown.returncode == 0
     assert "empty" in shown.stdout
     assert "kept/history.jsonl" in shown.stdout
-    refused = ragstone(["history", "--history", "none.jsonl"], project)
-    assert (refused.returncode, "none.jsonl: there is no history." in refused.stderr) == (2, True)
+    for arguments, says in (
+        (("--history", "none.jsonl"), "none.jsonl: there is no history."),
+        (("--versions", "v1"), "needs --page"),
+    ):
+        refused = ragstone(["history", *arguments], project)
+        assert (refused.returncode, says in refused.stderr) == (2, True)
 
 
 @pytest.mark.heavy
-def test_runs_are_added_as_releases(project: Path) -> None:
+def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -> None:
     gate(project, "--out", "one", "--history", "elsewhere/one.jsonl")
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     gate(project, "--out", "two", "--history", "elsewhere/two.jsonl")
@@ -120,7 +124,10 @@ def test_runs_are_added_as_releases(project: Path) -> None:
     assert "now has 2 runs" in added.stdout
     assert [one["release"] for one in lines(project)[1:]] == ["v1", "v1"]
     assert "Replaced the run of" in ragstone(["history", "add", "two", "--release", "v2"], project).stdout
-    assert "v2" in page_of(project)
+    assert '<span class="pill worse">worse</span>' in page_of(project, "--versions", "v1,v2")
+    assert '<span class="pill better">better</span>' in page_of(project, "--versions", "v2,v1")
+    unknown = ragstone(["history", "--page", "--versions", "v1,v3"], project)
+    assert (unknown.returncode, "no run of the history is the version 'v3'." in unknown.stderr) == (2, True)
 
 
 def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path) -> None:

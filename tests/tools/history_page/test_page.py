@@ -14,13 +14,14 @@ from ragstone.history.lines import BelowPart, FigurePart, WindowPart
 from ragstone.history.trend import marks
 from ragstone.report.html_page import html_environment
 from ragstone.tools.history_page.page import MAX_METRICS, MAX_ROWS, HistoryPage, history_page, render_history
-from ragstone.tools.history_page.versions import mean_changes
 from tests.report.hostile import every_fragment
 from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.test_versions import by_the_gate
 
 
-def page_of(history: History, repository: str | None = None) -> HistoryPage:
-    return history_page(history, POLICY, repository=repository)
+def page_of(history: History, *versions: int, repository: str | None = None) -> HistoryPage:
+    chosen = [history.runs[place] for place in versions]
+    return history_page(history, POLICY, versions=chosen, repository=repository)
 
 
 def with_loss(history: History, first: int, last: int, until: int | None = None) -> History:
@@ -44,20 +45,50 @@ def test_each_version_is_beside_the_one_before_it() -> None:
     history = made(40)
     page = page_of(history)
     assert [row.run for row in page.rows] == list(history.runs[::-1])
-    (wanted,) = mean_changes(history, history.runs[38], history.runs[39], ["faithfulness"]).values()
-    assert page.rows[0].changes["faithfulness"] == wanted
+    wanted = by_the_gate(history, 38, 39, "faithfulness").estimate
+    assert page.rows[0].changes["faithfulness"] == pytest.approx(wanted)
     assert page.rows[-1].changes == {}
     assert page.rows[19].changes == {}, "another judge"
     assert f"<i>{change(wanted, 3)}</i>" in render_history(page)
+    assert page.versions == ["model-3, prompt 0003"] * 2
+    assert page.comparison == page_of(history, 38, 39).comparison != {}
 
 
-def test_where_less_is_better_the_threshold_is_a_ceiling() -> None:
+def test_where_less_is_better_a_rise_is_worse() -> None:
     history = made(40)
     runs = tuple(
-        run.model_copy(update={"metrics": {"noise_sensitivity": run.metrics["faithfulness"]}}) for run in history.runs
+        run.model_copy(
+            update={
+                "metrics": {"noise_sensitivity": run.metrics["faithfulness"]},
+                "versions": {"noise_sensitivity": "1"},
+                "scores": {"noise_sensitivity": run.scores["faithfulness"]},
+            }
+        )
+        for run in history.runs
     )
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
-    assert history_page(replace(history, runs=runs), policy).charts[0].limit == 0.15
+    for first, second, word in ((24, 26, "better"), (26, 24, "worse")):
+        page = history_page(replace(history, runs=runs), policy, versions=[runs[first], runs[second]])
+        assert page.comparison["noise_sensitivity"][1].word == word
+    assert page.charts[0].limit == 0.15
+
+
+def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
+    history = made(40)
+    page = page_of(history, 35, 38, 39)
+    first = page.comparison["Faithfulness"]
+    assert [cell.mean for cell in first] == [
+        score(history.runs[place].metrics["faithfulness"].mean, 3) for place in (35, 38, 39)
+    ]
+    assert first[0].difference is None
+    for place, cell in zip((38, 39), first[1:], strict=True):
+        wanted = by_the_gate(history, 35, place, "faithfulness")
+        assert cell.difference == wanted
+        assert (cell.word == "") is (wanted.low <= 0.0 <= wanted.high)
+        assert change(wanted.low, 3) in render_history(page)
+    other = page_of(history, 5, 38)
+    assert other.comparison["Faithfulness"][1].reason == "the judge changed from openai judge-1 to openai judge-2"
+    assert "the judge changed from openai judge-1 to openai judge-2" in render_history(other)
 
 
 def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> None:
@@ -93,7 +124,7 @@ def test_windows_of_production_have_trends_of_their_own() -> None:
 
 
 def test_the_page_is_small_and_bounded_and_says_so() -> None:
-    page = page_of(made(200), repository="https://github.example/acme/shop")
+    page = page_of(made(200), 150, 199, repository="https://github.example/acme/shop")
     assert len(render_history(page).encode()) <= 76_000
     assert len(page.rows) == MAX_ROWS
     first, second = made(2).runs
@@ -169,8 +200,8 @@ def test_a_history_or_a_run_without_anything_is_shown() -> None:
 
 
 def test_the_page_has_no_script_and_asks_the_network_for_nothing() -> None:
-    html = render_history(page_of(made(5)))
-    assert html == render_history(page_of(made(5)))
+    html = render_history(page_of(made(5), 1, 4))
+    assert html == render_history(page_of(made(5), 1, 4))
     assert "default-src &#39;none&#39;; style-src &#39;sha256-" in html
     assert "unsafe" not in html.partition("</head>")[0]
     for word in ("<script", "src=", "<link", "@import", "url(", " on"):
@@ -194,7 +225,7 @@ def test_every_text_is_escaped() -> None:
         for place, run in enumerate(history.runs)
     )
     history = replace(history, runs=runs)
-    page = history_page(history, POLICY, notes=[evil])
+    page = history_page(history, POLICY, versions=history.runs[:2], notes=[evil])
     html = render_history(page)
     assert "<script" not in html
     assert "<img" not in html

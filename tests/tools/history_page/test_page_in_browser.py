@@ -25,7 +25,12 @@ def page() -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = with_loss(made(40), 38, 39)
-    shown = history_page(history, POLICY, repository="https://github.example/acme/shop")
+    shown = history_page(
+        history,
+        POLICY,
+        versions=[history.runs[place] for place in (25, 35, 39)],
+        repository="https://github.example/acme/shop",
+    )
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(render_history(shown), encoding="utf-8")
     return path
@@ -40,7 +45,9 @@ def opened(page: Page, file: Path) -> None:
 
 def test_the_page_opens_from_a_file_without_a_complaint(page: Page, file: Path) -> None:
     opened(page, file)
-    assert page.run("[...document.querySelectorAll('h2')].map(one => one.textContent)") == ["Trends", "Versions"]
+    assert page.run("[...document.querySelectorAll('h2')].map(one => one.textContent)") == [
+        "Versions side by side", "Trends", "Versions",
+    ]  # fmt: skip
     assert page.run("document.querySelectorAll('svg').length") == 6
     drawn = "[...document.querySelectorAll('svg .dot')].every(one => one.getBoundingClientRect().width > 0)"
     assert page.run(drawn)

@@ -1,4 +1,5 @@
-"""The history as a page: trends of the metrics and of production, and the runs.
+"""The history as a page: trends of the metrics and of production, versions one by one,
+and chosen ones side by side.
 
 The page is static: no script, nothing from a network, and everything in it is escaped.
 """
@@ -23,8 +24,13 @@ from ragstone.metrics.registry import metric_title
 from ragstone.report.escape import clip, url
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
+from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Point, chart_of
-from ragstone.tools.history_page.versions import mean_changes, run_before
+from ragstone.tools.history_page.versions import (
+    paired_changes,
+    run_before,
+    why_not_paired,
+)
 from ragstone.tools.monitor.window import figure_title, show_figure
 
 MAX_ROWS = 100
@@ -44,48 +50,70 @@ _BREAKS = ("judge", "golden", "metric", "part")
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A run of the table."""
+    """A run of the table, with the changes of its means from the run before, on the
+    questions of both.
+
+    `is_commit`: its commit can be linked to. `below` are the metrics that were below
+    the level of the branch.
+    """
 
     run: RunLine
     is_commit: bool
-    """Whether its commit can be linked to."""
     marks: Sequence[str]
     changes: Mapping[str, float]
-    """By metric, the change of its mean from the run before, on the questions of
-    both."""
     below: Sequence[str]
-    """The metrics that were below the level of the branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCell:
+    """A metric of a version: its mean, and the difference to the first version or why
+    there is none.
+
+    `word` is ``better`` or ``worse`` if the interval excludes 0.
+    """
+
+    mean: str
+    difference: Estimate | None = None
+    reason: str | None = None
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """What the page shows."""
+    """What the page shows. `notes` are sentences for its top; `repository` is an
+    address for links.
+
+    `versions` are side by side in `comparison`, by metric; the first is the one that
+    the others are compared with.
+    """
 
     count: int
     notes: Sequence[str]
-    """Sentences for its top."""
     metrics: Sequence[str]
     charts: Sequence[Chart]
     production: Sequence[Chart]
     rows: Sequence[VersionRow]
+    versions: Sequence[str]
+    comparison: Mapping[str, Sequence[ComparedCell]]
     repository: str | None
-    """An address for links."""
 
 
 def history_page(
     history: History,
     policy: Policy,
     *,
+    versions: Sequence[RunLine] = (),
     repository: str | None = None,
     notes: Sequence[str] = (),
 ) -> HistoryPage:
-    """The page of `history`.
+    """The page of `history`, on which `versions` are compared.
 
-    `repository` is its address on GitHub, for links. Thresholds are those of `policy`:
-    the history doesn't have the ones that were in force then.
+    Without versions, the newest run is compared with the one before it. `repository` is
+    its address on GitHub, for links. Thresholds are those of `policy`: the history
+    doesn't have the ones that were in force then.
     """
-    runs = [run for run in history.runs if run.window is None]
-    metrics = list(
+    runs = tuple(run for run in history.runs if run.window is None)
+    metrics = tuple(
         dict.fromkeys(name for run in reversed(runs) for name in run.metrics)
     )
     notes = [*notes]
@@ -98,14 +126,17 @@ def history_page(
             f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs."
         )
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS])
-    places = range(len(runs))
+    if not versions and len(runs) > 1:
+        versions = [run_before(runs, len(runs) - 1) or runs[-2], runs[-1]]
     return HistoryPage(
         count=len(runs),
         notes=notes,
         metrics=builder.metrics,
         charts=list(filter(None, builder.charts())),
         production=list(filter(None, window_charts(history.windows[-MAX_POINTS:]))),
-        rows=[builder.row(place) for place in places[: -MAX_ROWS - 1 : -1]],
+        rows=[builder.row(place) for place in range(len(runs) - 1, -1, -1)[:MAX_ROWS]],
+        versions=[run.release or run.system or commit_of(run) for run in versions],
+        comparison=builder.comparison(versions) if versions else {},
         repository=url(repository),
     )
 
@@ -130,11 +161,15 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
         points = []
         for line in windows:
             value = line.figures[name].value if name in line.figures else None
-            is_alert = line.window is not None and name in line.window.alerts
-            word = "fail" if is_alert else "pass"
+            word = (
+                "fail"
+                if line.window is not None and name in line.window.alerts
+                else "pass"
+            )
             points.append(Point(line.time, value, word, show_figure(name, value)))
-        title = figure_title(name).capitalize()
-        yield chart_of(title, points, partial(show_figure, name))
+        yield chart_of(
+            figure_title(name).capitalize(), points, partial(show_figure, name)
+        )
 
 
 class _PageBuilder:
@@ -159,31 +194,77 @@ class _PageBuilder:
     def charts(self) -> Iterator[Chart | None]:
         """A chart for each metric, and those of latency and cost."""
         floors = self._floors()
-        recent = range(len(self.runs))[-MAX_POINTS:]
         for metric in self.metrics:
+            points = [
+                self._point(place, metric)
+                for place in range(len(self.runs))[-MAX_POINTS:]
+            ]
             yield chart_of(
                 metric_title(metric),
-                [self._point(place, metric) for place in recent],
+                points,
                 score,
                 limit=floors.get(metric),
                 min_span=_MIN_SCORE_SPAN,
             )
-        latencies, costs = [], []
-        for run in self.runs[-MAX_POINTS:]:
-            latencies.append(
-                _point_of(run, run.latency_p50_s, seconds(run.latency_p50_s))
-            )
-            costs.append(_point_of(run, run.cost_usd, dollars(run.cost_usd)))
+        recent = self.runs[-MAX_POINTS:]
+        latencies = [
+            _point_of(run, run.latency_p50_s, seconds(run.latency_p50_s))
+            for run in recent
+        ]
         yield chart_of("Latency of the system (median)", latencies, seconds)
+        costs = [_point_of(run, run.cost_usd, dollars(run.cost_usd)) for run in recent]
         yield chart_of("Cost of judging", costs, dollars)
+
+    def comparison(
+        self, versions: Sequence[RunLine]
+    ) -> dict[str, Sequence[ComparedCell]]:
+        """The cells of `versions`, beside the first of them, by the title of what is
+        compared."""
+        rows: dict[str, Sequence[ComparedCell]] = {}
+        for metric in self.metrics:
+            if any(metric in run.metrics for run in versions):
+                rows[metric_title(metric)] = [
+                    self._compared(versions[0], run, metric) for run in versions
+                ]
+        rows["Latency (median)"] = [
+            ComparedCell(seconds(run.latency_p50_s)) for run in versions
+        ]
+        return rows
+
+    def _compared(self, reference: RunLine, run: RunLine, metric: str) -> ComparedCell:
+        part = run.metrics.get(metric)
+        mean = score(None if part is None else part.mean, 3)
+        if run is reference or part is None:
+            return ComparedCell(mean)
+        changes = paired_changes(self.history, reference, run, metric)
+        if changes is None:
+            return ComparedCell(
+                mean,
+                reason=why_not_paired(reference, run, metric)
+                or "no question has both scores",
+            )
+        difference = changes.interval()
+        word = ""
+        if difference.low > 0.0 or difference.high < 0.0:
+            is_worse = (difference.estimate < 0.0) != self.policy.lower_is_better(
+                metric
+            )
+            word = "worse" if is_worse else "better"
+        return ComparedCell(mean, difference, word=word)
 
     def row(self, place: int) -> VersionRow:
         """The run at `place`, beside the one before it."""
         run = self.runs[place]
         before = run_before(self.runs, place)
-        changes: dict[str, float] = {}
-        if before is not None:
-            changes = mean_changes(self.history, before, run, self.metrics)
+        changes = {}
+        for metric in self.metrics:
+            paired = (
+                None
+                if before is None
+                else paired_changes(self.history, before, run, metric)
+            )
+            if paired is not None:
+                changes[metric] = float(paired.values.mean())
         return VersionRow(
             run=run,
             is_commit=_COMMIT.fullmatch(run.commit or "") is not None,
@@ -219,13 +300,17 @@ class _PageBuilder:
 
     def _floors(self) -> dict[str, float]:
         """The floor or ceiling of each metric over all samples."""
-        scores = {metric: MetricScores({"": 0.0}) for metric in self.metrics}
-        outline = RunScores("", scores, {"": SampleFacts()})
-        floors: dict[str, float] = {}
-        for rule in resolve_rules(self.policy, outline).rules:
-            if rule.min is not None and not rule.slice:
-                floors[rule.metric] = rule.direction.shown(rule.min)
-        return floors
+        outline = RunScores(
+            "",
+            {metric: MetricScores({"": 0.0}) for metric in self.metrics},
+            {"": SampleFacts()},
+        )
+        rules = resolve_rules(self.policy, outline).rules
+        return {
+            rule.metric: rule.direction.shown(rule.min)
+            for rule in rules
+            if rule.min is not None and not rule.slice
+        }
 
 
 def _point_of(

@@ -1,42 +1,100 @@
-"""What changed between two runs, question by question."""
+"""Versions side by side: which run a name means, and what changed between two runs,
+question by question."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ragstone.history.codes import decode, sample_codes
+from ragstone.errors import ConfigError, suggestion
+from ragstone.history.codes import Floats, decode, group_codes, sample_codes
 from ragstone.history.file import History
 from ragstone.history.level import incomparable
 from ragstone.history.lines import RunLine
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.intervals import mean_interval
+
+_MIN_COMMIT = 4
+"""The fewest characters of a commit or run that name it."""
 
 
-def mean_changes(
-    history: History, before: RunLine, after: RunLine, metrics: Sequence[str]
-) -> dict[str, float]:
-    """The mean change of each of `metrics` on the questions that both runs scored,
-    without those whose scores don't compare."""
-    comparable = [
-        metric
-        for metric in metrics
-        if metric in before.scores
-        and metric in after.scores
-        and incomparable(before, after, metric) is None
-    ]
-    changes: dict[str, float] = {}
-    if not comparable or before.samples is None or after.samples is None:
-        return changes
-    codes_before = sample_codes(history.samples[before.samples])
-    codes_after = sample_codes(history.samples[after.samples])
-    for metric in comparable:
-        scores = zip(codes_before, decode(before.scores[metric]), strict=True)
-        earlier = dict(scores)
-        then = np.array([earlier.get(code, np.nan) for code in codes_after])
-        change = decode(after.scores[metric]) - then
-        if np.isfinite(change).any():
-            changes[metric] = float(np.nanmean(change))
-    return changes
+@dataclass(frozen=True, slots=True)
+class PairedChanges:
+    """For each question that two runs share, the later score of a metric minus the
+    earlier one."""
+
+    values: Floats
+    groups: NDArray[np.int64] | None = None
+
+    def interval(self) -> Estimate:
+        """The mean change with its 95 % interval, by the statistics of the gate."""
+        return mean_interval(self.values, bounds=(-1.0, 1.0), groups=self.groups)
+
+
+def find_version(history: History, name: str) -> RunLine:
+    """The newest run that `name` means: a release, a version of the system, a commit or
+    a run.
+
+    Raises ConfigError for a name that means no run.
+    """
+    for run in reversed(history.runs):
+        is_named = name in (run.release, run.system)
+        starts_so = len(name) >= _MIN_COMMIT and (
+            (run.commit or "").startswith(name) or run.run.startswith(name)
+        )
+        if is_named or starts_so:
+            return run
+    names = {
+        text
+        for run in history.runs
+        for text in (run.release, run.system, run.commit)
+        if text is not None
+    }
+    raise ConfigError(
+        f"no run of the history is the version '{name}'.", hint=suggestion(name, names)
+    )
+
+
+def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
+    """Why the scores of `metric` in two runs can't be compared question by question;
+    None if they can."""
+    for run in (before, after):
+        if metric not in run.metrics:
+            return "not measured"
+        if run.samples is None or metric not in run.scores:
+            return "the scores of its questions are not kept any more"
+    return incomparable(before, after, metric)
+
+
+def paired_changes(
+    history: History, before: RunLine, after: RunLine, metric: str
+) -> PairedChanges | None:
+    """The changes of `metric` on the questions that both runs scored; None without any,
+    or if they don't compare."""
+    if (
+        before.samples is None
+        or after.samples is None
+        or why_not_paired(before, after, metric) is not None
+    ):
+        return None
+    samples = history.samples[after.samples]
+    codes = sample_codes(history.samples[before.samples])
+    earlier = dict(zip(codes, decode(before.scores[metric]), strict=True))
+    then = np.array([earlier.get(code, np.nan) for code in sample_codes(samples)])
+    changes = decode(after.scores[metric]) - then
+    scored = np.isfinite(changes)
+    if not scored.any():
+        return None
+    groups = group_codes(samples)
+    labels = (
+        None
+        if groups is None
+        else np.unique(np.array(groups)[scored], return_inverse=True)[1]
+    )
+    return PairedChanges(changes[scored], labels)
 
 
 def run_before(runs: Sequence[RunLine], place: int) -> RunLine | None:
