@@ -56,6 +56,8 @@ A, B = {"question": "A?"}, {"question": "B?"}
         ),
         ("a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;;\nA, or B?;a;\nC?;c\n", [("A, or B?", "a", 2), ("C?", "c", 3)]),
         ("a.csv", "\nQuestion\tAnswer\nHow long?\t24 months,,\n\t\n", [("How long?", "24 months,,", 3)]),
+        ("a.csv", "Our questions\nQuestion,Answer\nHow long?,24 months\n", [("How long?", "24 months", 3)]),
+        ("a.csv", "question\nA?\nB?\n", [("A?", None, 2), ("B?", None, 3)]),
         ("a.tsv", 'question\tanswer\n"Red" is what?\t"a" colour\n', [('"Red" is what?', '"a" colour', 2)]),
         ("a.tsv", 'question\tanswer\n"A\tB?"\tb\n', [("A\tB?", "b", 2)]),
     ],
@@ -164,9 +166,28 @@ def test_a_workbook_with_the_rows_of_its_sheet(tmp_path: Path) -> None:
     assert found == [("Für 5 €.", 3), ("2024", 5), ("2026-11-29T00:00:00", 6), ("2:00:00", 7)]
 
 
-def test_a_title_above_the_header_is_refused_with_what_to_delete(tmp_path: Path) -> None:
-    with pytest.raises(GoldenSetError, match="Delete a title above the header"):
-        load_text(tmp_path, "a.csv", "Unsere Fragen;;\nNr;Frage;Antwort\n1;Wie?;So\n")
+@pytest.mark.parametrize(
+    ("title", "header"),
+    [
+        ([["Questions of May"]], ["Query", "Expected"]),
+        ([["Questions of May", None, "final"], []], ["Query", "Expected"]),
+        ([["Questions"], ["for"], ["the"], ["gate"]], ["Query", "Expected"]),
+        ([["Questions of May"]], ["Frage", "Antwort"]),
+    ],
+)
+def test_titles_above_the_table_are_passed_over(tmp_path: Path, title: Sheet, header: list[object]) -> None:
+    save(tmp_path / "a.xlsx", [*title, header, ["A?", "t"]])
+    sheet: Sheet = [*title, header, ["A?", "t"]]
+    lines = [";".join("" if cell is None else str(cell) for cell in row) + "\n" for row in sheet]
+    (tmp_path / "a.csv").write_text("".join(lines), encoding="utf-8")
+    wanted = {"question": "Frage", "reference": "Antwort"} if "Frage" in header else {}
+    for name in ("a.xlsx", "a.csv"):
+        golden = load_golden_set(name, root=tmp_path, columns=wanted)
+        assert places(golden) == [("A?", "t", len(title) + 2)]
+    if wanted:
+        with pytest.raises(GoldenSetError) as caught:
+            load_golden_set("a.csv", root=tmp_path)
+        assert '[golden.columns]\n  question = "Frage"' in str(caught.value)
 
 
 def test_a_workbook_with_two_tables_is_refused(tmp_path: Path) -> None:

@@ -47,8 +47,7 @@ def no_question(source: SourceFile, profile: Profile) -> Exception:
             )
     return source.error(
         f"no column for the question. Columns found: {some(names, 40) or 'none'}.",
-        hint="Delete a title above the header of a table, or map the columns in ragstone.toml:\n"
-        f"  {mapping_block(profile.first_rows)}",
+        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(profile.first_rows)}",
     )
 
 

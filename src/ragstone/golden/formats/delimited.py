@@ -7,15 +7,19 @@ America.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 from ragstone.formatting import counted
+from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
 WINDOWS = "cp1252"
 _DELIMITERS = (",", ";", "\t")
+_MAX_TITLE_ROWS = 4
+_QUESTION_NAMES = frozenset(FIELDS["question"].strong)
 
 
 def encoding_of(source: SourceFile) -> str:
@@ -53,17 +57,18 @@ def _is_windows(raw: bytes) -> bool:
 def read_csv(source: SourceFile) -> Iterator[Row]:
     """The rows of a file separated by commas, semicolons or tabs: what makes the
     longest header. Raises GoldenSetError."""
-    delimiter = max(_DELIMITERS, key=lambda sign: _width(source, sign))
+    delimiter = max(_DELIMITERS, key=lambda sign: _rank(source, sign))
     yield from _read(source, delimiter, csv.QUOTE_MINIMAL)
 
 
-def _width(source: SourceFile, delimiter: str) -> int:
-    """The number of columns that the header has with this delimiter."""
+def _rank(source: SourceFile, delimiter: str) -> tuple[bool, int]:
+    """Whether the header names the question with this delimiter, and how many columns
+    it has."""
     try:
-        _, header = next(_records(source, delimiter, csv.QUOTE_MINIMAL), (1, []))
+        _, header = find_header(_records(source, delimiter, csv.QUOTE_MINIMAL))
     except csv.Error:
-        return 0
-    return len(header)
+        return False, 0
+    return _names_question(header), len(header)
 
 
 def read_tsv(source: SourceFile) -> Iterator[Row]:
@@ -80,12 +85,11 @@ def read_tsv(source: SourceFile) -> Iterator[Row]:
 
 def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]:
     line = 1
-    names: list[str] | None = None
     try:
+        header_line, header = find_header(_records(source, delimiter, quoting))
+        names = header_names(source, header, header_line)
         for line, cells in _records(source, delimiter, quoting):
-            if names is None:
-                names = header_names(source, cells, line)
-            elif any(cell.strip() for cell in cells):
+            if line > header_line and any(cell.strip() for cell in cells):
                 yield Row(_row(source, names, cells, line), line)
     except csv.Error as error:
         raise source.error(
@@ -93,6 +97,21 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
             line,
             hint="Put a cell with quotes, delimiters or line breaks in double quotes, and double its quotes.",
         ) from None
+
+
+def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
+    """The row with the names of the columns: of the first ones, what names the
+    question, or else has more than one cell. Those above it are a title."""
+    first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
+    wide = [row for row in first_rows if sum(map(bool, map(str.strip, row[1]))) > 1]
+    for row in (*wide, first_rows[0]):
+        if _names_question(row[1]):
+            return row
+    return (wide or first_rows)[0]
+
+
+def _names_question(header: list[str]) -> bool:
+    return not _QUESTION_NAMES.isdisjoint(map(normal, header))
 
 
 def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import date, time, timedelta
 from typing import Any
 
-from ragstone.golden.formats.delimited import header_names
+from ragstone.golden.formats.delimited import find_header, header_names
 from ragstone.golden.rows import Row, SourceFile
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
@@ -84,15 +84,16 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
-        names: list[str] | None = None
+        header_line, header = find_header(
+            (line, ["" if cell is None else str(cell) for cell in cells])
+            for line, cells in _filled_rows(sheet)
+        )
+        names = header_names(source, header, header_line)
         for line, cells in _filled_rows(sheet):
-            if names is None:
-                header = ["" if cell is None else str(cell) for cell in cells]
-                names = header_names(source, header, line)
-                continue
-            values = dict(zip(names, cells, strict=False))
-            values.pop("", None)
-            yield Row(values, line)
+            if line > header_line:
+                values = dict(zip(names, cells, strict=False))
+                values.pop("", None)
+                yield Row(values, line)
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:
