@@ -136,6 +136,17 @@ def test_a_mapping_is_a_run_too() -> None:
             scores_from_mapping(wrong)
 
 
+def test_a_share_in_percent_is_a_share_and_a_rounding_error_within_the_scale(tmp_path: Path) -> None:
+    scores = read(tmp_path, "id,faithfulness\na,85%\nb, 100 %\nc,\nd,1.0000000000000002\ne,-1e-17\n")
+    assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0, "d": 1.0, "e": 0.0}
+
+
+@pytest.mark.parametrize("text", ["id,faithfulness\na,1\n", '\n{"id": "a", "faithfulness": 1}\n'])
+def test_a_file_without_an_ending_is_csv_or_json_lines(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores").write_text(text, encoding="utf-8")
+    assert read_score_file(tmp_path / "scores").metrics["faithfulness"].values == {"a": 1.0}
+
+
 WIDE = [
     {
         "user_input": f"What is {name}?",
@@ -188,12 +199,26 @@ def test_a_table_of_ragas_has_the_scores_of_a_sample_in_a_row(tmp_path: Path, ki
     assert [facts.question for facts in alone.samples.values()] == ["What is A?", "What is B?", "What is C?"]
 
 
-def test_rows_are_matched_by_id_or_else_by_question(tmp_path: Path) -> None:
+def test_rows_are_matched_by_id_or_else_by_question_in_their_order(tmp_path: Path) -> None:
     rows = [{"id": name, "question": "What is A?", "faithfulness": 1.0} for name in ("qB", "qC")]
     scores = read_score_file(table(tmp_path / "ids.csv", rows), golden_set(tmp_path, *GOLDEN))
     assert set(scores.samples) == {"qB", "qC"}
     path = table(tmp_path / "table.csv", [{"id": 7, "question": "What  is A?", "faithfulness": 0.5}])
     assert read_score_file(path, golden_set(tmp_path, *GOLDEN))["faithfulness"].values == {"qA": 0.5}
+    path = table(tmp_path / "twice.csv", [{"question": "What is A?", "faithfulness": score} for score in (0.5, 1.0)])
+    golden = golden_set(tmp_path, {"id": "1", "question": "What is A?"}, {"id": "2", "question": "What  is A?"})
+    assert read_score_file(path, golden)["faithfulness"].values == {"1": 0.5, "2": 1.0}
+    assert len(read_score_file(path).samples) == 2
+
+
+def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark(tmp_path: Path) -> None:
+    path = table(tmp_path / "table.csv", [{"faithfulness": score} for score in (0.5, 1.0, 0.0)])
+    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
+    assert scores["faithfulness"].values == {"qC": 0.5, "qA": 1.0, "qB": 0.0}
+    alone = read_score_file(path)
+    assert list(alone.samples) == ["row 1", "row 2", "row 3"]
+    assert "compared by their place" in scores.remarks[-1]
+    assert alone.remarks == scores.remarks
 
 
 @pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
@@ -213,7 +238,7 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
     [
         ([{"question": f"What is {name}?"} for name in "AXY"], "of no sample: 'What is X", 3),
         ([{"id": name} for name in ("qA", "qX", "qB")], "of no sample: .*no id and no question", 3),
-        ([{}] * 3, "of no sample: .*no id and no question", 2),
+        ([{}] * 2, "of no sample: .*no id and no question", 2),
     ],
 )
 def test_a_row_of_no_sample_is_refused(tmp_path: Path, rows: list[dict[str, object]], says: str, line: int) -> None:
@@ -236,8 +261,9 @@ def test_columns_are_metrics_if_they_are_known_or_named(
     assert scores.remarks[-1].endswith(f"are left out: {left_out}.")
 
 
-def test_a_table_without_a_metric_says_which_rule_there_could_be(tmp_path: Path) -> None:
-    path = table(tmp_path / "table.csv", [{"id": "a", "own": 0.0}])
+@pytest.mark.parametrize(("value", "hint"), [(1.0, r'[metrics."own"]'), (4.0, "divide each by the maximum value")])
+def test_a_table_without_a_metric_says_which_rule_there_could_be(tmp_path: Path, value: float, hint: str) -> None:
+    path = table(tmp_path / "table.csv", [{"id": "a", "own": 0.0}, {"id": "b", "own": value}])
     with pytest.raises(ConfigError, match="there is no verdict") as caught:
         read_score_file(path)
-    assert '[metrics."own"]' in str(caught.value.hint)
+    assert hint in str(caught.value.hint)

@@ -3,8 +3,10 @@ mappings."""
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +16,16 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import some
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
+from ragstone.golden.formats import delimited, json_text
+from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
-from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
+from ragstone.golden.rows import MAX_FILE_BYTES, Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
 
+_HEAD_BYTES = 4096
 ROUNDING = 1e-9
 """By so much a score may miss [0, 1], as a sum of floats does."""
 
@@ -52,8 +57,8 @@ def read_score_file(
 
     Either one `id, metric, value[, group]` per row, or one sample per row with a column
     for each metric, as ragas has it: the sample of `golden` with the same id, or else
-    the same question; without `golden`, it is known by its id or question. A column is
-    a metric if its name is known, or `named` by a policy. Values are in [0, 1]; an
+    the same question; without `golden`, it is known by its id, question or place. A
+    column is a metric if its name is known, or `named` by a policy. Values are in [0, 1]; an
     empty one, null or NaN is a failed score, which counts against coverage. A sample of
     `golden` with bounds of its own is in the run though no row is of it. Raises
     ConfigError with the line of the first error.
@@ -68,7 +73,10 @@ def read_score_file(
         values = _one_score_per_row(rows)
     else:
         metrics, remarks = _metric_columns(rows, named, label)
-        ids = _sample_ids(rows, golden)
+        ids = _row_names(rows) if golden is None else _joined(rows, golden)
+        if any(_id(row) is None and not _question(row) for _, row in rows):
+            placed = f"{label}: rows without an id and a question are compared by their place."
+            remarks = (*remarks, placed)
         values = _one_sample_per_row(rows, metrics, ids)
         for sample_id, (_, row) in zip(ids, rows, strict=True):
             questions[sample_id] = _question(row)
@@ -95,13 +103,14 @@ def read_rows(
     """The rows of a file in any format of a golden set, each with its place
     (``scores.csv:12``).
 
-    If there are fields `required`, every row has them, and all names are in lower case;
-    empty cells are None. `expected` tells the user what a row looks like; `limit` is in
+    A file without an ending of these is JSON Lines, CSV or TSV. If there are fields
+    `required`, every row has them, and all names are in lower case; empty cells are
+    None. `expected` tells the user what a row looks like; `limit` is in
     bytes. Raises ConfigError.
     """
     source = SourceFile(path, str(path), limit=limit)
     try:
-        for row in table_rows(source):
+        for row in _read(source, path.suffix.lower()):
             where = source.at(row.line)
             if required:
                 yield where, _with_fields(row.values, required, where, expected)
@@ -109,6 +118,19 @@ def read_rows(
                 yield where, row.values
     except GoldenSetError as error:
         raise ConfigError(error.message, where=error.where, hint=expected) from None
+
+
+def _read(source: SourceFile, ending: str) -> Iterable[Row]:
+    if ending in BY_ENDING:
+        return table_rows(source)
+    try:
+        with source.open() as stream:
+            head = stream.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
+    except OSError as error:
+        raise source.unreadable(error) from None
+    if head.startswith((b"{", b"[")):
+        return json_text.read_rows(source)
+    return delimited.read_csv(source)
 
 
 def _with_fields(
@@ -156,25 +178,33 @@ def _metric_columns(
     metrics: list[str] = []
     others: list[str] = []
     for name in dict.fromkeys(name for _, row in rows for name in row):
-        if (
-            normal(name) in SCORES
-            or name.strip() in named
-            or find_metric(name) is not None
-        ):
+        is_named = name.strip() in named or normal(name) in SCORES
+        if is_named or find_metric(name) is not None:
             metrics.append(name)
-        elif normal(name) not in _no_scores() and _has_numbers(rows, name):
+        elif normal(name) not in _no_scores() and _numbers(rows, name):
             others.append(name)
     remark = f"Columns of numbers that no rule names are left out: {some(others)}."
     if metrics:
         return metrics, (remark,) if others else ()
     if not others:
         raise ConfigError("'metric' is missing.", where=rows[0][0], hint=_EXPECTED)
-    rule = f"[metrics.{json.dumps(others[0], ensure_ascii=False)}]\n  min = 0.80"
     raise ConfigError(
-        f"there is no verdict. {remark}",
-        where=label,
-        hint=f"Write a rule for each metric in thresholds.toml, such as:\n  {rule}",
+        f"there is no verdict. {remark}", where=label, hint=_rules(rows, others)
     )
+
+
+def _rules(rows: Rows, columns: Sequence[str]) -> str:
+    """The rules that could be written for those of `columns` that may be scores."""
+    lines: list[str] = []
+    for name in columns:
+        numbers = _numbers(rows, name)
+        if min(numbers) >= 0.0 and max(numbers) <= 1.0:
+            key = json.dumps(name, ensure_ascii=False)
+            lines.append(f"  [metrics.{key}]\n  min = 0.80")
+    if not lines:
+        return "Scores are from 0 to 1: divide each by the maximum value of its metric."
+    rules = "\n".join(lines[:3])
+    return f"Write a rule for each metric in thresholds.toml, such as:\n{rules}"
 
 
 def _no_scores() -> frozenset[str]:
@@ -185,15 +215,14 @@ def _no_scores() -> frozenset[str]:
     return frozenset(names)
 
 
-def _has_numbers(rows: Rows, name: str) -> bool:
-    """Whether each value of the column is a number, and there is one."""
+def _numbers(rows: Rows, name: str) -> list[float]:
+    """The numbers of a column; none if it has any other value."""
     values = [row[name] for _, row in rows if not _is_missing(row.get(name))]
     try:
-        return bool(values) and not any(
-            math.isnan(float(str(value))) for value in values
-        )
-    except ValueError:
-        return False
+        numbers = [_as_number(value) for value in values]
+    except (TypeError, ValueError, OverflowError):
+        return []
+    return [] if any(math.isnan(number) for number in numbers) else numbers
 
 
 def _cell(
@@ -219,30 +248,61 @@ def _question(row: Mapping[str, object]) -> str:
     return " ".join((_cell(row, names, cells.question) or "").split())
 
 
-def _sample_ids(rows: Rows, golden: GoldenSet | None) -> list[str]:
-    """The id of the sample that each row is of: its own, or that of its question.
-    Raises ConfigError for a row that is of no sample."""
-    ids = FIELDS["id"]
-    by_question: dict[str, str] = {}
-    for sample in golden or ():
-        by_question[" ".join(sample.question.split())] = sample.id
-    known_ids = set(by_question.values()) | {sample.id for sample in golden or ()}
+def _id(row: Mapping[str, object]) -> str | None:
+    aliases = FIELDS["id"]
+    return _cell(row, (*aliases.strong, *aliases.weak))
+
+
+def _row_names(rows: Rows) -> list[str]:
+    """A name of each row: its id, else one of its question, or of its place. Several
+    rows with one question are numbered."""
+    names: list[str] = []
+    rows_by_question: Counter[str] = Counter()
+    for number, (_, row) in enumerate(rows, start=1):
+        name, question = _id(row), _question(row)
+        if name is None and question:
+            rows_by_question[question] += 1
+            count = rows_by_question[question]
+            name = derived_id(question, None, ())
+            if count > 1:
+                name = f"{name}-{count}"
+        names.append(name or f"row {number}")
+    return names
+
+
+def _joined(rows: Rows, golden: GoldenSet) -> list[str]:
+    """The id of the sample in `golden` that each row is of: by its own id, else by its
+    question; or by place, where no row has either. Raises ConfigError for a row of no
+    sample."""
+    ids = {sample.id for sample in golden}
+    ids_by_question: dict[str, list[str]] = {}
+    for sample in golden:
+        question = " ".join(sample.question.split())
+        ids_by_question.setdefault(question, []).append(sample.id)
     names: list[str] = []
     for where, row in rows:
-        name = _cell(row, (*ids.strong, *ids.weak))
-        question = _question(row)
-        if golden is None and name is None and question:
-            name = derived_id(question, None, ())
-        elif golden is not None and name not in known_ids:
-            name = by_question.get(question)
-        if name is None:
+        name, question = _id(row), _question(row)
+        if name in ids:
+            names.append(name)
+        elif ids_by_question.get(question):
+            names.append(ids_by_question[question].pop(0))
+        elif not names and _is_in_order(rows, golden):
+            return [sample.id for sample in golden]
+        else:
             raise ConfigError(
                 f"the row is of no sample: {(question or 'it has no id and no question')[:80]!r}.",
                 where=where,
                 hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
             )
-        names.append(name)
     return names
+
+
+def _is_in_order(rows: Rows, golden: GoldenSet) -> bool:
+    """Whether rows can be of the samples at the same places: as many, and nothing says
+    otherwise."""
+    if len(rows) != len(golden):
+        return False
+    return not any(_question(row) or _id(row) for _, row in rows)
 
 
 def scores_from_mapping(
@@ -311,13 +371,21 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def _as_number(value: object) -> float:
+    """`value` as a number: "85%" is 0.85. Raises TypeError, ValueError or
+    OverflowError."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return float(value.strip().removesuffix("%")) / 100.0
+    return float(value)  # type: ignore[arg-type]
+
+
 def _number(value: object, where: str) -> float | None:
     """The score in `value`, or the end of [0, 1] that it misses by a rounding error;
     None if it is missing."""
     if _is_missing(value):
         return None
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = _as_number(value)
     except (TypeError, ValueError, OverflowError):
         raise _no_number(value, where) from None
     if not math.isfinite(number):
