@@ -48,7 +48,6 @@ def entrypoint(folder: Path, files: Mapping[str, str]) -> str | None:
         ("from langchain.chains import create_retrieval_chain\nqa = create_retrieval_chain(r, c)", "qa"),
         ("import langchain\ndef build_chain():\n    return a | b", "build_chain"),
         ("from llama_index.core import V\nquery_engine = V.load().as_query_engine()", "query_engine"),
-        ("from haystack import Pipeline\nindexing_pipeline = Pipeline()\nrag_pipeline = Pipeline()", "rag_pipeline"),
         ("from langgraph.graph import S\nbuilder = S(State)\ngraph = builder.compile()", "graph"),
         (
             "class Shop:\n    def __init__(self, k=3): ...\n    async def answer(self, question: str): ...",

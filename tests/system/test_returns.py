@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import json
 import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace as Some
@@ -119,7 +120,7 @@ class Frame:
         ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
         ({"answer": "a", "contexts": b"x"}, "b'x' (bytes): it is not a list"),
         ({"answer": "a", "contexts": {"x", "y"}}, "(set): it is not a list"),
-        ({"answer": "a", "contexts": {"id 1": {"text": "x"}}}, "Context 1 is {'id 1'"),
+        ({"answer": "a", "contexts": {"a": 1}}, "Context 1 is {'a': 1}"),
         ({"answer": "a", "contexts": Frame()}, "(Frame): it is not a list"),
         ({"answer": "a", "contexts": ["ok", {"id": 1}]}, "Context 2 is"),
         ({"answer": "a", "contexts": ["ok", {"text": ""}, {"id": 1}]}, "Context 3 is"),
@@ -151,6 +152,7 @@ def test_what_could_be_contexts_alone_is_told_of_the_setting_for_a_retriever(val
 
 # -- contexts ----------------------------------------------------------------------------------------------------------
 
+BY_ID = {"30": {"id": 30, "text": "one"}, "80": {"text": "two"}}
 NODE = Some(text="inside", node_id="n1", metadata={})
 
 
@@ -171,6 +173,9 @@ class ImageNode:
         ({"text": "one"}, [("one", None, None)]),
         (Some(page_content="one"), [("one", None, None)]),
         ([{"page_content": "one"}, Some(content="two")], [("one", None, None), ("two", None, None)]),
+        (BY_ID, [("one", "30", None), ("two", "80", None)]),
+        (json.dumps(BY_ID), [("one", "30", None), ("two", "80", None)]),
+        *((text, [(text, None, None)]) for text in ('{"a": 1}', '{"a": {"b": "c"}}', "{", "{}", '{"text": "one"}')),
         ([Some(node=NODE, score=0.5)], [("inside", "n1", 0.5)]),
         ([{"text": "the text", "node": "n17"}], [("the text", None, None)]),
         ([ImageNode()], [("from the node", None, None)]),

@@ -18,6 +18,7 @@ from ragstone.system.worker.fields import (
     first,
     get,
     number,
+    parsed_json,
 )
 from ragstone.system.worker.wording import clean, shown
 
@@ -29,6 +30,7 @@ def read_contexts(value: object, fields: Fields) -> list[dict[str, Any]]:
     """Contexts in plain JSON types, in their order. Raises BadReturn."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
+    value = _by_id(value)
     if isinstance(value, (str, Mapping)) or context_text(value) is not None:
         value = [value]
     # Iterating over a data frame gives its column names; a set has no order.
@@ -54,6 +56,20 @@ def read_contexts(value: object, fields: Fields) -> list[dict[str, Any]]:
         characters += characters_in(context)
         refuse_long(characters)
     return contexts
+
+
+def _by_id(value: object) -> object:
+    """Contexts by their ids, as an object or as the text of one, as a list; anything
+    else as it is."""
+    opened = parsed_json(value)
+    if not isinstance(opened, Mapping) or context_text(opened) is not None:
+        return value
+    contexts = []
+    for name, item in opened.items():
+        if not isinstance(item, Mapping) or context_text(item) is None:
+            return value
+        contexts.append({**item, "id": _identity(item) or str(name)})
+    return contexts or value
 
 
 def _context(

@@ -7,6 +7,7 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -202,3 +203,13 @@ def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]
             yield from _texts_in(
                 get(fields, name), f"{path}.{name}".lstrip("."), depth - 1
             )
+
+
+def parsed_json(value: object) -> object:
+    """The list or object that a text is as JSON; anything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

@@ -28,9 +28,10 @@ from ragstone.system.worker.fields import (
     first,
     message_text,
     named_texts,
+    parsed_json,
     token_usage,
 )
-from ragstone.system.worker.spans import parsed_json, spans_in
+from ragstone.system.worker.spans import spans_in
 from ragstone.system.worker.steps import message_steps, read_steps
 from ragstone.system.worker.wording import clean, formatted, shown, summary
 

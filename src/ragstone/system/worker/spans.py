@@ -10,13 +10,18 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from ragstone.system.worker.fields import BadReturn, first, get, number
+from ragstone.system.worker.fields import (
+    BadReturn,
+    first,
+    get,
+    number,
+    parsed_json,
+)
 
 MAX_SPANS = 100_000
 """Spans of one answer, most of which are no steps."""
@@ -270,13 +275,3 @@ def text_in(value: object, depth: int = 0) -> str:
         filter(None, (text_in(text, depth + 1) for text in texts)),
         value if isinstance(value, str) else "",
     )
-
-
-def parsed_json(value: object) -> object:
-    """The list or object that a text is as JSON; anything else as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value

@@ -24,9 +24,10 @@ from ragstone.system.worker.fields import (
     get,
     message_text,
     number,
+    parsed_json,
     token_usage,
 )
-from ragstone.system.worker.spans import parsed_json, spans_in, steps_of_spans
+from ragstone.system.worker.spans import spans_in, steps_of_spans
 from ragstone.system.worker.wording import clean, shown, summary
 
 MAX_STEPS = 1_000
