@@ -26,7 +26,6 @@ from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
 from ragstone.pipeline.gate_request import gate_request, read_policy, report_terms
 from ragstone.pipeline.report import Reported
 from ragstone.pipeline.run_plan import run_plan
-from ragstone.report.parts import Links
 from ragstone.report.render import Format
 from ragstone.settings.settings import Settings
 from ragstone.system.kind import answer_fields
@@ -64,10 +63,8 @@ def report(
     form: Format,
     settings: Settings,
     redact: Redactor,
-    *,
-    links: Links | None = None,
 ) -> Reported:
-    return reporting.report(RunDirectory.open(run), form, report_terms(settings), redact, links=links)
+    return reporting.report(RunDirectory.open(run), form, report_terms(settings), redact)
 
 
 def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:

@@ -78,7 +78,7 @@ def test_a_page_that_was_changed_is_refused(project: Path, line: str) -> None:
     gated(project, "out")
     file = project / "out" / PAGE
     file.write_text(f"{file.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
-    with pytest.raises(RunDirectoryError, match="not a packed line") as refused:
+    with pytest.raises(RunDirectoryError, match="not the samples of an HTML report") as refused:
         report(Path("out"), "html", settings(project), Redactor(()))
     assert "run the gate again" in (refused.value.hint or "")
 

@@ -14,6 +14,7 @@ from ragstone.report.document import MAX_ROWS, document_of
 from ragstone.report.filters import PHRASES, sentence, status_word
 from ragstone.report.metrics import metric_parts, state_of
 from ragstone.report.parts import Links
+from ragstone.report.render import render
 from ragstone.report.samples import RunSamples
 from tests.gate.verdicts import verdict_of
 from tests.report.checks import metric_check
@@ -223,6 +224,19 @@ def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
         helpdesk_report(details={text.id: unjudged}).samples.worst[0].question
         == f"{text.question} (after 2 earlier messages)"
     )
+
+
+@pytest.mark.parametrize(("n", "left_out", "named"), [(4, 6, True), (5, 5, False)])
+def test_a_score_of_few_samples_says_of_how_many(n: int, left_out: int, named: bool) -> None:
+    report = helpdesk_report()
+    rows = tuple(
+        replace(row, n=n, not_applicable=left_out, status=None, score=1.0, current=None, check=None)
+        for row in report.metrics
+    )
+    report = replace(report, metrics=rows, checks=())
+    for form in ("text", "md", "html"):
+        text = render(report, form)
+        assert (f"1.00 (n = {n})" in text.replace("&nbsp;", " ").replace("\u00a0", " ")) is named
 
 
 def test_without_a_baseline_nothing_got_worse() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -13,8 +11,8 @@ import pytest
 
 from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
-from ragstone.report.page import pack, read_line, with_row_links
-from ragstone.report.parts import Links, Place, SampleRow, StatementPart
+from ragstone.report.page import pack, read_line
+from ragstone.report.parts import Place, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
@@ -103,26 +101,6 @@ def test_nothing_in_a_line_can_end_its_element() -> None:
 def test_a_line_that_is_not_packed_is_refused(line: str) -> None:
     assert read_line(line) is None
     assert "hit()" not in render(helpdesk_report(), "html", page=[line])
-
-
-def test_rows_get_other_links() -> None:
-    links = Links.from_pattern("https://host/blob/main/{file}#L{line}")
-    lines = [with_row_links(line, links) for line in pack(((row, about("x")) for row in rows(2)), str)]
-    assert [row[5] for row in unpacked(lines, "r")] == [
-        "https://host/blob/main/g.jsonl#L1",
-        "https://host/blob/main/g.jsonl#L2",
-    ]
-    assert unpacked(lines, "t") == [{"about": "x"}] * 2
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"no gzip", gzip.compress(b"{"), gzip.compress(b"[[1]]"), gzip.compress(b"[" * 99_999)],
-    ids=["no gzip", "no JSON", "no row", "too deep"],
-)
-def test_rows_that_can_not_be_unpacked_get_no_links(body: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        with_row_links(f"r {b64encode(body).decode()}", Links())
 
 
 def test_more_than_twenty_samples_that_got_worse_are_counted() -> None:

@@ -39,11 +39,6 @@ _OF_DECIDE = {
 @click.argument("run", type=PATH, required=False)
 @with_options(REPORT, (CONFIG,))
 @option(
-    "--link",
-    value="URL",
-    help="URL pattern for links to samples, with {file} and {line}.",
-)
-@option(
     "--sample",
     value="ID",
     help="Show only this sample: question, answers, contexts, scores.",
@@ -75,7 +70,6 @@ def command(
     form: str,
     output: Path | None,
     verbose: bool,
-    link: str | None,
     sample: str | None,
     decide: bool,
     commit: str | None,
@@ -104,7 +98,6 @@ def command(
     from ragstone.pipeline.gate_request import report_terms
     from ragstone.pipeline.known_secrets import known_secrets
     from ragstone.pipeline.report import report
-    from ragstone.report.parts import Links
     from ragstone.report.render import Format
 
     settings = settings_from(flags)
@@ -117,11 +110,10 @@ def command(
         path = None if baseline is None else settings.path(baseline)
         say(_sample_text(opened, sample, path, redact))
         return 0
-    links = Links.from_pattern(link) if link is not None else None
     form = cast(Format, form)
     if not decide:
         _refuse_without_decide(commit, flags)
-        shown = report(opened, form, report_terms(settings), redact, links=links)
+        shown = report(opened, form, report_terms(settings), redact)
         _show(shown.document, shown.text, form, output, verbose=verbose)
         return 0
 
@@ -133,7 +125,7 @@ def command(
     from ragstone.report.templates import own_templates
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
-    decision = decide_again(opened, terms, redact, links=links)
+    decision = decide_again(opened, terms, redact)
     text = render(decision.document, form, templates=own_templates(settings.root))
     say(redact(decision.summary), err=output is None and form != "text")
     _show(decision.document, text, form, output, verbose=verbose)

@@ -20,7 +20,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shell_command, shown_name
-from ragstone.report.parts import Document, Links
+from ragstone.report.parts import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,10 @@ class Compared:
     current: ComparedRun
     baseline: ComparedRun | None
 
-    def page(
-        self, redact: Redactor | None = None, links: Links | None = None
-    ) -> Iterator[str]:
+    def page(self, redact: Redactor | None = None) -> Iterator[str]:
         """The lines of an HTML page with every sample."""
         return page_of(
-            self.current, self.verdict, self.baseline, redact or Redactor(()), links
+            self.current, self.verdict, self.baseline, redact or Redactor(())
         )
 
 

@@ -49,7 +49,7 @@ from ragstone.pipeline.requirements import (
 )
 from ragstone.printable import shown_name
 from ragstone.report.escape import one_line
-from ragstone.report.parts import Document, Links
+from ragstone.report.parts import Document
 from ragstone.settings.settings import SystemPrice
 
 _UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -93,8 +93,6 @@ def decide_again(
     run: RunDirectory,
     terms: DecisionTerms,
     redact: Redactor,
-    *,
-    links: Links | None = None,
 ) -> Decision:
     """Decide `run` on `terms`.
 
@@ -130,7 +128,7 @@ def decide_again(
             )
         verdict = _verdict(current, baseline, terms)
         reference = None if baseline is None else baseline.compared
-        document = redact.tree(run_document(current, verdict, reference, links))
+        document = redact.tree(run_document(current, verdict, reference))
     return Decision(verdict, document, _summary(document, terms))
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import PAGE, RunDirectory
@@ -15,7 +14,7 @@ from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun
 from ragstone.report.document import sample_rows
-from ragstone.report.page import MAX_PACKED, pack, read_line, with_row_links
+from ragstone.report.page import MAX_PACKED, pack, read_line
 from ragstone.report.parts import Links, SampleRow
 from ragstone.report.texts import Json, Redact, sample_texts
 
@@ -76,12 +75,11 @@ def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
     replace_texts(run.path / PAGE, text())
 
 
-def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
+def read_page(run: RunDirectory) -> tuple[str, ...]:
     """The lines of the page that `run` holds; none if it has none, or was evaluated
     again since.
 
-    `links` replaces the links to the golden set. Raises RunDirectoryError for a file
-    that is not a page.
+    Raises RunDirectoryError for a file that is not a page.
     """
     file = run.path / PAGE
     try:
@@ -95,28 +93,16 @@ def read_page(run: RunDirectory, links: Links | None = None) -> tuple[str, ...]:
         ) from None
     if not stored_lines or stored_lines[0].rstrip("\n") != _head(run):
         return ()
-    lines = []
-    for number, line in enumerate(stored_lines[1:], start=2):
+    lines = [line.rstrip("\n") for line in stored_lines[1:]]
+    for number, line in enumerate(lines, start=2):
         if read_line(line) is None:
-            raise _wrong(file, number, "not a packed line")
-        try:
-            lines.append(
-                line.rstrip("\n")
-                if links is None
-                else with_row_links(line.rstrip("\n"), links)
+            raise RunDirectoryError(
+                "not the samples of an HTML report.",
+                where=f"{file}:{number}",
+                hint=_HINT,
             )
-        except ValueError as error:
-            raise _wrong(file, number, str(error)) from None
     return tuple(lines)
 
 
 def _head(run: RunDirectory) -> str:
     return f"ragstone page 1 {run.fingerprint}"
-
-
-def _wrong(file: Path, number: int, why: str) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"not the samples of an HTML report: {why}.",
-        where=f"{file}:{number}",
-        hint=_HINT,
-    )

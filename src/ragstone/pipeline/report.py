@@ -18,8 +18,7 @@ from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import read_page
 from ragstone.pipeline.verdict_file import read_verdict
-from ragstone.report.document import with_links
-from ragstone.report.parts import Document, Links
+from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
@@ -50,8 +49,6 @@ def report(
     form: Format,
     terms: ReportTerms,
     redact: Redactor,
-    *,
-    links: Links | None = None,
 ) -> Reported:
     """Render the verdict of `run`: the one that the gate stored, with all that its
     reports said, else one on `terms`.
@@ -62,18 +59,18 @@ def report(
     stored = read_verdict(run)
     page: Iterable[str] = ()
     if stored is not None:
-        document = stored if links is None else with_links(stored, links)
-        page = read_page(run, links) if form == "html" else ()
+        document = stored
+        page = read_page(run) if form == "html" else ()
     else:
-        decided = _decided(run, terms, links)
+        decided = _decided(run, terms)
         document = redact.tree(decided.document)
-        page = decided.page(redact, links) if form == "html" else ()
+        page = decided.page(redact) if form == "html" else ()
     return Reported(
         render(document, form, templates=terms.templates, page=page), document
     )
 
 
-def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Compared:
+def _decided(run: RunDirectory, wanted: ReportTerms) -> Compared:
     current = ComparedRun.of(run)
     baseline = _baseline(run, wanted.baseline)
     policy = wanted.policy(run.manifest.metrics)
@@ -82,7 +79,7 @@ def _decided(run: RunDirectory, wanted: ReportTerms, links: Links | None) -> Com
     )
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))
     verdict = decide(current, terms, past=past if past.history.runs else None)
-    document = run_document(current, verdict, baseline, links)
+    document = run_document(current, verdict, baseline)
     return Compared(verdict, document, current, baseline)
 
 

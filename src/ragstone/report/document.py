@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import TypeVar
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
@@ -23,13 +22,10 @@ from ragstone.report.parts import (
     ComparisonPart,
     Document,
     ExplanationPart,
-    FailedSamplePart,
     FindingPart,
     JudgePart,
     Links,
-    Place,
     RunPart,
-    SamplePart,
     SampleRow,
     SamplesPart,
     VerdictPart,
@@ -39,7 +35,6 @@ from ragstone.report.samples import RunSamples
 MAX_ROWS = 100
 """Rows of the table of samples in a document; the pages of the HTML report have all."""
 
-Placed = TypeVar("Placed", SamplePart, FailedSamplePart, SampleRow)
 _NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
 
 
@@ -129,24 +124,6 @@ def sample_rows(
             limit
         ):
             yield replace(row, tags=("draft", *row.tags))
-
-
-def with_links(document: Document, links: Links) -> Document:
-    """`document` with other addresses of the places in the golden set."""
-
-    def linked(part: Placed) -> Placed:
-        return replace(part, place=Place.of(part.place, links.origin))
-
-    samples = document.samples
-    failures = tuple(
-        replace(group, samples=tuple(map(linked, group.samples)))
-        for group in samples.failures
-    )
-    worst = tuple(map(linked, samples.worst))
-    rows = tuple(map(linked, samples.rows))
-    return replace(
-        document, samples=replace(samples, worst=worst, failures=failures, rows=rows)
-    )
 
 
 def is_unanswered(run: RunScores) -> bool:

@@ -116,7 +116,10 @@ def row_name(row: MetricPart) -> str:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The numbers of a metric as text: two decimals, or more where two would contradict
-    its state."""
+    its state.
+
+    A score of fewer samples than the metric doesn't apply to says of how many.
+    """
 
     score: str
     interval: str
@@ -129,8 +132,11 @@ def figures(row: MetricPart) -> Figures:
     if allowed is not None and not row.lower_is_better:
         allowed = -allowed
     change_digits = _digits(row, allowed, row.change, None)
+    shown = score(row.score, digits)
+    if row.score is not None and row.n < row.not_applicable:
+        shown += f" (n\u00a0=\u00a0{row.n:,})"
     return Figures(
-        score=score(row.score, digits),
+        score=shown,
         interval=_interval(row.interval, digits),
         change=change(row.change, change_digits),
     )

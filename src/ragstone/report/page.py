@@ -10,7 +10,6 @@ the same page without the baseline.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 import zlib
@@ -19,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragstone import formatting
-from ragstone.golden.sample import Origin
 from ragstone.printable import clean
 from ragstone.report.escape import url
-from ragstone.report.parts import Cell, Links, SampleRow
+from ragstone.report.parts import Cell, SampleRow
 from ragstone.report.texts import Json, Redact
 
 MAX_PACKED = 32 * 1024 * 1024
@@ -33,7 +31,6 @@ MAX_TEXTS = 2000
 
 _ROWS_AT_ONCE = 2000
 _TEXTS_AT_ONCE = 20
-_MAX_UNPACKED = 64 * 1024 * 1024
 _LINE = re.compile(r"[rt] [A-Za-z0-9+/]+={0,2}")
 
 
@@ -96,27 +93,6 @@ def read_line(line: str) -> PackedLine | None:
 def read_lines(lines: Iterable[str]) -> list[PackedLine]:
     """The lines of a page, without what is none."""
     return [packed for packed in map(read_line, lines) if packed is not None]
-
-
-def with_row_links(line: str, links: Links) -> str:
-    """`line` with the places of its rows linked by `links`. Raises ValueError if it
-    can't be unpacked."""
-    packed = read_line(line)
-    if packed is None or packed.kind != "r":
-        return line
-    try:
-        body = base64.b64decode(packed.body, validate=True)
-        reader = zlib.decompressobj(wbits=31)
-        rows = json.loads(reader.decompress(body, _MAX_UNPACKED))
-        for row in rows:
-            row[5] = (
-                None
-                if row[3] is None
-                else url(links.origin(Origin(str(row[3]), row[4])))
-            )
-    except (binascii.Error, zlib.error, IndexError, TypeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    return _packed("r", rows)
 
 
 def row_values(row: SampleRow, redact: Redact) -> list[Any]:
