@@ -34,24 +34,9 @@ class Agreement:
     method: str
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """Mean disagreement of a pair of ratings, observed and expected by chance, and the
-    maximum over all pairs."""
-
-    observed: float
-    expected: float
-    widest: float
-
-    @property
-    def coefficient(self) -> float | None:
-        if self.expected <= 1e-15:
-            return None
-        return 1.0 - self.observed / self.expected
-
-
-Measure = Callable[[Floats], Disagreement]
-"""Disagreement of the units, weighted by counts (n,)."""
+Disagreement = Callable[[Floats], tuple[float, float]]
+"""The mean disagreement of a pair of ratings, observed and expected by chance, of
+ratings (2, n)."""
 
 
 def cohen_kappa(
@@ -67,18 +52,13 @@ def cohen_kappa(
     ratings = _checked(first, second)
     if not np.all((ratings == 0.0) | (ratings == 1.0)):
         raise ValueError("marks must be 0 or 1")
-    differs = (ratings[0] != ratings[1]).astype(np.float64)
+    return _with_interval(_of_marks, ratings, confidence, seed, "Cohen's kappa")
 
-    def measure(counts: Floats) -> Disagreement:
-        share_first, share_second = ratings @ counts / counts.sum()
-        expected = share_first * (1.0 - share_second) + share_second * (
-            1.0 - share_first
-        )
-        return Disagreement(
-            float(differs @ counts / counts.sum()), float(expected), 1.0
-        )
 
-    return _with_interval(measure, ratings, confidence, seed, "Cohen's kappa")
+def _of_marks(ratings: Floats) -> tuple[float, float]:
+    share_first, share_second = ratings.mean(axis=1)
+    expected = share_first * (1.0 - share_second) + share_second * (1.0 - share_first)
+    return float(np.mean(ratings[0] != ratings[1])), float(expected)
 
 
 def krippendorff_alpha(
@@ -93,26 +73,13 @@ def krippendorff_alpha(
     are not finite.
     """
     ratings = _checked(first, second)
-    centred = ratings - ratings.mean()
-    sums = centred.sum(axis=0)
-    squares = (centred**2).sum(axis=0)
-    differences = (ratings[0] - ratings[1]) ** 2
-    widest = float(np.ptp(ratings)) ** 2
+    method = "Krippendorff's alpha (interval)"
+    return _with_interval(_of_numbers, ratings, confidence, seed, method)
 
-    def measure(counts: Floats) -> Disagreement:
-        total = 2.0 * float(counts.sum())
-        expected = (
-            2.0
-            * (total * float(counts @ squares) - float(counts @ sums) ** 2)
-            / (total - 1.0)
-        )
-        return Disagreement(
-            2.0 * float(counts @ differences) / total, expected / total, widest
-        )
 
-    return _with_interval(
-        measure, ratings, confidence, seed, "Krippendorff's alpha (interval)"
-    )
+def _of_numbers(ratings: Floats) -> tuple[float, float]:
+    observed = np.mean((ratings[0] - ratings[1]) ** 2)
+    return float(observed), 2.0 * float(np.var(ratings, ddof=1))
 
 
 def _checked(first: Floats, second: Floats) -> Floats:
@@ -128,41 +95,35 @@ def _checked(first: Floats, second: Floats) -> Floats:
 
 
 def _with_interval(
-    measure: Measure, ratings: Floats, confidence: float, seed: int, method: str
+    disagreement: Disagreement,
+    ratings: Floats,
+    confidence: float,
+    seed: int,
+    method: str,
 ) -> Agreement:
     check_confidence(confidence)
     n = ratings.shape[1]
     equal = float(np.mean(ratings[0] == ratings[1]))
-    whole = measure(np.ones(n))
-    if whole.coefficient is None:
-        return Agreement(
-            None,
-            None,
-            None,
-            confidence,
-            equal,
-            n,
-            f"{method}, not defined: all ratings are the same",
-        )
+    observed, expected = disagreement(ratings)
+    if expected <= 1e-15:
+        undefined = f"{method}, not defined: all ratings are the same"
+        return Agreement(None, None, None, confidence, equal, n, undefined)
     tail = (1.0 - confidence) / 2.0
     rng = np.random.Generator(np.random.PCG64(seed))
     drawn = []
     for _ in range(DRAWS):
-        counts = np.bincount(rng.integers(0, n, size=n), minlength=n).astype(np.float64)
-        coefficient = measure(counts).coefficient
-        if coefficient is not None:
-            drawn.append(coefficient)
+        observed_again, expected_again = disagreement(ratings[:, rng.integers(0, n, n)])
+        if expected_again > 1e-15:
+            drawn.append(1.0 - observed_again / expected_again)
     low, high = np.quantile(drawn or [1.0], [tail, 1.0 - tail])
-    if whole.observed == 0.0:
+    if observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
-        # still disagree (exact binomial).
-        low = 1.0 - (1.0 - tail ** (1.0 / n)) * whole.widest / whole.expected
-    low = max(-1.0, float(low))
-    high = min(1.0, float(high))
+        # still disagree (exact binomial), by the range of the ratings.
+        low = 1.0 - (1.0 - tail ** (1.0 / n)) * np.ptp(ratings) ** 2 / expected
     return Agreement(
-        whole.coefficient,
-        low,
-        high,
+        1.0 - observed / expected,
+        max(-1.0, float(low)),
+        min(1.0, float(high)),
         confidence,
         equal,
         n,

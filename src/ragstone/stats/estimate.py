@@ -19,8 +19,6 @@ class Estimate:
     """The interval, for a reader."""
     n: int
     """The number of values."""
-    n_groups: int | None = None
-    """The number of groups of values, if there are any."""
 
 
 def check_confidence(confidence: float) -> None:

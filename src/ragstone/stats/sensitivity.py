@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,14 +74,15 @@ def visible_loss(
     None: not even the largest."""
     n = len(model.weights)
     few = min(n, _MAX_SIMULATED)
-    simulation = _Simulation(
-        with_questions(model, few), rule, np.random.Generator(np.random.PCG64(seed))
-    )
-    if simulation.power(few) < power:
+    simulated = with_questions(model, few)
+    powers = _powers(simulated, rule, np.random.Generator(np.random.PCG64(seed)))
+    if powers[few] < power:
         return None
-    lost = bisect_left(range(few + 1), power, lo=1, key=simulation.power)
-    loss = max(rule.allowed, simulation.loss(lost))
-    return rule.allowed + (loss - rule.allowed) * math.sqrt(few / n)
+    lost = bisect_left(powers.tolist(), power, lo=1)
+    means, _ = grid()
+    mean = float((simulated.weights @ means).mean())
+    excess = max(0.0, LOST * mean * lost / few - rule.allowed)
+    return rule.allowed + excess * math.sqrt(few / n)
 
 
 def rows_needed(
@@ -92,42 +92,23 @@ def rows_needed(
     MAX_QUESTIONS of them."""
     if loss <= rule.allowed:
         return None
-    wanted = loss - rule.allowed
-    before = None
-    size = _MIN_SIMULATED
-    excess = math.inf
-    for size, excess in _excesses(model, rule, power):
-        if excess <= wanted:
-            break
-        before = (size, excess)
-    if excess <= wanted:
-        if before is None:
-            return size
-        return _between(before, (size, excess), wanted)
-    needed = size * (excess / wanted) ** 2
+
+    def finds(size: int) -> bool:
+        visible = visible_loss(with_questions(model, size), rule, power=power)
+        return visible is not None and visible <= loss
+
+    sizes = range(_MIN_SIMULATED, _MAX_SIMULATED + 1)
+    place = bisect_left(sizes, True, key=finds)
+    if place < len(sizes):
+        return sizes[place]
+    largest = visible_loss(with_questions(model, _MAX_SIMULATED), rule, power=power)
+    if largest is None:
+        return None
+    excess = (largest - rule.allowed) / (loss - rule.allowed)
+    needed = math.ceil(_MAX_SIMULATED * excess**2)
     if needed <= MAX_QUESTIONS:
-        return math.ceil(needed)
+        return needed
     return None
-
-
-def _excesses(
-    model: ScoreModel, rule: LossRule, power: float
-) -> Iterator[tuple[int, float]]:
-    """By how much the smallest visible loss of ever more questions exceeds the allowed
-    one, where there is any."""
-    size = _MIN_SIMULATED
-    while size < _MAX_SIMULATED:
-        loss = visible_loss(with_questions(model, size), rule, power=power)
-        if loss is not None:
-            yield size, max(1e-9, loss - rule.allowed)
-        size *= 2
-
-
-def _between(fewer: tuple[int, float], more: tuple[int, float], wanted: float) -> int:
-    """The number of questions at which the excess is `wanted`, on a straight line
-    between the logarithms of two."""
-    share = math.log(fewer[1] / wanted) / math.log(fewer[1] / more[1])
-    return math.ceil(fewer[0] * math.exp(share * math.log(more[0] / fewer[0])))
 
 
 def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
@@ -164,56 +145,36 @@ def with_questions(model: ScoreModel, count: int) -> ScoreModel:
     return ScoreModel(model.weights[places], model.repeated, model.unexpected)
 
 
-class _Simulation:
-    """Runs of a system that lost some questions: each draw has the same questions, runs
-    and noise for every loss."""
-
-    def __init__(
-        self, model: ScoreModel, rule: LossRule, rng: np.random.Generator
-    ) -> None:
-        n = len(model.weights)
-        means, _ = grid()
-        self._mean = float((model.weights @ means).mean())
-        healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
-        broken = means_anew(model, rule.answers, rng, lost=LOST)
-        draws = Draws(model.weights, model.weights, healthy, rng, draws=_DRAWS)
-        runs = np.full(n, rule.runs - 1)
-        before = healthy.before[draws.components, draws.series, rule.runs - 1]
-        order = rng.permuted(np.tile(np.arange(n), (len(before), 1)), axis=1)
-        fails = np.ones((len(before), n + 1), dtype=np.bool_)
-        for answers, p_value in _p_values(rule).items():
-            falls, *reshuffled = draws.falls(runs, np.full(n, answers - 1))
-            falls_of_lost = before - broken[draws.components, draws.series, answers - 1]
-            variance = float(falls.var(axis=0).sum())
-            p_value_of_large = p_value * (1.0 - SMALL_SHARE)
-            critical = max(
-                critical_value(standardised(drawn, variance), p_value_of_large)
-                for drawn in (falls, *reshuffled)
-            )
-            total = _sums_of_lost(falls, falls_of_lost, order)
-            gains = _sums_of_lost(
-                np.minimum(falls, 0.0) ** 2, np.minimum(falls_of_lost, 0.0) ** 2, order
-            )
-            fails &= standard_scores(total, gains, variance) >= critical
-            fails &= total / n > rule.allowed
-        self._power = fails.mean(axis=0)
-        self._questions = n
-
-    def power(self, lost: int) -> float:
-        """The probability that a system that lost so many questions fails."""
-        return float(self._power[lost])
-
-    def loss(self, lost: int) -> float:
-        """By how much the mean score falls where so many questions are lost."""
-        return float(LOST * self._mean * lost / self._questions)
-
-
-def _p_values(rule: LossRule) -> dict[int, float]:
-    """The p-value at which each look fails, or goes on, by the number of its
-    answers."""
-    if rule.first == rule.answers:
-        return {rule.answers: rule.fails}
-    return {rule.answers: rule.fails, rule.first: rule.asks}
+def _powers(model: ScoreModel, rule: LossRule, rng: np.random.Generator) -> Floats:
+    """(n + 1,): the probabilities that a system that lost 0 to n questions fails; each
+    draw has the same questions, runs and noise for every loss."""
+    n = len(model.weights)
+    healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
+    broken = means_anew(model, rule.answers, rng, lost=LOST)
+    draws = Draws(model.weights, model.weights, healthy, rng, draws=_DRAWS)
+    runs = np.full(n, rule.runs - 1)
+    before = healthy.before[draws.components, draws.series, rule.runs - 1]
+    order = rng.permuted(np.tile(np.arange(n), (len(before), 1)), axis=1)
+    looks = {rule.answers: rule.fails}
+    if rule.first != rule.answers:
+        looks[rule.first] = rule.asks
+    fails = np.ones((len(before), n + 1), dtype=np.bool_)
+    for answers, p_value in looks.items():
+        falls, *reshuffled = draws.falls(runs, np.full(n, answers - 1))
+        falls_of_lost = before - broken[draws.components, draws.series, answers - 1]
+        variance = float(falls.var(axis=0).sum())
+        p_value_of_large = p_value * (1.0 - SMALL_SHARE)
+        critical = max(
+            critical_value(standardised(drawn, variance), p_value_of_large)
+            for drawn in (falls, *reshuffled)
+        )
+        total = _sums_of_lost(falls, falls_of_lost, order)
+        gains = _sums_of_lost(
+            np.minimum(falls, 0.0) ** 2, np.minimum(falls_of_lost, 0.0) ** 2, order
+        )
+        fails &= standard_scores(total, gains, variance) >= critical
+        fails &= total / n > rule.allowed
+    return np.asarray(fails.mean(axis=0))
 
 
 def _sums_of_lost(falls: Floats, falls_of_lost: Floats, order: Ints) -> Floats:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.gate.word_comparison import floor_without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
-from ragstone.stats.normal import normal_quantile
 
 NOISE = 0.01
 """The probability that the noise of the answers alone takes a mean that is at its floor
@@ -67,7 +67,7 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
     baseline_mean = _baseline_mean(floor, evidence)
     if baseline_mean is not None and baseline_mean < floor.bound - ROUNDING:
         return _check(floor, mean, Status.INCONCLUSIVE, ", as the baseline is")
-    noise = normal_quantile(1.0 - NOISE) * noise_of(floor, evidence)
+    noise = NormalDist().inv_cdf(1.0 - NOISE) * noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         why = ", by no more than its answers vary"
         return _check(floor, mean, Status.INCONCLUSIVE, why, unsettled=True)
