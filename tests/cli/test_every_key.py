@@ -109,7 +109,6 @@ EXAMPLES: Mapping[str, Example] = {
             "must_pass": {
                 "samples": ["house-7"],
                 "questions": {"house-8": "What is the colour of house number 8?"},
-                "metrics": ["faithfulness"],
                 "min": 0.5,
                 "action": "warn",
             },
@@ -119,8 +118,7 @@ EXAMPLES: Mapping[str, Example] = {
         policy={
             "gate": {"only_named": True, "inconclusive": "fail"},
             "metrics": {"faithfulness": {"min": 0.5}},
-            "drift": {"anchor": "release"},
-            "must_pass": {"every": True, "baseline": True, "metrics": ["faithfulness"], "min": 0.4},
+            "must_pass": {"every": True, "min": 0.4},
         }
     ),
     "confirmation": Example({"system": PYTHON}, {"gate": {"confirm": True, "confirm_repeats": 2}}),

@@ -161,8 +161,7 @@ CASES.add(
     "must pass: that warn",
     partial(
         _must_pass,
-        f'{POLICY}[must_pass]\nsamples = {json.dumps(_WORSE[:3])}\nmetrics = ["answer_correctness"]\nmin = 0.5\n'
-        'action = "warn"\n',
+        f'{POLICY}[must_pass]\nsamples = {json.dumps(_WORSE[:3])}\nmin = 0.5\naction = "warn"\n',
     ),
 )
 
@@ -546,7 +545,6 @@ def _facts(n: int, before: str, bad: str, rules: str, bench: Workbench) -> Steps
 
 
 FLOOR = "[metrics.faithfulness]\nmin = 0.78\n"
-BASELINE_MUST_PASS = 'must_pass = "baseline"\n[metrics.faithfulness]\nmin = 0.5\n'
 for _name, _case in {
     "one of fifteen broke": (15, "False", "number == 4", FACT_RULES),
     "two of fifteen broke": (15, "False", "number in (4, 9)", FACT_RULES),
@@ -555,8 +553,6 @@ for _name, _case in {
     "ten broke and ten were mended": (60, "number % 12 in (1, 4)", "(number - 1) % 12 in (1, 4)", FACT_RULES),
     "four of twelve below a floor": (12, "False", "number % 3 == 1", FLOOR),
     "a floor, missed by chance": (12, "False", "number % 3 == 1 and ASKED[number] == 1", FLOOR),
-    "must pass what passed": (20, "number == 3", "number in (3, 7)", BASELINE_MUST_PASS),
-    "must pass what passed, by chance": (20, "False", "number == 7 and ASKED[number] == 1", BASELINE_MUST_PASS),
 }.items():
     CASES.add(f"facts: {_name}", partial(_facts, *_case))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.github.branch_history import merged_pull_request
-from tests.github.test_baseline_in_jobs import FLOOR, POLICY, Season, season
+from tests.github.test_baseline_in_jobs import FLOOR, Season, season
 
 __all__ = ["season"]
 
@@ -65,18 +65,6 @@ def test_a_history_that_was_damaged_on_the_way_is_said_and_goes_on(season: Seaso
     season.merge()
     assert any("The history is damaged: history.jsonl:3" in warning for warning in texts(season.out))
     assert len(lines(season.out)) == 2
-
-
-@pytest.mark.parametrize("refused", [False, True])
-def test_a_tagged_commit_is_a_release_where_the_policy_measures_from_one(season: Season, refused: bool) -> None:
-    season.checkout.write("thresholds.toml", POLICY + '\n[drift]\nanchor = "release"\n')
-    season.merge()
-    season.github.add_tag("v1.0", lines(season.out)[0]["commit"])
-    if refused:
-        season.github.fail("GET", "/tags$", 403, times=9)
-    assert season.merge().code == 0
-    assert lines(season.out)[0].get("release") == (None if refused else "v1.0")
-    assert ("release v1.0" in json.dumps(read_report(season.out))) is not refused
 
 
 def lose(season: Season) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -83,9 +82,8 @@ def test_an_unchanged_run_passes_with_one_check() -> None:
     assert "since 5 January 2026 (commit 0000000, 20 main runs ago)" in check.reason
 
 
-@pytest.mark.parametrize("history", [History(), steady(20).slimmed(line(420).time + timedelta(days=400), days=90)])
-def test_there_is_nothing_to_compare_with_without_scores_of_earlier_runs(history: History) -> None:
-    drift = measured(history, 20, 0.0)
+def test_there_is_nothing_to_compare_with_without_earlier_runs() -> None:
+    drift = measured(History(), 20, 0.0)
     assert not drift.checks
     assert not drift.warnings
     assert "not measured yet" in drift.notes[0]
@@ -104,7 +102,6 @@ TAKEN = [{"id": name, "metric": name, "drop": 0.05} for name in HEADLINE]
     [
         pytest.param(POLICY, {}, ALL, Action.BLOCK, id="default"),
         pytest.param({**POLICY, "drift": {"action": "warn"}}, {}, ALL, Action.WARN, id="warns"),
-        pytest.param({**POLICY, "drift": {"anchor": "off"}}, {}, set(), None, id="off"),
         pytest.param(OWN, {}, {"context_recall.drift"}, Action.BLOCK, id="a limit of its own"),
         pytest.param(NAMED, {}, {"faithfulness.drift"}, Action.BLOCK, id="only named"),
         pytest.param(POLICY, {"versions": VERSIONS}, ALL - {"faithfulness.drift"}, Action.BLOCK, id="another version"),
@@ -153,17 +150,6 @@ def test_the_anchor_is_no_older_than_the_policy_says() -> None:
     assert "20 main runs ago" in check.reason
 
 
-def test_the_anchor_may_be_the_newest_release_however_old_it_is() -> None:
-    policy = policy_from_mapping({**POLICY, "drift": {"anchor": "release", "days": 7}})
-    history = falling(60, 1000).with_releases({commit(2): "v1", commit(5): "v2"})
-    assert failed(measured(history, 60, 0.06, policy=policy))
-    released = steady(60).with_releases({commit(2): "v1", commit(5): "v2"})
-    assert "(release v2, 55 main runs ago)" in measured(released, 60, 0.0, policy=policy).checks[0].reason
-    without = measured(steady(60), 60, 0.0, policy=policy)
-    (note,) = without.notes
-    assert "no release" in note
-
-
 def test_a_broken_run_is_no_anchor_and_leaves_no_trace_once_it_was_reverted() -> None:
     broken = {0, 1, 10, 11, 12, 13, 14}
     history = season(
@@ -198,11 +184,10 @@ def test_samples_that_came_or_went_are_left_out() -> None:
 def test_another_golden_set_starts_anew_and_says_so() -> None:
     drift = measured(steady(20), 20, 0.0, run=draw(20, 0.0, offset=100))
     assert not drift.checks
-    (said,) = drift.warnings
-    assert "fewer than half of the current samples" in said
+    assert "no earlier run to compare with" in drift.notes[0]
 
 
-def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_are_enough() -> None:
+def test_another_judge_starts_anew_among_its_own_runs() -> None:
     judged = {
         "judge_key": lambda n: ("b" if n >= 12 else "a") * 16,
         "judge": lambda n: "openai new" if n >= 12 else "openai old",
@@ -210,11 +195,7 @@ def test_another_judge_starts_anew_among_its_own_runs_and_says_so_until_there_ar
     history = season(15, lambda n: 0.1 if n >= 12 else 0.0, **judged)
     drift = measured(history, 15, 0.1, judge_key="b" * 16, judge="openai new")
     assert not failed(drift)
-    (said,) = drift.warnings
-    assert "9 January 2026 (commit 000000c, 3 main runs ago)" in said
-    assert "openai old to openai new" in said
-    enough = season(30, lambda n: 0.1 if n >= 12 else 0.0, **judged)
-    assert not measured(enough, 30, 0.1, judge_key="b" * 16, judge="openai new").warnings
+    assert "3 main runs ago" in drift.checks[0].reason
 
 
 @pytest.mark.heavy

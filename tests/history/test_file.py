@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from ragstone.errors import RunDirectoryError
 from ragstone.history.codes import decode
 from ragstone.history.file import (
-    KEPT_AFTER_RELEASE,
     MAX_DAMAGED,
     MAX_LINE_BYTES,
     MAX_READ_BYTES,
@@ -23,7 +21,7 @@ from ragstone.history.file import (
     write_history,
 )
 from ragstone.history.lines import RunLine
-from tests.history.seasons import HEADLINE, commit, compacted, line, scores
+from tests.history.seasons import HEADLINE, compacted, line, scores
 
 
 def history(count: int = 3, samples: int = 3, **fields: Any) -> History:
@@ -142,19 +140,6 @@ def test_what_is_no_file_of_a_history_is_refused(tmp_path: Path) -> None:
         read_history(tmp_path)
 
 
-def test_per_sample_scores_go_when_no_anchor_can_need_them() -> None:
-    whole = history(800)
-    last = whole.runs[-1].time
-    slim = whole.slimmed(last, days=90)
-    assert len(slim.runs) == 800
-    kept = [one.run for one in slim.runs if one.scores]
-    assert kept == [one.run for one in whole.runs if one.time >= last - timedelta(days=120)]
-    # The newest release keeps its scores however old it is.
-    released = whole.with_releases({commit(3): "v1", commit(10): "v2", "unknown": "v0"}).slimmed(last, days=90)
-    assert [at for at, one in enumerate(released.runs[:400]) if one.scores] == list(range(10, 10 + KEPT_AFTER_RELEASE))
-    assert released.runs[3].release == "v1"
-
-
 @pytest.mark.heavy
 def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
     rng = random.Random(1)
@@ -166,8 +151,6 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
         run = scores({metric: [rng.random() for _ in ids] for metric in HEADLINE}, ids=ids)
         slices = {tag: line(0).metrics for tag in ("lang:de", "multi-hop")}
         found = found.with_run(line(number, slices=slices), compacted(run))
-        if number % 20 == 19:
-            found = found.slimmed(line(number).time, days=90)
     assert len(found.runs) == 1040
     assert 1_000_000 < len(found.text().encode()) < 5_000_000
     assert found.within() is found

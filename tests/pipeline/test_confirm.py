@@ -134,7 +134,7 @@ def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) 
         (always_bad(*WORSE), POLICY.replace("true", "true\nconfirm_repeats = 1"), Status.FAIL, 2),
         (
             bad_at_first(1),
-            f'{POLICY}[must_pass]\nsamples = ["q1"]\nmetrics = ["token_f1"]\nmin = 0.5\n',
+            f'{POLICY}min = 0.0\n[must_pass]\nsamples = ["q1"]\nmin = 0.5\n',
             Status.PASS,
             2,
         ),

@@ -110,7 +110,7 @@ def command(
 @option(
     "--release",
     value="NAME",
-    help='Mark the runs as this release, a starting point for `[drift] anchor = "release"`.',
+    help="Mark the runs as this release, by which the page can compare them.",
 )
 @_FILE
 @click.pass_obj

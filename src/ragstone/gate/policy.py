@@ -125,11 +125,7 @@ class Policy:
 
     def _named(self) -> list[tuple[KeyPath, str]]:
         """The metrics that the policy names, each with the key where it does."""
-        paths = [(path, name) for path, name, _ in self.table.rules()]
-        paths += [
-            (("must_pass", "metrics"), name) for name in self.must_pass.metrics or ()
-        ]
-        return paths
+        return [(path, name) for path, name, _ in self.table.rules()]
 
     @property
     def named_metrics(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import (
     DEFAULT_METRICS,
-    SHORT_FORMS,
     MetricRule,
     PolicyTable,
 )
@@ -50,7 +49,7 @@ def policy_schema() -> dict[str, Any]:
     must_pass = schema["properties"]["must_pass"]
     ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
     schema["properties"]["must_pass"] = {
-        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": list(SHORT_FORMS)}],
+        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"const": "all"}],
         **must_pass,
     }
     return {
@@ -68,7 +67,6 @@ def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
     _check_directions(table, source)
     for path, name, rule in table.rules():
         _check_comparison(path, name, rule, source)
-    _check_must_pass(table, source)
     return table
 
 
@@ -101,24 +99,6 @@ def _check_comparison(
         )
         message = f"[{table}] has none of {keys} and 'max_drift', so it checks nothing."
         raise source.error(path, message, "Set one of them, or remove the table.")
-
-
-def _check_must_pass(table: PolicyTable, source: Source) -> None:
-    """Raise ConfigError for a metric that must-pass samples have nothing to reach
-    in."""
-    in_force = table.in_force
-    for name in table.must_pass.metrics or ():
-        rule = in_force.get(name, MetricRule())
-        is_lower = rule.max_rise is not None or bool(lower_is_better(name))
-        has_floor = not is_lower and table.must_pass.min is not None
-        if rule.max is not None or rule.min is not None or has_floor:
-            continue
-        bound = "ceiling" if is_lower else "floor"
-        hint = f"Set 'max' under [metrics.{name}]."
-        if not is_lower:
-            hint = f"Set 'min' under [metrics.{name}], or under [must_pass]."
-        message = f"'must_pass.metrics' names '{name}', which has no {bound}."
-        raise source.error(("must_pass", "metrics"), message, hint)
 
 
 _LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}

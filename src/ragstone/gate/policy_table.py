@@ -95,7 +95,6 @@ class DriftRules(_Table):
     """[drift]: slow losses, measured over the history of the main branch."""
 
     max_drift: Share = 0.05
-    anchor: Literal["oldest", "release", "off"] = "oldest"
     days: Annotated[int, Field(ge=7, le=366, strict=True)] = 90
     action: Action = Action.BLOCK
 
@@ -160,14 +159,12 @@ class SystemRules(_Table):
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that must always pass. A list of ids, "all" or "baseline" is
-    the short form."""
+    """[must_pass]: samples that must always pass. A list of ids, or "all", is the
+    short form."""
 
     samples: tuple[Name, ...] = ()
     questions: dict[Name, Name] = Field(default_factory=dict)
     every: bool = Field(default=False, strict=True)
-    baseline: bool = Field(default=False, strict=True)
-    metrics: tuple[Name, ...] | None = None
     min: Share | None = None
     action: Action = Action.BLOCK
 
@@ -175,10 +172,6 @@ class MustPass(_Table):
     def ids(self) -> tuple[str, ...]:
         """The samples that are named, with their question or without."""
         return tuple(dict.fromkeys((*self.samples, *self.questions)))
-
-
-SHORT_FORMS = {"all": "every", "baseline": "baseline"}
-"""What may stand for a list of ids in `must_pass`, and the key that it sets."""
 
 
 class LabelRules(_Table):
@@ -267,8 +260,8 @@ class PolicyTable(_Table):
     def _ids_alone(cls, value: object) -> object:
         table = value if isinstance(value, dict) else {"samples": value}
         samples = table.get("samples")
-        if isinstance(samples, str) and samples in SHORT_FORMS:
-            return {**table, "samples": (), SHORT_FORMS[samples]: True}
+        if samples == "all":
+            return {**table, "samples": (), "every": True}
         return table
 
     @property

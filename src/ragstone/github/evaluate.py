@@ -23,7 +23,7 @@ from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
-from ragstone.github.branch_history import merged_pull_request, tagged_commits
+from ragstone.github.branch_history import merged_pull_request
 from ragstone.github.checkout import Checkout, choose_judge, read_checkout
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.comparison import Comparison, find_comparison, refuse_own_baseline
@@ -108,7 +108,7 @@ async def evaluate(job: Job, write: Write) -> Report:
                 baseline=comparison.run,
                 baseline_required=judged.settings.gate.baseline is not None,
                 earlier=_earlier_run(job, plan, write),
-                past=_past(job, checkout.policy, comparison),
+                past=_past(job, comparison),
                 templates=checkout.templates,
                 links=_links(job, base_commit, comparison.trusted),
                 role=_role(job, comparison.trusted),
@@ -285,7 +285,7 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     )
 
 
-def _past(job: Job, policy: Policy, comparison: Comparison) -> RunHistory:
+def _past(job: Job, comparison: Comparison) -> RunHistory:
     """The history of the baseline's branch, which only a run that can be its baseline
     extends."""
     return RunHistory(
@@ -294,7 +294,6 @@ def _past(job: Job, policy: Policy, comparison: Comparison) -> RunHistory:
         pull_request=merged_pull_request(job.event.message),
         github_run=job.event.run_id or None,
         event=job.event.kind.value,
-        releases=tagged_commits(job.api, policy) if job.api is not None else {},
     )
 
 

@@ -26,7 +26,6 @@ from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
-from ragstone.github.branch_history import tagged_commits
 from ragstone.github.commit_files import CommitFiles
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
@@ -114,11 +113,7 @@ async def _decided(
         level=True,
     )
     history, damage = history_from(baseline.history if baseline is not None else None)
-    past = (
-        RunHistory(history, main=False, releases=tagged_commits(api, policy))
-        if baseline is not None
-        else None
-    )
+    past = RunHistory(history, main=False) if baseline is not None else None
     files = CommitFiles(
         api, head.head_sha, settings, job.places.workspace, job.temporary
     )

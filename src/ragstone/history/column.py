@@ -197,20 +197,10 @@ class Column:
         common."""
         for step in list(self.series.steps(self.allowed))[-1:]:
             moved = change(self.direction.shown_change(step.change))
-            reason = f"no slow loss is shown: {self.title} has changed by {moved} since {self.anchor}."
+            runs = counted(self.merges_since(0), "main run")
+            anchor = f"{commit_of(self.looks[0].line)}, {runs} ago"
+            reason = f"no slow loss is shown: {self.title} has changed by {moved} since {anchor}."
             yield self._check(Status.PASS, reason, step)
-
-    @property
-    def anchor(self) -> str:
-        """``2 September 2026 (commit abc1234, 24 main runs ago)``, of the first run."""
-        first = self.looks[0].line
-        details = []
-        if first.release:
-            details.append(f"release {first.release}")
-        elif first.commit:
-            details.append(f"commit {first.commit[:7]}")
-        details.append(f"{counted(self.merges_since(0), 'main run')} ago")
-        return f"{first.time.day} {first.time:%B %Y} ({', '.join(details)})"
 
     def _from_to(self, step: Step) -> str:
         then = self.direction.shown(step.level - step.change)

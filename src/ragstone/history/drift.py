@@ -27,7 +27,6 @@ from ragstone.history.level import (
     LOOKED_BACK,
     Look,
     MetricPast,
-    incomparable,
     looks_before,
     newly_accepted,
     past_of,
@@ -157,15 +156,15 @@ class _Watch:
         if tests > 1:
             tests += 1  # their mean
         self.level = LEVEL / tests
-        self.every = looks_before(history, line)
-        self.newest = (
-            () if was_run(self.every, line) else (Look(self.line, self.samples),)
-        )
+        looks = looks_before(history, line)
+        self.newest: tuple[Look, ...] = ()
+        if not was_run(looks, line):
+            self.newest = (Look(self.line, self.samples),)
         codes = set(sample_codes(self.samples))
         min_common = _COMMON * len(codes)
         self.looks = tuple(
             look
-            for look in self.every
+            for look in looks
             if len(codes.intersection(sample_codes(look.samples))) >= min_common
         )
         self.pasts = {
@@ -272,32 +271,14 @@ class _Watch:
     def search(self, *, main: bool) -> Drift:
         """The losses that are new with this run, as checks; one check that passes if
         there is none."""
-        if self.policy.drift.anchor == "off":
-            return Drift()
-        span, notes = self._span()
         rules = [rule for rule in self.rules if not self.pasts[rule.metric].open]
-        groups = self._columns_by_runs(rules, span)
+        groups = self._columns_by_runs(rules)
         if rules and not groups:
-            why = self._why_anew(span, None, rules)
-            if why is not None:
-                return Drift(
-                    warnings=(f"Drift is measured anew from this run on: {why}.",)
-                )
-            return Drift(
-                notes=(
-                    "Drift is not measured yet: the history has no earlier run to compare with.",
-                )
-            )
-        warnings: list[str] = []
+            note = "Drift is not measured yet: the history has no earlier run to compare with."
+            return Drift(notes=(note,))
         losses: list[tuple[Column, int]] = []
         passing: list[Check] = []
         for columns in groups:
-            first = columns[0]
-            why = self._why_anew(
-                span, first.looks[0], [column.rules[0] for column in columns]
-            )
-            if why is not None and len(first.looks) <= BEFORE:
-                warnings.append(f"Drift is measured anew from {first.anchor}: {why}.")
             losses += _losses(columns, self.level)
             for column in columns:
                 passing += column.passing_checks()
@@ -305,14 +286,13 @@ class _Watch:
         if passing and not losses:
             lowest = min(passing, key=lambda check: check.estimate or 0.0)
             checks = [replace(lowest, name="drift", metric=None)]
-        below = tuple(
-            column.part(
-                start, shown=start < column.newest, loss=-column.excess_at(start)
-            )
-            for column, start in losses
-            if column.metric is not None
-        )
-        return Drift(tuple(checks), tuple(dict.fromkeys(warnings)), tuple(notes), below)
+        below = []
+        for column, start in losses:
+            if column.metric is not None:
+                shown = start < column.newest
+                loss = -column.excess_at(start)
+                below.append(column.part(start, shown=shown, loss=loss))
+        return Drift(tuple(checks), below=tuple(below))
 
     def _column(
         self, rule: DriftRule, places: Sequence[int], slice_: str | None = None
@@ -342,56 +322,20 @@ class _Watch:
             slice_,
         )
 
-    def _span(self) -> tuple[list[Look], list[str]]:
-        """The runs from which the anchor is chosen, the oldest first, and notes on the
-        choice."""
-        rules = self.policy.drift
-        notes: list[str] = []
-        if rules.anchor == "release":
-            releases = [
-                index
-                for index, look in enumerate(self.every)
-                if look.line.release is not None
-            ]
-            if releases:
-                return list(self.every[releases[-1] :]), []
-            notes.append(
-                f"The history has no release, so drift is measured from the oldest run of the last {rules.days} days."
-            )
-        start = self.line.time - timedelta(days=rules.days)
-        return [look for look in self.every if look.line.time >= start], notes
-
-    def _why_anew(
-        self, span: Sequence[Look], anchor: Look | None, rules: Sequence[DriftRule]
-    ) -> str | None:
-        """Why drift is not measured from the first healthy run of `span`; None if it
-        is."""
-        before = list(span)
-        if anchor is not None and anchor in span:
-            before = list(span[: span.index(anchor)])
-        for look in reversed(before):
-            for rule in rules:
-                why = incomparable(look.line, self.line, rule.metric)
-                if why is None and look not in self.looks:
-                    why = "fewer than half of the current samples were in the golden set before"
-                if why is not None and look.line.eligible:
-                    return why
-        return None
-
-    def _columns_by_runs(
-        self, rules: Sequence[DriftRule], span: Sequence[Look]
-    ) -> list[list[Column]]:
-        """The metrics with healthy runs in `span`, those with the same runs
-        together."""
+    def _columns_by_runs(self, rules: Sequence[DriftRule]) -> list[list[Column]]:
+        """The metrics with healthy runs in the time that the policy looks back on, those
+        with the same runs together."""
+        start = self.line.time - timedelta(days=self.policy.drift.days)
         groups: dict[tuple[str, ...], list[Column]] = {}
         for rule in rules:
             past = self.pasts[rule.metric]
-            sound = [index for index in past.sound if past.looks[index] in span]
+            sound = [
+                index for index in past.sound if past.looks[index].line.time >= start
+            ]
             if sound:
                 newest = len(past.looks) + len(self.newest) - 1
-                column = self._column(
-                    rule, sorted({*sound[:BEFORE], *sound[-LOOKED_BACK:], newest})
-                )
+                places = {*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}
+                column = self._column(rule, sorted(places))
                 groups.setdefault(column.names, []).append(column)
         return list(groups.values())
 

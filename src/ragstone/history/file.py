@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,15 +26,13 @@ MAX_DAMAGED = 100_000
 """Lines that can't be used. A file with more is none that was ever written: 5 MB are at
 most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores are dropped, those that the level needs
-last, as long as the rest takes no more than half of it; else the oldest lines. The
-level needs recent scores more than it needs old means."""
+"""Beyond this size the oldest per-sample scores are dropped, as long as the rest takes
+no more than half of it; else the oldest lines. The level needs recent scores more than
+it needs old means."""
 
-MARGIN = timedelta(days=30)
-"""Per-sample scores are kept for this much longer than the maximum age of an anchor."""
-
-KEPT_AFTER_RELEASE = 8
-"""Number of runs from a release on whose per-sample scores are kept, at any age."""
+NEWEST_WITH_SCORES = 24
+"""So many of the newest runs keep their per-sample scores: in them a loss is looked
+for."""
 
 _START_ANEW = "Move it away to start a new one."
 
@@ -73,53 +70,14 @@ class History:
         runs = [run for run in self.runs if not same_run(run, line)]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
-    def with_releases(self, releases: Mapping[str, str]) -> History:
-        """With the release name set on each run whose commit is in `releases` (commit
-        to name)."""
-        runs = []
-        for run in self.runs:
-            release = releases.get(run.commit) if run.commit is not None else None
-            runs.append(
-                run if release is None else run.model_copy(update={"release": release})
-            )
-        return replace(self, runs=tuple(runs))
-
-    def slimmed(
-        self, now: datetime, *, days: int, needed: Collection[str] = ()
-    ) -> History:
-        """Without the per-sample scores that no anchor of the last `days` days, and no
-        newest release, can need.
-
-        The runs `needed` keep theirs, at any age.
-        """
-        since = now - timedelta(days=days) - MARGIN
-        releases = [
-            index for index, run in enumerate(self.runs) if run.release is not None
-        ]
-        from_release = (
-            range(releases[-1], releases[-1] + KEPT_AFTER_RELEASE)
-            if releases
-            else range(0)
-        )
-        runs = []
-        for index, run in enumerate(self.runs):
-            keeps_scores = (
-                run.time >= since or index in from_release or run.run in needed
-            )
-            runs.append(run if keeps_scores else _without_scores(run))
-        return replace(self, runs=tuple(runs))._with_samples_in_use()
-
-    def within(
-        self, limit: int = MAX_WRITTEN_BYTES, *, needed: Collection[str] = ()
-    ) -> History:
-        """Cut to at most `limit` bytes when written; the scores of the runs `needed`
-        are dropped last."""
+    def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
+        """Cut to at most `limit` bytes when written."""
         history = self
         while history.runs:
             excess = len(history.text().encode()) - limit
             if excess <= 0:
                 break
-            history = history._less(excess, limit // 2, needed)._with_samples_in_use()
+            history = history._less(excess, limit // 2)._with_samples_in_use()
         return history
 
     def text(self) -> str:
@@ -134,19 +92,19 @@ class History:
             lines.append(line_text(run))
         return "".join(f"{line}\n" for line in lines)
 
-    def _less(self, excess: int, max_bare: int, needed: Collection[str]) -> History:
+    def _less(self, excess: int, max_bare: int) -> History:
         """Smaller by about `excess` bytes, or by one line at least.
 
         If lines without their scores have more than `max_bare` bytes, the oldest of
-        them go; else the oldest scores.
+        them go; else the oldest scores, those of the level last: without a healthy run
+        before it, a loss can't be judged any more.
         """
         saved = 0
         runs = list(self.runs)
         bare = sum(len(line_text(_without_scores(run))) for run in runs)
         if bare <= max_bare:
-            for index in sorted(
-                range(len(runs) - 1), key=lambda index: runs[index].run in needed
-            ):
+            old = range(len(runs) - NEWEST_WITH_SCORES)
+            for index in sorted(old, key=lambda index: runs[index].eligible):
                 if saved >= excess:
                     break
                 run = runs[index]

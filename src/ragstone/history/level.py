@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 from ragstone.evaluation.scores import STEPS, MetricScores, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code, sample_codes
-from ragstone.history.file import History, same_run
+from ragstone.history.file import NEWEST_WITH_SCORES, History, same_run
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
-from ragstone.stats.steps import BEFORE
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +22,7 @@ LEVEL_RUNS = 6
 since the current run has its own (`bench/level.py`), and would hold a gain back for
 longer."""
 
-LOOKED_BACK = 24
+LOOKED_BACK = NEWEST_WITH_SCORES
 """Number of runs, besides those at the anchor, in which a loss is looked for."""
 
 
@@ -175,58 +173,28 @@ def newly_accepted(past: MetricPast, line: RunLine, slice_: str | None = None) -
 
 
 def at_level(
-    baseline: RunScores,
-    current: RunScores,
-    levels: Mapping[str, Sequence[Look]],
-    names: Mapping[str, str],
+    baseline: RunScores, current: RunScores, levels: Mapping[str, Sequence[Look]]
 ) -> RunScores:
     """`baseline` with the scores of the level: by metric, the mean over the runs of
     `levels` that have the sample.
 
     `answers` has the score of each of these runs, the oldest first. Samples and metrics
-    that the runs don't have keep the baseline's scores. `names` are the ids that
-    samples had before they were renamed. Scores are stored in steps: one that is equal
-    to that of either run is as exact as it.
+    that the runs don't have keep the baseline's scores. Scores are stored in steps: one
+    that is equal to that of either run is as exact as it.
     """
     metrics = dict(baseline.metrics)
-    hashes = {
-        sample_id: facts.content_hash
-        for sample_id, facts in current.samples.items()
-        if sample_id in baseline.samples
-    }
+    common = [name for name in current.samples if name in baseline.samples]
+    codes = [sample_code(name, current.samples[name].content_hash) for name in common]
     for metric, looks in levels.items():
         if metric in metrics and metric in current.metrics and looks:
-            stored = _stored_scores(looks, metric, hashes, names)
+            scores = scores_of(looks, codes, metric)
+            stored = {}
+            for sample_id, column in zip(common, scores.T, strict=True):
+                stored[sample_id] = column[np.isfinite(column)].tolist()
             metrics[metric] = _at_level(
                 metrics[metric], current.metrics[metric], stored
             )
     return replace(baseline, metrics=metrics)
-
-
-def _stored_scores(
-    looks: Sequence[Look],
-    metric: str,
-    hashes: Mapping[str, str | None],
-    names: Mapping[str, str],
-) -> dict[str, list[float]]:
-    """The scores of samples in the runs, the oldest first, under the ids of today.
-    `hashes` are those of the samples' contents, by id, and `names` the ids that they
-    had before they were renamed."""
-    codes = [
-        sample_code(sample_id, content_hash)
-        for sample_id, content_hash in hashes.items()
-    ]
-    scores = scores_of(looks, codes, metric)
-    baseline_ids = [names.get(sample_id, sample_id) for sample_id in hashes]
-    if baseline_ids != list(hashes):
-        baseline_codes = list(map(sample_code, baseline_ids, hashes.values()))
-        scores = np.where(
-            np.isfinite(scores), scores, scores_of(looks, baseline_codes, metric)
-        )
-    stored = {}
-    for sample_id, column in zip(hashes, scores.T, strict=True):
-        stored[sample_id] = column[np.isfinite(column)].tolist()
-    return stored
 
 
 def _at_level(
@@ -304,30 +272,6 @@ def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Float
             list(places.values())
         ]
     return scores
-
-
-def needed_runs(history: History, days: int) -> frozenset[str]:
-    """The runs whose scores are needed: those of the windows, the levels, and the
-    anchors (of `days`, of a release)."""
-    if not history.gated:
-        return frozenset()
-    newest = history.gated[-1]
-    looks = looks_before(history, newest)
-    releases = [
-        index for index, look in enumerate(looks) if look.line.release is not None
-    ]
-    since_release = looks[releases[-1] :] if releases else ()
-    max_age = timedelta(days=days)
-    needed = list(looks[-LOOKED_BACK:])
-    for metric in newest.metrics:
-        past = past_of(looks, newest, metric)
-        sound = [past.looks[index] for index in past.sound]
-        recent = [look for look in sound if newest.time - look.line.time <= max_age]
-        needed += past.level(main=True)
-        needed += past.level(main=False)
-        needed += recent[:BEFORE]
-        needed += since_release[:BEFORE]
-    return frozenset({newest.run, *(look.line.run for look in needed)})
 
 
 def _place(

@@ -218,7 +218,6 @@ def decide(
                 current.scores,
                 baseline.scores,
                 terms.policy,
-                baseline.stored_ids,
             )
         drift = measure_run_drift(
             past, run, current.scores, terms.policy, terms.accepted.entries

@@ -279,9 +279,7 @@ def _verdict(
 ) -> GateVerdict:
     policy = strict(terms.policy)
     past = None if baseline is None else baseline.past
-    limits_drift = (
-        "drift" in policy.table.model_fields_set and policy.drift.anchor != "off"
-    )
+    limits_drift = "drift" in policy.table.model_fields_set
     if baseline is not None and past is None and limits_drift:
         raise BaselineError(
             f"the policy limits drift, and there is no {HISTORY} beside the baseline.",

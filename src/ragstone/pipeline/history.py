@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError, parse_errors
@@ -22,7 +22,6 @@ from ragstone.history.level import (
     MetricPast,
     at_level,
     looks_before,
-    needed_runs,
     past_of,
     was_run,
 )
@@ -39,7 +38,7 @@ class RunHistory:
 
     `file` is where the history is stored; None: in the run directory. `main`: the run
     is added to it; the run of a pull request only reads it. `pull_request`,
-    `github_run` and `event` belong to this run; `releases` maps commits to names.
+    `github_run` and `event` belong to this run.
     """
 
     history: History
@@ -48,7 +47,6 @@ class RunHistory:
     pull_request: int | None = None
     github_run: int | None = None
     event: str | None = None
-    releases: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_run_history(path: Path) -> RunHistory:
@@ -67,9 +65,13 @@ def measure_run_drift(
     """The drift of `run` according to the history, with the drops `accepted` in force;
     warns if it is damaged."""
     line = _undecided_line(past, run, scores, policy, accepted)
-    history = past.history.with_releases(past.releases)
     drift = measure_drift(
-        history, line, compact(scores, _metrics(scores)), scores, policy, main=past.main
+        past.history,
+        line,
+        compact(scores, _metrics(scores)),
+        scores,
+        policy,
+        main=past.main,
     )
     return replace(drift, warnings=(*damage(past.history), *drift.warnings))
 
@@ -80,13 +82,9 @@ def level_of(
     scores: RunScores,
     baseline: RunScores,
     policy: Policy,
-    names: Mapping[str, str],
 ) -> tuple[RunScores, tuple[str, ...]]:
     """`baseline` with the scores of the level of its branch, as far as the history can
-    be compared; and a note of it.
-
-    `names` are the ids that samples had before they were renamed.
-    """
+    be compared; and a note of it."""
     comparable = {
         name: metric_past.level(main=past.main)
         for name, metric_past in _pasts(past, run, scores, policy).items()
@@ -101,7 +99,7 @@ def level_of(
         else f"{few} to {most} comparable runs"
     )
     note = f"Scores are compared with the level of the branch: the mean of its newest {runs}."
-    return at_level(baseline, scores, comparable, names), (note,) if most > 1 else ()
+    return at_level(baseline, scores, comparable), (note,) if most > 1 else ()
 
 
 def _pasts(
@@ -162,25 +160,12 @@ def add_run(
         line_of(run, manifest, scores, policy, past=past),
         compact(scores, _metrics(scores)),
     )
-    history = past.history.with_releases(past.releases)
     if past.main:
         below = measure_drift(
-            history, line, codes, scores, policy, decided=checks
+            past.history, line, codes, scores, policy, decided=checks
         ).below
         line = line.model_copy(update={"below": below})
-    return trimmed(history.with_run(line, codes).with_releases(past.releases), policy)
-
-
-def trimmed(history: History, policy: Policy) -> History:
-    """`history` without the scores that no later run needs, and within the size
-    limit."""
-    newest = max((line.time for line in history.runs), default=None)
-    if newest is None:
-        return history
-    needed = needed_runs(history, policy.drift.days)
-    return history.slimmed(newest, days=policy.drift.days, needed=needed).within(
-        needed=needed
-    )
+    return past.history.with_run(line, codes).within()
 
 
 def store_history(past: RunHistory, run: RunDirectory, history: History) -> None:
@@ -221,7 +206,7 @@ def add_runs(
         line = line_of(run, manifest, scores, policy, release=release)
         history = history.with_run(line, compact(scores, _metrics(scores)))
         added.append(line)
-    return trimmed(history, policy), added
+    return history.within(), added
 
 
 def line_of(
@@ -235,8 +220,6 @@ def line_of(
 ) -> RunLine:
     """The line of `run`, with what `past` knows of it. Raises RunDirectoryError for a
     manifest that makes none."""
-    if past is not None:
-        release = past.releases.get(manifest.system.commit or "")
     # A manifest from elsewhere may hold anything.
     with parse_errors(run.path, "its manifest is not valid", kind=RunDirectoryError):
         return run_line(

@@ -73,13 +73,13 @@ def _gaffke_limits(
     rng = np.random.Generator(np.random.PCG64(0))
     labels = np.arange(len(values)) if groups is None else groups
     _, block_of = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(block_of).astype(np.float64)
-    totals = np.bincount(block_of, weights=values)
+    sizes = _sums(block_of, np.ones(len(values)))
+    totals = _sums(block_of, values)
     if len(sizes) > _MAX_BLOCKS:
-        block_of = rng.permutation(len(sizes)) % _MAX_BLOCKS
+        larger = rng.permutation(len(sizes)) % _MAX_BLOCKS
         order = np.lexsort((totals, sizes))  # that of the values must not matter
-        totals = np.bincount(block_of, weights=totals[order])
-        sizes = np.bincount(block_of, weights=sizes[order])
+        totals = _sums(larger, totals[order])
+        sizes = _sums(larger, sizes[order])
     blocks = np.column_stack([totals, sizes])
     distinct, repeats = np.unique(blocks, axis=0, return_counts=True)
     weights = rng.standard_gamma(repeats, (_DRAWS, len(distinct)))
@@ -90,6 +90,11 @@ def _gaffke_limits(
     low = np.quantile((sums + extra * bounds[0]) / counts, tail)
     high = np.quantile((sums + extra * bounds[1]) / counts, 1.0 - tail)
     return float(low), float(high)
+
+
+def _sums(block_of: NDArray[np.intp], values: Floats) -> Floats:
+    """(blocks,): the sum of the values of each block."""
+    return np.asarray(np.bincount(block_of, weights=values), dtype=np.float64)
 
 
 def _checked(

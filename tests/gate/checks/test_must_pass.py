@@ -72,14 +72,10 @@ SAME_RUNS = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
         (UNKNOWN, FAITHFUL, "all", {None: "9 of 13 must-pass samples passed. Not compared: "}),
         (UNKNOWN, {"faithfulness": {"max_drop": 0.1}}, "all", {None: "0 of 13"}),
         (TEXTLESS, FAITHFUL, "all", {"s0": f"could not be scored: {NO_TEXTS}", None: "1 of 2"}),
-        (HALVES, FAITHFUL, {"samples": ["s0"], "metrics": ["faithfulness"], "min": 0.4}, {None: "1 of 1"}),
-        (HALVES, FAITHFUL, {"samples": ["s0"], "metrics": ["faithfulness"], "min": 0.41}, {"s0": "required 0.41"}),
-        (HALVES, FAITHFUL, {"samples": ["s0"], "metrics": ["answer_relevancy"], "min": 0.2}, {"s0": "is 0.10"}),
-        (HALVES, FAITHFUL, {"samples": ["s1"], "metrics": ["answer_relevancy"], "min": 0.1}, {None: "1 of 1"}),
+        (LOW, FAITHFUL, {"samples": ["s0"], "min": 0.2}, {None: "1 of 1"}),
+        (UNREFERENCED, FAMILY, ["s0", "s1"], {"s0": "is 0.60", None: "1 of 2"}),
         (RATES, LATE, ["s0", "s1"], {"s0": "error_rate is 0.30, required at most 0.20", None: "1 of 2"}),
         (RATES, LATE, {"samples": ["s1"], "min": 0.95}, {None: "1 of 1"}),  # a minimum is none of a ceiling
-        (UNREFERENCED, FAMILY, {"samples": ["s1"], "metrics": ["context_precision"]}, {None: "1 of 1"}),
-        (UNREFERENCED, FAMILY, {"samples": ["s0"], "metrics": ["context_precision"]}, {"s0": "is 0.60"}),
     ],
 )
 def test_what_a_sample_must_reach(now: RunScores, metrics: Any, must_pass: Any, found: dict[str | None, str]) -> None:
@@ -167,15 +163,6 @@ def test_a_failure_of_first_answers_is_asked_again_before_the_run_fails() -> Non
     assert not settled(verdict, 0.05)
     steady = replace(now, rounds=RoundFacts(confirm=ConfirmFacts(steady=True)))
     assert settled(decide(steady, metrics=FAITHFUL, must_pass=["s0"], gate=ONLY_NAMED), 0.05)
-
-
-def test_every_question_that_passed_in_all_runs_of_the_baseline_must_pass() -> None:
-    then = scored(*SAME_RUNS, 1.0, not_applicable={"faithfulness": {"na": "so"}}, system_failures={"s4": "slow"})
-    now = scored(1.0, 0.0, 0.0, 0.0, 0.0, not_applicable={"faithfulness": {"na": "so"}})
-    found = checks(now, "baseline", then)
-    assert [(check.sample, check.status) for check in found] == [("s3", Status.FAIL), (None, Status.PASS)]
-    assert found[-1].reason == "1 of 2 must-pass samples passed."
-    assert checks(now, "baseline") == []
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,7 @@ class MustPass(Checker):
 
     A sample with bounds of its own is one of them; for a metric that has both, its own
     count. Where every sample must pass, those without a score to compare are counted,
-    and left to the check of coverage. With ``baseline``, all samples that passed in
-    every known run of the baseline are must-pass samples.
+    and left to the check of coverage.
     """
 
     kinds = (CheckKind.MUST_PASS,)
@@ -105,14 +104,10 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     required: dict[str, Required] = dict.fromkeys(rules.ids, floors)
     if rules.every:
         required |= dict.fromkeys(run.samples, floors)
-    if rules.baseline:
-        required |= dict.fromkeys(_passed_in_baseline(evidence, floors), floors)
     for sample_id, facts in run.samples.items():
         if facts.bounds:
-            required[sample_id] = {
-                **required.get(sample_id, {}),
-                **_own_bounds(run, facts.bounds),
-            }
+            own = _own_bounds(run, facts.bounds)
+            required[sample_id] = {**required.get(sample_id, {}), **own}
     return required
 
 
@@ -169,41 +164,20 @@ def _gaps(
     return gaps
 
 
-def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
-    """The paired samples that reached the floors in every known run of the baseline."""
-    if evidence.compared is None:
-        return
-    baseline = evidence.compared.baseline
-    for sample_id in evidence.compared.samples:
-        failing, answers = _failing_answers(baseline, sample_id, floors)
-        if answers and not failing and sample_id not in baseline.system.failures:
-            yield sample_id
-
-
 def _floors(evidence: Evidence) -> Required:
-    """What the policy asks of each must-pass sample."""
-    must_pass = evidence.policy.must_pass
-    rules = [rule for rule in evidence.rules if rule.slice is None]
-    any_written = any(rule.written for rule in rules)
+    """What the policy asks of each must-pass sample: the floors of the metrics that it
+    names, or else of all."""
+    rules = [
+        rule for rule in evidence.rules if rule.slice is None and rule.min is not None
+    ]
+    written = [rule for rule in rules if rule.written]
+    min_of_each = evidence.policy.must_pass.min
     floors: dict[tuple[str, Direction], float] = {}
-    for rule in rules:
-        is_selected = rule.written or not any_written
-        if must_pass.metrics is not None:
-            is_selected = (
-                rule.metric in must_pass.metrics or rule.key in must_pass.metrics
-            )
-        floor = (
-            rule.min if must_pass.min is None or rule.lower_is_better else must_pass.min
-        )
-        if is_selected and floor is not None:
-            floors[rule.metric, rule.direction] = rule.direction.shown(floor)
-    if must_pass.min is not None:
-        ruled = {rule.metric for rule in evidence.rules} | {
-            rule.key for rule in evidence.rules
-        }
-        for metric in must_pass.metrics or ():
-            if metric not in ruled:
-                floors[metric, HIGHER] = must_pass.min
+    for rule in written or rules:
+        floor = rule.min or 0.0
+        if min_of_each is not None and not rule.lower_is_better:
+            floor = min_of_each
+        floors[rule.metric, rule.direction] = rule.direction.shown(floor)
     return floors
 
 

@@ -15,7 +15,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.history.file import read_history, write_history
 from ragstone.history.lines import FigurePart, RunLine, WindowPart
-from ragstone.pipeline.history import damage, line_of, trimmed
+from ragstone.pipeline.history import damage, line_of
 from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.drafts import add_drafts, read_samples
 from ragstone.tools.monitor.findings import judge_window, values_before
@@ -91,7 +91,7 @@ async def monitor(
         counts += add_drafts(
             plan.drafts, samples, window, scores, policy, context.redact
         )
-    write_history(plan.history, trimmed(history.with_run(line, None), policy))
+    write_history(plan.history, history.with_run(line, None).within())
     return Monitored(
         plan.period.name, line, verdict, before, counts, tuple(damage(history)), run
     )
