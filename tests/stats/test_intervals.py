@@ -16,7 +16,6 @@ from ragstone.stats.intervals import (
     mean_interval,
     p_proportion_at_most,
     proportion_interval,
-    quantile_interval,
     student_interval,
 )
 
@@ -139,40 +138,3 @@ def test_impossible_counts_are_refused() -> None:
             proportion_interval(hits, n)
     with pytest.raises(ValueError, match="confidence"):
         proportion_interval(1, 2, confidence=1.0)
-
-
-# -- quantiles ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("values", "q", "low", "high"),
-    [
-        (np.arange(1.0, 11.0), 0.5, 2.0, 9.0),  # ranks 2 and 9 cover with 97.9 %, ranks 3 and 8 with 89.1 % only
-        (np.arange(20.0), 0.95, 16.0, math.inf),
-        (np.arange(3.0), 0.05, -math.inf, 1.0),
-    ],
-)
-def test_the_limits_of_a_quantile_are_the_tabulated_ranks(values: Any, q: float, low: float, high: float) -> None:
-    found = quantile_interval(values, q)
-    assert (found.low, found.high) == (low, high)
-    assert found.estimate in values
-
-
-def test_limits_cover_the_quantile() -> None:
-    rng = np.random.default_rng(2)
-    found = [quantile_interval(rng.exponential(size=150), 0.95) for _ in range(500)]
-    assert sum(one.low <= -math.log(0.05) <= one.high for one in found) >= 0.94 * 500
-
-
-@settings(max_examples=60)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50), st.floats(0.01, 0.99))
-def test_any_values_give_ordered_limits(values: list[float], q: float) -> None:
-    found = quantile_interval(np.array(values), q)
-    assert found.low <= found.estimate <= found.high
-    assert np.mean(np.array(values) <= found.estimate) >= q - 1e-9
-
-
-@pytest.mark.parametrize(("values", "q"), [([], 0.5), ([1.0, math.nan], 0.5), ([1.0], 1.0)])
-def test_quantiles_that_make_no_sense_are_refused(values: list[float], q: float) -> None:
-    with pytest.raises(ValueError, match=r"quantile needs|q and confidence"):
-        quantile_interval(np.array(values), q)

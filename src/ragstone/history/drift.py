@@ -277,15 +277,11 @@ class _Watch:
             note = "Drift is not measured yet: the history has no earlier run to compare with."
             return Drift(notes=(note,))
         losses: list[tuple[Column, int]] = []
-        passing: list[Check] = []
         for columns in groups:
             losses += _losses(columns, self.level)
-            for column in columns:
-                passing += column.passing_checks()
         checks = [_new_loss_check(column, start, main=main) for column, start in losses]
-        if passing and not losses:
-            lowest = min(passing, key=lambda check: check.estimate or 0.0)
-            checks = [replace(lowest, name="drift", metric=None)]
+        if groups and not losses:
+            checks = [groups[0][0].passing_check()]
         below = []
         for column, start in losses:
             if column.metric is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from statistics import median
 
 import numpy as np
 
@@ -39,13 +40,11 @@ def run_line(
     Slices are those that `policy` has rules for.
     """
     standing = manifest.standing
-    latencies = np.array(list(run.system.latencies_s.values()))
+    latencies = list(run.system.latencies_s.values())
     return RunLine(
         run=fingerprint,
         time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        commit=manifest.system.commit[:_TEXT]
-        if manifest.system.commit is not None
-        else None,
+        commit=_clipped(manifest.system.commit),
         pull_request=pull_request,
         release=release,
         github_run=github_run,
@@ -55,9 +54,7 @@ def run_line(
         judge=manifest.judge.label()[:_TEXT],
         judge_key=judge_key(manifest.judge),
         golden=manifest.golden.content_hash[:_TEXT],
-        system=manifest.system.version[:_TEXT]
-        if manifest.system.version is not None
-        else None,
+        system=_clipped(manifest.system.version),
         part=manifest.system.part,
         metrics=dict(_means(run.metrics)),
         versions={
@@ -67,9 +64,7 @@ def run_line(
         },
         slices=dict(_slices(run, policy)),
         coverage=_coverage(run),
-        latency_p50_s=_quantile(latencies, 0.5),
-        latency_p95_s=_quantile(latencies, 0.95),
-        calls=manifest.cost.calls,
+        latency_p50_s=_median(latencies),
         cost_usd=manifest.cost.usd,
         accepted=tuple(
             AcceptedPart(
@@ -81,6 +76,10 @@ def run_line(
             for entry in standing.accepted
         ),
     )
+
+
+def _clipped(text: str | None) -> str | None:
+    return None if text is None else text[:_TEXT]
 
 
 def judge_key(judge: JudgeIdentity) -> str:
@@ -141,7 +140,7 @@ def _coverage(run: RunScores) -> float:
     return round(min(shares, default=0.0), _DIGITS)
 
 
-def _quantile(values: np.typing.NDArray[np.float64], share: float) -> float | None:
-    if values.size == 0:
+def _median(values: Sequence[float]) -> float | None:
+    if not values:
         return None
-    return round(float(np.quantile(values, share)), 4)
+    return round(median(values), 4)

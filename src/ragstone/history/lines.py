@@ -142,8 +142,6 @@ class RunLine(_Line):
     slices: dict[Text, dict[Text, MeanPart]] = Field(default_factory=dict)
     coverage: Share
     latency_p50_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    latency_p95_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    calls: Count = 0
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     accepted: tuple[AcceptedPart, ...] = ()
     below: tuple[BelowPart, ...] = Field(

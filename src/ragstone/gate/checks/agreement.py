@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, figure, interval_words, threshold
+from ragstone.formatting import counted, figure, threshold
 from ragstone.gate.calibration import (
     Calibration,
     MetricCalibration,
@@ -18,7 +18,6 @@ from ragstone.gate.comparability import is_judged
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.stats.estimate import Estimate
 
 
 class Agreement(Checker):
@@ -77,28 +76,15 @@ def _unmeasured(
 
 
 def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:
-    alpha = calibration.agreement
+    agreement = calibration.agreement.estimate
     n = len(calibration.pairs)
     labelled = counted(n, "labelled sample")
-    if alpha.estimate is None or alpha.low is None or alpha.high is None:
+    if agreement is None:
+        status = Status.INCONCLUSIVE
         reason = f"agreement can't be measured: all {labelled} have the same score and label."
-        check = rule.check(
-            CheckKind.AGREEMENT, Status.INCONCLUSIVE, rule.action, reason
-        )
-        return replace(check, threshold=required, n=n)
-    is_enough = alpha.estimate >= required
-    reason = (
-        f"the agreement of judge and people is {figure(alpha.estimate, required)} on {labelled} "
-        f"({interval_words(alpha.low, alpha.high, alpha.confidence)}), "
-        f"{'at least' if is_enough else 'less than'} the {threshold(required)} required."
-    )
-    check = rule.check(
-        CheckKind.AGREEMENT,
-        Status.PASS if is_enough else Status.ERROR,
-        rule.action,
-        reason,
-    )
-    estimate = Estimate(
-        alpha.estimate, alpha.low, alpha.high, alpha.confidence, alpha.method, n
-    )
-    return replace(check, threshold=required).measured(estimate)
+    else:
+        status = Status.PASS if agreement >= required else Status.ERROR
+        figures = f"{figure(agreement, required)} on {labelled}"
+        reason = f"the agreement of judge and people is {figures}, required {threshold(required)}."
+    check = rule.check(CheckKind.AGREEMENT, status, rule.action, reason)
+    return replace(check, estimate=agreement, threshold=required, n=n)

@@ -112,8 +112,6 @@ class Guard:
     """What is wrong with their answers, for a sentence."""
     answerable: bool = True
     """Whether the share is one of the answerable samples, or of the others."""
-    before: str = "before"
-    """What is said of those in the baseline."""
 
     @property
     def only_compared(self) -> bool:
@@ -177,13 +175,7 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
 
 _GUARDS = (
     Guard("system.unanswered", "Unanswered questions", _unanswered, "not answered"),
-    Guard(
-        "system.guessed",
-        "Unanswerable questions",
-        _guessed,
-        "answered",
-        answerable=False,
-    ),
+    Guard("system.guessed", "Unanswerable questions", _guessed, "answered", False),
     Guard("system.broken", "Broken answers", _broken, "answered with something broken"),
     Guard(
         "system.fruitless",
@@ -195,8 +187,7 @@ _GUARDS = (
         "system.misranked",
         "Ranking",
         _misranked,
-        "given the evidence at a lower rank",
-        before="at a higher one",
+        "given the evidence at a lower rank than in the other run",
     ),
 )
 _BY_NAME = {guard.name: guard for guard in _GUARDS}
@@ -249,9 +240,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
     if not samples:
         return
     all_hits = guard.hits(run, evidence)
-    hits = {
-        sample_id: all_hits[sample_id] for sample_id in samples if sample_id in all_hits
-    }
+    hits = {name: all_hits[name] for name in samples if name in all_hits}
     change = _against_baseline(guard, all_hits, samples, evidence)
     status, limit = _decide(guard, hits, samples, change, evidence)
     if guard.only_compared and status is Status.PASS:
@@ -262,7 +251,7 @@ def _check(guard: Guard, evidence: Evidence) -> Iterator[Check]:
         n, "answerable question" if guard.answerable else "unanswerable question"
     )
     verb = "is" if len(hits) == 1 else "are"
-    before = "" if change is None else f" ({change.before} {guard.before})"
+    before = "" if change is None else f" ({change.before} before)"
     reason = f"{len(hits)} of {questions} {verb} {guard.what}{before}, {limit}{_signs(hits)}."
     allowed = _limit(evidence.policy.system, guard)
     check = limit_check(

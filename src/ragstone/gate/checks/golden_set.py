@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import counted, listed, percent, score, tally
-from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import Drop, decide_drops
@@ -56,7 +55,7 @@ class GoldenSetEdits(Checker):
         limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
         if edited.count > allowed:
-            yield _too_many(edited, accepted, limit)
+            yield _too_many(edited, limit)
         yield from _fell(evidence, pairing, edited)
 
 
@@ -85,25 +84,18 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     """What of the baseline the run does not have as it was."""
     current = pairing.current
     baseline = pairing.baseline
-    missing = [
-        sample_id for sample_id in baseline.samples if sample_id not in current.samples
-    ]
-    common = [
-        sample_id for sample_id in baseline.samples if sample_id in current.samples
-    ]
+    missing = baseline.samples.keys() - current.samples.keys()
     unevaluated = left_out(current, len(missing), len(baseline.samples))
     reworded = frozenset(
         sample_id
-        for sample_id in common
+        for sample_id in baseline.samples.keys() & current.samples.keys()
         if not same_question(current, baseline, sample_id)
     )
     relabelled: set[str] = set()
     for rule in evidence.rules:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
-            relabelled |= (
-                pairing.edited_for(rule.metric)
-                & baseline.metrics[rule.metric].values.keys()
-            )
+            scored = baseline.metrics[rule.metric].values.keys()
+            relabelled |= pairing.edited_for(rule.metric) & scored
     return EditedSamples(
         removed=len(missing) - unevaluated,
         reworded=reworded,
@@ -119,32 +111,21 @@ def _fingerprint(pairing: Pairing, samples: Collection[str]) -> str:
     edits = []
     for sample_id in sorted(samples):
         content = pairing.current.samples.get(sample_id)
-        baseline_hash = pairing.baseline.samples[sample_id].content_hash
-        edits.append(
-            [
-                sample_id,
-                baseline_hash,
-                None if content is None else content.content_hash,
-            ]
-        )
+        now = None if content is None else content.content_hash
+        edits.append([sample_id, pairing.baseline.samples[sample_id].content_hash, now])
     return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
 
 
-def _too_many(
-    edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float
-) -> Check:
+def _too_many(edited: EditedSamples, limit: float) -> Check:
     share = edited.count / edited.total
     counts = {
         "removed or turned into drafts": edited.removed,
         "reworded": len(edited.reworded),
         "relabelled": len(edited.relabelled),
     }
-    another = ""
-    if accepted:
-        another = f" {listed([entry.id for entry in accepted])} accepts another edit."
     reason = (
         f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
-        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may).{another} If "
+        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may). If "
         f"that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
     )
     check = limit_check(

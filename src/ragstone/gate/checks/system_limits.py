@@ -1,7 +1,7 @@
 """Is the system fast and cheap enough: latency, tokens and cost of an answer?
 
-They depend on which samples were drawn, so being beyond a limit must be shown: by order
-statistics for a 95th percentile, by Student's t for a mean. For values with a long right
+They depend on which samples were drawn, so being beyond a limit must be shown: by an
+exact binomial test of how many are, for a 95th percentile, by Student's t for a mean. For values with a long right
 tail, as tokens have, the lower limit of Student's t is too low rather than too high: a
 false fail is rarer than stated.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.usage import p95
 from ragstone.formatting import answer_cost, counted, percent, seconds, whole
 from ragstone.gate.checks.checker import Checker, Format, limit_check
 from ragstone.gate.evidence import Evidence
@@ -21,7 +22,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
 from ragstone.gate.usage_change import measured_values
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.stats.intervals import quantile_interval, student_interval
+from ragstone.stats.intervals import p_proportion_at_most, student_interval
 
 MIN_REPORTED = 0.98
 """The share of answers that must report their tokens for a limit on them to be
@@ -111,28 +112,32 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
         return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
     measured = measured_values(evidence.current, key)
     values = np.array(list(measured.values()), dtype=np.float64)
-    confidence = 1.0 - 2.0 * error_rate_of_a_limit(policy)
+    rate = error_rate_of_a_limit(policy)
     if kind is CheckKind.LATENCY:
-        result = quantile_interval(values, 0.95, confidence=confidence)
+        estimate = p95(values.tolist())
+        late = int(np.count_nonzero(values > limit))
+        is_shown = p_proportion_at_most(late, values.size, 0.05) <= rate
     else:
-        result = student_interval(values, confidence=confidence)
+        mean = student_interval(values, confidence=1.0 - 2.0 * rate)
+        estimate = mean.estimate
+        is_shown = mean.low > limit
     # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
     # are. So being in time is enough to pass, and only being late needs evidence.
     status = Status.INCONCLUSIVE
     side = "over the limit of {}, but with too few answers to rule out chance"
-    if result.estimate <= limit:
+    if estimate <= limit:
         status = Status.PASS
         side = "within the limit of {}"
-    elif result.low > limit:
+    elif is_shown:
         status = Status.FAIL
         side = "over the limit of {}"
-    says = limited.says.format(limited.shown(result.estimate))
+    says = limited.says.format(limited.shown(estimate))
     return limit_check(
         name,
         kind,
         status,
         f"{says} on {counted(values.size, 'sample')}: {side.format(limited.shown(limit))}.",
-        value=result.estimate,
+        value=estimate,
         limit=limit,
         n=values.size,
         action=action,
