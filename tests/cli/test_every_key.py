@@ -116,9 +116,9 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "other rules": Example(
         policy={
-            "gate": {"only_named": True, "inconclusive": "fail"},
+            "gate": {"only_named": True, "decision": "assured", "inconclusive": "fail"},
             "metrics": {"faithfulness": {"min": 0.5}},
-            "must_pass": {"every": True, "min": 0.4},
+            "must_pass": {"every": True, "baseline": True, "min": 0.4},
         }
     ),
     "confirmation": Example({"system": PYTHON}, {"gate": {"confirm": True, "confirm_repeats": 2}}),

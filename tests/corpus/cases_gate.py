@@ -51,6 +51,8 @@ for _name, _text in {
     "a floor that holds": "[metrics.faithfulness]\nmin = 0.8\n",
     "a floor that fails": "[metrics.answer_correctness]\nmin = 0.99\n",
     "a floor that warns": '[metrics.answer_correctness]\nmin = 0.99\naction = "warn"\n',
+    "a floor that is assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.8\n',
+    "a floor that is not assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.93\n',
     "a ceiling": "[metrics.hallucination]\nmax = 0.01\n",
     "only what is named": "[gate]\nonly_named = true\n[metrics.context_recall]\nmin = 0.8\n",
     "an unknown metric": "[metrics.faithfullness]\nmin = 0.8\n",
@@ -75,6 +77,7 @@ for _name, _text, _replies, _arguments in (
     ("a drop that warns", f'[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.02\naction = "warn"\n', CUT, ()),
     ("only one metric", f"{FAITHFULNESS}max_drop = 0.01\n", SLIGHTLY_INVENTED, ()),
     ("a suspicion", LOSS, SUSPECTED, ()),
+    ("assured", '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmax_drop = 0.05\n', SUSPECTED, ()),
     ("less confidence", f"[gate]\nconfidence = 0.8\n{LOSS}", SUSPECTED, ()),
     ("never fail", POLICY, INVENTED, ("--fail-on", "never")),
     ("a rise", "[metrics.hallucination]\nmax_rise = 0.02\n", INVENTED, ()),
@@ -545,6 +548,7 @@ def _facts(n: int, before: str, bad: str, rules: str, bench: Workbench) -> Steps
 
 
 FLOOR = "[metrics.faithfulness]\nmin = 0.78\n"
+BASELINE_MUST_PASS = 'must_pass = "baseline"\n[metrics.faithfulness]\nmin = 0.5\n'
 for _name, _case in {
     "one of fifteen broke": (15, "False", "number == 4", FACT_RULES),
     "two of fifteen broke": (15, "False", "number in (4, 9)", FACT_RULES),
@@ -553,6 +557,8 @@ for _name, _case in {
     "ten broke and ten were mended": (60, "number % 12 in (1, 4)", "(number - 1) % 12 in (1, 4)", FACT_RULES),
     "four of twelve below a floor": (12, "False", "number % 3 == 1", FLOOR),
     "a floor, missed by chance": (12, "False", "number % 3 == 1 and ASKED[number] == 1", FLOOR),
+    "must pass what passed": (20, "number == 3", "number in (3, 7)", BASELINE_MUST_PASS),
+    "must pass what passed, by chance": (20, "False", "number == 7 and ASKED[number] == 1", BASELINE_MUST_PASS),
 }.items():
     CASES.add(f"facts: {_name}", partial(_facts, *_case))
 

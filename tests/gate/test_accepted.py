@@ -138,9 +138,9 @@ def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
-def policy(*entries: AcceptedEntry) -> Policy:
+def policy(*entries: AcceptedEntry, decision: str = "evidence") -> Policy:
     rules = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.02}}
-    found = policy_from_mapping({"metrics": rules})
+    found = policy_from_mapping({"gate": {"decision": decision}, "metrics": rules})
     return found.with_accepted(InForce(entries))
 
 
@@ -159,11 +159,12 @@ def status(fall: float, *entries: AcceptedEntry, recall: float = 0.0) -> Status:
     return decide_gate(*runs(fall, recall), policy(*entries)).status
 
 
-def test_what_was_accepted_passes_and_two_points_more_fail() -> None:
-    verdict = decide_gate(*runs(0.06), policy())
+@pytest.mark.parametrize("decision", ["evidence", "assured"])
+def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> None:
+    verdict = decide_gate(*runs(0.06), policy(decision=decision))
     assert verdict.status is Status.FAIL
     [offer] = offers(verdict.checks, policy().gate)
-    assert offer.drop == pytest.approx(0.06, abs=1e-4)
+    assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
     assert status(0.06, entry(drop=offer.drop)) is Status.PASS
     assert status(0.08, entry(drop=offer.drop)) is Status.FAIL
 

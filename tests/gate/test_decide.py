@@ -172,6 +172,28 @@ def test_a_drop(before: list[float], after: list[float], allowed: float, status:
     assert check.estimate == pytest.approx((sum(after[:n]) - sum(before)) / n)
 
 
+@pytest.mark.parametrize(
+    ("after", "allowed", "status", "says"),
+    [
+        ([0.9] * 10, 0.05, "fail", "changed by −0.10"),
+        ([0.9] * 10, 0.12, "fail", "more is not ruled out for other questions"),
+        ([0.9] * 10, 0.6, "pass", "is allowed"),
+        ([1.0] * 10, 0.0, "pass", "is the same"),
+    ],
+)
+def test_a_drop_that_must_be_ruled_out(after: list[float], allowed: float, status: str, says: str) -> None:
+    check = check_of(held(one(after), one([1.0] * 10), {"max_drop": allowed}, decision="assured"), CheckKind.DROP)
+    assert check.status == status
+    assert says in check.reason
+
+
+@pytest.mark.parametrize(("scores", "minimum", "status"), [(HIGH, 0.85, "pass"), (MIDDLING, 0.84, "fail")])
+def test_a_floor_that_the_whole_interval_must_reach(scores: list[float], minimum: float, status: str) -> None:
+    check = check_of(held(one(scores), rule={"min": minimum}, decision="assured"), CheckKind.FLOOR)
+    assert check.status == status
+    assert "must reach it as a whole" in check.reason
+
+
 def test_a_collapse_of_one_group_is_inconclusive_and_no_pass() -> None:
     groups = dict.fromkeys(named(60), "one")
     before, after = (one([score] * 60, groups=groups) for score in (1.0, 0.0))

@@ -23,6 +23,7 @@ states = st.one_of(heaped, heaped, heaped, st.just("failed"), st.just("excused")
 tables = st.lists(st.tuples(states, states), min_size=1, max_size=40)
 gates = st.fixed_dictionaries(
     {
+        "decision": st.sampled_from(["evidence", "assured"]),
         "inconclusive": st.sampled_from(["pass", "warn", "fail"]),
         "min_coverage": st.sampled_from([0.0, 0.5, 0.98]),
         "max_failed_judgements": st.sampled_from([0.0, 0.03, 1.0]),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import betainc
 
-from ragstone.stats.score_model import LEVELS, SampledMeans, learn, levels_of
+from ragstone.stats.score_model import LEVELS, SampledMeans, beta_cdf, learn, levels_of
 
 Floats = NDArray[np.float64]
 
@@ -58,3 +59,10 @@ def test_sampled_means_have_the_variance_of_the_model() -> None:
     falls = means.before[likely, :, 5] - means.after[likely, :, 2]
     assert abs(falls.mean()) < 0.1
     assert falls.var() == pytest.approx(float(model.variance_of_change(6, 3).mean()), rel=0.5)
+
+
+def test_the_beta_distribution_function_is_that_of_scipy() -> None:
+    a = np.array([0.008, 0.5, 1.0, 2.4, 40.0, 399.0])[:, None, None]
+    b = np.array([0.01, 0.5, 1.0, 7.0, 380.0])[:, None]
+    x = np.linspace(0.0, 1.0, 41)
+    np.testing.assert_allclose(beta_cdf(a, b, x), betainc(a, b, x), rtol=0, atol=1e-12)

@@ -346,10 +346,13 @@ def _loss(check: Check) -> float:
         if check.baseline is None:
             return 0.0
         return (check.current or 0.0) - check.baseline
+    ends = [check.estimate]
+    if check.interval is not None:  # it decides, so its far end is to be accepted
+        ends += [check.interval.low, check.interval.high]
     if check.kind is CheckKind.RISE:
-        return check.estimate
+        return max(ends)
     if check.kind in (CheckKind.DROP, CheckKind.DRIFT):
-        return -check.estimate
+        return -min(ends)
     return 0.0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ragstone.gate.alignment import alignment_findings
+from ragstone.gate.checks.applicability import hardly_applied
 from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.registry import unguarded
 from ragstone.gate.citations import citation_findings
@@ -50,6 +51,7 @@ class Finder:
 FINDERS = (
     Finder("no_contexts", Level.WARNING, without_contexts),
     Finder("unguarded", Level.WARNING, unguarded),
+    Finder("applicability", Level.WARNING, hardly_applied),
     Finder("ungraded", Level.WARNING, ungraded),
     Finder("preference", Level.WARNING, unchecked_preference),
     Finder("conversations", Level.WARNING, forgotten),

@@ -49,7 +49,7 @@ def policy_schema() -> dict[str, Any]:
     must_pass = schema["properties"]["must_pass"]
     ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
     schema["properties"]["must_pass"] = {
-        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"const": "all"}],
+        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": ["all", "baseline"]}],
         **must_pass,
     }
     return {

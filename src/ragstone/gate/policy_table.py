@@ -46,6 +46,7 @@ class GateRules(_Table):
     min_coverage: Share = 0.9
     max_failed_judgements: Share = 0.03
     confidence: Annotated[float, Field(gt=0.5, lt=1.0, strict=True)] = 0.95
+    decision: Literal["evidence", "assured"] = "evidence"
     inconclusive: Literal["pass", "warn", "fail"] = "warn"
     on_no_baseline: Literal["pass", "warn", "fail"] = "pass"
     on_judge_change: Literal["rejudge", "skip", "fail"] = "rejudge"
@@ -55,6 +56,12 @@ class GateRules(_Table):
     max_unquoted: Share | None = None
     confirm: bool = Field(default=True, strict=True)
     confirm_repeats: Annotated[int, Field(ge=1, le=10, strict=True)] = 5
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether a suspicion is followed by asking again: more answers say nothing of
+        other questions."""
+        return self.confirm and self.decision == "evidence"
 
 
 class MetricRule(_Table):
@@ -159,12 +166,13 @@ class SystemRules(_Table):
 
 
 class MustPass(_Table):
-    """[must_pass]: samples that must always pass. A list of ids, or "all", is the
-    short form."""
+    """[must_pass]: samples that must always pass. A list of ids, "all" or "baseline" is
+    the short form."""
 
     samples: tuple[Name, ...] = ()
     questions: dict[Name, Name] = Field(default_factory=dict)
     every: bool = Field(default=False, strict=True)
+    baseline: bool = Field(default=False, strict=True)
     min: Share | None = None
     action: Action = Action.BLOCK
 
@@ -260,8 +268,9 @@ class PolicyTable(_Table):
     def _ids_alone(cls, value: object) -> object:
         table = value if isinstance(value, dict) else {"samples": value}
         samples = table.get("samples")
-        if samples == "all":
-            return {**table, "samples": (), "every": True}
+        if samples in ("all", "baseline"):
+            key = "every" if samples == "all" else "baseline"
+            return {**table, "samples": (), key: True}
         return table
 
     @property

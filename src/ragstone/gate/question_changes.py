@@ -190,7 +190,7 @@ def chance_of_one(evidence: Evidence) -> float:
     """
     gate = evidence.policy.gate
     repeats = 0
-    if gate.confirm and not is_recorded(evidence.current):
+    if gate.asks_again and not is_recorded(evidence.current):
         repeats = gate.confirm_repeats
     return 1.0 / (2.0 + repeats)
 

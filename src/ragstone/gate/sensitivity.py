@@ -141,7 +141,7 @@ def loss_rule(
     many answers as `run`."""
     answers = 1 if run is None else answers_per_sample(run)
     tests = number_of_tests(metrics, parts=True)
-    is_asked_again = policy.gate.confirm and (run is None or not is_recorded(run))
+    is_asked_again = policy.gate.asks_again and (run is None or not is_recorded(run))
     return _look_rule(
         policy,
         tests,
@@ -199,7 +199,7 @@ def simulated_loss(
         0.0 - drop.bound,
         runs=then.shape[1],
         first=max(1, answers),
-        is_asked_again=gate.confirm and not is_recorded(evidence.current),
+        is_asked_again=gate.asks_again and not is_recorded(evidence.current),
     )
     return visible_loss(_model_of_pairs(then, now), rule)
 
@@ -226,7 +226,9 @@ def resolution(watched: Sequence[Sight]) -> str | None:
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
-    """What this golden set could have shown."""
+    """What this golden set could have shown, where drops need evidence."""
+    if evidence.policy.gate.decision != "evidence":
+        return
     watched = sights(
         evidence.rules, evidence.policy, evidence.current, checks=evidence.decided
     )

@@ -190,6 +190,13 @@ class PairedUsage:
             return 1.0
         return p_proportion_at_most(rose, rose + fell, 0.5)
 
+    def p_within(self, max_rise: float) -> float:
+        """The probability that so few questions rose by more than `max_rise`, if half
+        of all such questions did."""
+        n = len(self.now)
+        rose = self._count(self.before, self.now, max_rise)
+        return p_proportion_at_most(n - rose, n, 0.5)
+
     def is_suspected(self, max_rise: float) -> bool:
         """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
         all of them."""

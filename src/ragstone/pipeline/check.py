@@ -283,7 +283,7 @@ def _resolution(
     typical variances."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
     size = inputs.request.run.golden.size()
-    if not size.samples:
+    if policy.gate.decision != "evidence" or not size.samples:
         return None
     before = None if baseline is None else baseline.scores
     rules = resolve_rules(policy, before or imagined_run(policy)).rules

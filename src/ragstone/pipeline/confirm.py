@@ -49,7 +49,7 @@ async def confirm_run(
     others.
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
-    if not policy.gate.confirm:
+    if not policy.gate.asks_again:
         return first
     if not doubts(verdict, alpha) or settled(verdict, alpha):
         return first

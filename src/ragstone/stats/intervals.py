@@ -185,23 +185,27 @@ def proportion_interval(hits: int, n: int, *, confidence: float = 0.95) -> Estim
     `confidence` at any n and any proportion. Raises ValueError unless 0 <= hits <= n, n
     >= 1 and confidence in (0, 1).
     """
-    from scipy.special import betaincinv
-
     _check_hits(hits, n)
     check_confidence(confidence)
     tail = (1.0 - confidence) / 2.0
-    low = 0.0 if hits == 0 else float(betaincinv(hits, n - hits + 1, tail))
-    high = 1.0 if hits == n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
+    if hits in (0, n):
+        reach = tail ** (1.0 / n)
+        low, high = (0.0, 1.0 - reach) if hits == 0 else (reach, 1.0)
+        return Estimate(hits / n, low, high, confidence, "exact binomial", n)
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(hits, n - hits + 1, tail))
+    high = float(betaincinv(hits + 1, n - hits, 1.0 - tail))
     return Estimate(hits / n, low, high, confidence, "exact binomial", n)
 
 
 def p_proportion_at_most(hits: int, n: int, bound: float) -> float:
     """Exact binomial p-value of "the proportion is at most `bound`": P(X >= hits)."""
-    from scipy.special import bdtrc
-
     _check_hits(hits, n)
     if not hits:
         return 1.0
+    from scipy.special import bdtrc
+
     return float(bdtrc(hits - 1, n, bound))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ _STEPS = 40
 _MAX_LEARNT_FROM = 2000
 """How common the distributions are is learnt from so many questions at most, evenly
 spread."""
+_STEPS_BETWEEN_CUTS = 16
 _SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
 
@@ -183,20 +185,59 @@ def _probabilities(unexpected: float, lost: float = 0.0) -> Floats:
 
 @cache
 def _expected_probabilities(lost: float) -> Floats:
-    from scipy.special import betainc
-
     means, concentrations = grid()
     means = means * (1.0 - lost)
     edges = np.concatenate([[0.0], (np.arange(LEVELS - 1) + 0.5) / (LEVELS - 1), [1.0]])
     binary = concentrations == 0.0
-    tight = np.where(binary, 1.0, concentrations)
-    of_right = (tight * means)[:, None]
-    of_wrong = (tight * (1.0 - means))[:, None]
-    probabilities = np.diff(betainc(of_right, of_wrong, edges), axis=1)
+    tight = np.where(binary, 1.0, concentrations)[:, None]
+    below = beta_cdf(tight * means[:, None], tight * (1.0 - means[:, None]), edges)
+    probabilities = np.diff(below, axis=1)
     probabilities[binary] = 0.0
-    probabilities[binary, 0] = 1.0 - means[binary]
-    probabilities[binary, -1] = means[binary]
+    probabilities[binary, 0], probabilities[binary, -1] = (
+        1.0 - means[binary],
+        means[binary],
+    )
     return np.asarray(probabilities)
+
+
+def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
+    """The distribution function of Beta(a, b) at `x` in [0, 1]: the regularised
+    incomplete beta function.
+
+    Its series has positive terms only (NIST Digital Library of Mathematical Functions,
+    8.17.8). A gate needs no more of scipy, which takes long to load.
+    """
+    log_gamma = np.vectorize(lgamma)
+    log_scale = log_gamma(a + b) - log_gamma(a) - log_gamma(b)
+    a, b, x = np.broadcast_arrays(a, b, x)
+    swap = x > a / (a + b)
+    a, b, x = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1.0 - x, x)
+    total = _beta_series((a + b).ravel(), (a + 1.0).ravel(), x.ravel()).reshape(x.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_factor = log_scale + a * np.log(x) + b * np.log1p(-x) - np.log(a)
+    below = np.where(x <= 0.0, 0.0, np.exp(log_factor) * total)
+    return np.asarray(np.where(swap, 1.0 - below, below))
+
+
+def _beta_series(above: Floats, below: Floats, x: Floats) -> Floats:
+    """The sum over n of x^n · above · (above + 1) … / (below · (below + 1) …), n
+    factors each."""
+    sums = np.ones(x.shape)
+    growing = np.arange(len(x))
+    term = sums.copy()
+    total = sums.copy()
+    step = 0
+    while np.any(term > 1e-16 * total):
+        term = term * x * (above + step) / (below + step)
+        total += term
+        step += 1
+        if step % _STEPS_BETWEEN_CUTS == 0:
+            sums[growing] = total
+            grows = term > 1e-17 * total
+            growing, term, total = growing[grows], term[grows], total[grows]
+            above, below, x = above[grows], below[grows], x[grows]
+    sums[growing] = total
+    return sums
 
 
 @dataclass(frozen=True, slots=True)

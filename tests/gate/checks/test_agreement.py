@@ -118,6 +118,15 @@ def test_a_floor_may_be_held_by_what_people_would_have_said(
     assert by_judge.estimate == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(("minimum", "status"), [(0.3, "pass"), (0.49, "fail")])
+def test_the_whole_interval_of_what_people_would_have_said_must_reach_it(
+    tmp_path: Path, minimum: float, status: str
+) -> None:
+    rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": minimum}}, "gate": {"decision": "assured"}}
+    labels = {**calibration(tmp_path, AGREE, 100), "estimate": "corrected"}
+    assert check_of(decide(RUN, **rules, labels=labels), CheckKind.FLOOR).status == status
+
+
 def test_a_policy_that_needs_labels_says_how_to_get_them(tmp_path: Path) -> None:
     path = tmp_path / "thresholds.toml"
     for text, says in (

@@ -165,6 +165,15 @@ def test_a_failure_of_first_answers_is_asked_again_before_the_run_fails() -> Non
     assert settled(decide(steady, metrics=FAITHFUL, must_pass=["s0"], gate=ONLY_NAMED), 0.05)
 
 
+def test_every_question_that_passed_in_all_runs_of_the_baseline_must_pass() -> None:
+    then = scored(*SAME_RUNS, 1.0, not_applicable={"faithfulness": {"na": "so"}}, system_failures={"s4": "slow"})
+    now = scored(1.0, 0.0, 0.0, 0.0, 0.0, not_applicable={"faithfulness": {"na": "so"}})
+    found = checks(now, "baseline", then)
+    assert [(check.sample, check.status) for check in found] == [("s3", Status.FAIL), (None, Status.PASS)]
+    assert found[-1].reason == "1 of 2 must-pass samples passed."
+    assert checks(now, "baseline") == []
+
+
 @pytest.mark.parametrize(
     ("scores", "bound", "says"),
     [

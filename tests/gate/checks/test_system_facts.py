@@ -134,6 +134,22 @@ def test_latency(seconds: list[float], status: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "status"),
+    [(SLOW, "fail"), ([0.5] * 10, "fail"), ([0.5] * 300, "pass"), ([2.0] * 300, "pass")],
+)
+def test_a_limit_that_is_to_be_assured(seconds: list[float], status: str) -> None:
+    one = using(*[(1000, 0)] * len(seconds), latencies=seconds)
+    evidence = evidence_of(
+        one,
+        gate={"decision": "assured"},
+        metrics=FAITHFUL,
+        system={"latency_p95_s": 2.0, "tokens_mean": 1000},
+    )
+    latency, tokens = SystemLimits(Action.BLOCK).evaluate(evidence)
+    assert (latency.status, tokens.status) == (status, "pass")
+
+
+@pytest.mark.parametrize(
     ("one", "key", "limit", "status", "estimate", "says"),
     [
         (using(*[(900, 100)] * 20), "tokens_mean", 1000, "pass", 1000.0, "1,000 tokens on average on 20 samples"),
@@ -212,6 +228,14 @@ def test_a_rise_of_latency(now: list[float], then: list[float], median: str, tai
     verdict = risen(lasting(*now), lasting(*then), max_latency_rise=0.5)
     found = {check.name: check.status for check in checks_of(verdict, CheckKind.SYSTEM_RISE)}
     assert found == {"system.latency_p50_s_rise": median, "system.latency_p95_s_rise": tail}
+
+
+@pytest.mark.parametrize(("n", "status"), [(N, "pass"), (6, "fail")])
+def test_a_rise_that_is_to_be_ruled_out(n: int, status: str) -> None:
+    same = using(*[(1_000, 0)] * n)
+    rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": 0.1}}, "system": {"max_token_rise": 0.5}}
+    verdict = decide(same, same, gate={"decision": "assured"}, **rules)
+    assert check_of(verdict, CheckKind.SYSTEM_RISE).status == status
 
 
 def test_no_tick_stands_beside_a_number_over_its_limit() -> None:

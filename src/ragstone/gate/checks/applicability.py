@@ -45,20 +45,39 @@ class Applicability(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         yield from _without_contexts(evidence)
-        families: dict[tuple[str, str | None], list[Rule]] = {}
-        for rule in evidence.rules:
-            if not is_relative(rule.metric):
-                families.setdefault((rule.key, rule.slice), []).append(rule)
-        for rules in families.values():
-            yield from _hardly_applied(evidence.current, rules)
+        for check, counts in _hardly_applied(evidence):
+            if counts:
+                yield check
 
     def key(self, check: Check) -> KeyPath:
         return rule_key(check)
 
 
-def _hardly_applied(run: RunScores, rules: Sequence[Rule]) -> Iterator[Check]:
-    """The check of a family of metrics, by the `rules` of its members, if they applied
-    to hardly any answer to an answerable question."""
+def hardly_applied(evidence: Evidence) -> Iterator[str]:
+    """A warning for each metric that applied to hardly any answer, but for what line
+    one says."""
+    bad = (
+        check.reason for check in evidence.decided if check.blocks and not check.passed
+    )
+    line_one = next(bad, "")
+    for check, _ in _hardly_applied(evidence):
+        if check.reason != line_one:
+            yield check.reason
+
+
+def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
+    """The check of each family of metrics that applied to hardly any answer, and
+    whether it counts."""
+    families: dict[tuple[str, str | None], list[Rule]] = {}
+    for rule in evidence.rules:
+        if not is_relative(rule.metric):
+            families.setdefault((rule.key, rule.slice), []).append(rule)
+    for rules in families.values():
+        yield from _of_family(evidence.current, rules)
+
+
+def _of_family(run: RunScores, rules: Sequence[Rule]) -> Iterator[tuple[Check, bool]]:
+    """That of one family, by the `rules` of its members."""
     rule = replace(rules[0], metric=rules[0].key)
     samples = set(run.samples)
     if rule.samples is not None:
@@ -85,15 +104,14 @@ def _hardly_applied(run: RunScores, rules: Sequence[Rule]) -> Iterator[Check]:
     is_few = by_the_answers or count < MIN_SAMPLES
     if not is_few or not 0 < count < MIN_SHARE * total:
         return
-    if not rule.written and not by_the_answers:
-        return
     why = f", most often because {usual_reason(excused)}" if excused else ""
     reason = f"could be judged for {count:,} of {counted(total, 'answer')}{why}."
     check = rule.check(
         CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, reason
     )
     reason = f"{rule.title} {reason}"
-    yield replace(check, reason=reason, estimate=count / total, n=total)
+    check = replace(check, reason=reason, estimate=count / total, n=total)
+    yield check, rule.written or by_the_answers
 
 
 def returns_no_contexts(run: RunScores) -> bool:

@@ -4,7 +4,9 @@ A drop fails if it is shown to be a loss on these questions, beyond their own no
 (stats/losses.py), and estimated larger than is allowed. The mean of all metrics is
 looked at too; it is a check of its own where no metric fails. A drop is inconclusive if
 it is suspected; if there are too few samples to show even a collapse; or if it is
-larger than is allowed and comes from questions that broke.
+larger than is allowed and comes from questions that broke. With ``decision =
+"assured"`` the whole interval of the drop, which is for other questions of this kind,
+must be within what is allowed.
 """
 
 from __future__ import annotations
@@ -26,10 +28,19 @@ from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import number_of_tests, simulated_loss
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import (
+    CHANGES,
+    Action,
+    Check,
+    CheckKind,
+    Interval,
+    Status,
+)
 from ragstone.gate.word_comparison import without_word_losses, words_reason
+from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
-from ragstone.stats.losses import loss_test, mean_change, row_means
+from ragstone.stats.intervals import mean_interval
+from ragstone.stats.losses import Ints, loss_test, mean_change, row_means
 
 COLLAPSE = 0.5
 """A loss of at least this is never a pass for lack of samples."""
@@ -56,6 +67,8 @@ class Drop:
     """The smallest loss that 4 of 5 runs show."""
     fails: bool
     suspected: bool
+    interval: Estimate | None = None
+    """For other questions of this kind; only where it decides."""
 
     @property
     def estimate(self) -> float:
@@ -96,7 +109,9 @@ class Drops(Checker):
         if self._action is Action.WARN:
             yield from _checks(ruled, (), evidence)[: len(ruled)]
             return
-        tagged = drops_by_tag(ruled, evidence)
+        tagged: tuple[BoundCheck, ...] = ()
+        if evidence.policy.gate.decision == "evidence":
+            tagged = drops_by_tag(ruled, evidence)
         checks = _without_word_losses(ruled, tagged, evidence)
         of_rules = checks[: len(ruled)]
         others = checks[len(ruled) :]
@@ -224,8 +239,19 @@ def decide_drops(
         is_beyond = float(drop.values.mean()) < drop.bound - ROUNDING
         fails = is_beyond and p_value <= look.fail * alpha
         suspected = is_beyond and p_value <= look.suspect * alpha
-        decided.append(Drop(drop, p_value, detectable, fails, suspected))
+        interval = None
+        if evidence.policy.gate.decision == "assured":
+            interval = _interval(drop, labels, 1.0 - alpha)
+        decided.append(Drop(drop, p_value, detectable, fails, suspected, interval))
     return decided, result.mean_p_value
+
+
+def _interval(drop: BoundCheck, labels: Ints | None, confidence: float) -> Estimate:
+    """The interval of a drop; `labels` are the groups of all samples."""
+    groups = None if labels is None else labels[drop.units]
+    return mean_interval(
+        drop.values, confidence=confidence, bounds=(-1.0, 1.0), groups=groups
+    )
 
 
 def _mean_check(
@@ -322,6 +348,7 @@ def _check(drop: Drop, evidence: Evidence) -> Check:
         metric=rule.metric,
         slice=rule.slice,
         estimate=drop.estimate,
+        interval=None if drop.interval is None else Interval.of(drop.interval),
         threshold=bound_check.bound,
         current=bound_check.current,
         baseline=bound_check.baseline,
@@ -336,6 +363,10 @@ def _check(drop: Drop, evidence: Evidence) -> Check:
 
 
 def _status(drop: Drop, evidence: Evidence) -> Status:
+    if drop.interval is not None:
+        is_assured = drop.interval.low >= drop.check.bound and not drop.fails
+        is_unharmed = bool(np.all(drop.check.values >= 0.0))
+        return Status.PASS if is_assured or is_unharmed else Status.FAIL
     if drop.fails:
         return Status.FAIL
     if drop.suspected:
@@ -372,6 +403,10 @@ def _reason(drop: Drop, status: Status) -> str:
         digits_for(drop.estimate, [check.bound]),
     )
     changed = f"changed by {moved} from the baseline on {n}"
+    if status is Status.FAIL and drop.interval is not None and not drop.is_beyond:
+        return (
+            f"{changed}: more is not ruled out for other questions; {_allowed(check)}"
+        )
     if status is Status.FAIL:
         return f"{changed}; {_allowed(check)}"
     if drop.suspected:

@@ -5,7 +5,8 @@ one time to the next, the mean of all answers fails where it is below the floor 
 than their own noise; until then, it is inconclusive. Where the baseline is below the
 same floor, the run did not bring that about, and fails only for what it adds. A floor
 that nobody wrote, of the default rules, fails only where other questions of this kind
-would be below it too.
+would be below it too. With ``decision = "assured"`` the whole interval, which is for
+other questions of this kind, must reach the floor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, figure, threshold
+from ragstone.formatting import counted, figure, interval_words, threshold
 from ragstone.gate.bounds import ROUNDING, BoundCheck, answers_per_sample
 from ragstone.gate.calibration import MetricCalibration
 from ragstone.gate.checks.checker import Checker, rule_key
@@ -62,6 +63,8 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
         return _corrected_floor(floor, labels, evidence)
     confidence = evidence.policy.gate.confidence
     mean = mean_of(evidence.current, floor.samples, floor.values, confidence=confidence)
+    if evidence.policy.gate.decision == "assured":
+        return _assured(floor, mean)
     if mean.estimate >= floor.bound - ROUNDING:
         return _check(floor, mean, Status.PASS)
     baseline_mean = _baseline_mean(floor, evidence)
@@ -87,12 +90,24 @@ def _corrected_floor(
     mean = corrected_mean(floor, evidence.current, labels, alpha=NOISE)
     judged = figure(floor.rule.direction.shown(floor.current))
     source = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
+    if evidence.policy.gate.decision == "assured":
+        return _assured(floor, mean, source)
     status = Status.INCONCLUSIVE
     if mean.estimate >= floor.bound - ROUNDING:
         status = Status.PASS
     elif mean.high < floor.bound:
         status = Status.FAIL
     return _check(floor, mean, status, source)
+
+
+def _assured(floor: BoundCheck, mean: Estimate, source: str = "") -> Check:
+    """A floor that the whole interval must reach."""
+    shown = floor.rule.direction.shown
+    low, high = sorted([shown(mean.low), shown(mean.high)])
+    span = interval_words(low, high, mean.confidence)
+    status = Status.PASS if mean.low >= floor.bound else Status.FAIL
+    why = f"{source} ({span}, which must reach it as a whole)"
+    return _check(floor, mean, status, why)
 
 
 def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:

@@ -47,7 +47,8 @@ class MustPass(Checker):
 
     A sample with bounds of its own is one of them; for a metric that has both, its own
     count. Where every sample must pass, those without a score to compare are counted,
-    and left to the check of coverage.
+    and left to the check of coverage. With ``baseline``, all samples that passed in
+    every known run of the baseline are must-pass samples.
     """
 
     kinds = (CheckKind.MUST_PASS,)
@@ -104,6 +105,8 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     required: dict[str, Required] = dict.fromkeys(rules.ids, floors)
     if rules.every:
         required |= dict.fromkeys(run.samples, floors)
+    if rules.baseline:
+        required |= dict.fromkeys(_passed_in_baseline(evidence, floors), floors)
     for sample_id, facts in run.samples.items():
         if facts.bounds:
             own = _own_bounds(run, facts.bounds)
@@ -162,6 +165,17 @@ def _gaps(
         if gap > _SAME:
             gaps[metric, direction] = gap
     return gaps
+
+
+def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
+    """The paired samples that reached the floors in every known run of the baseline."""
+    if evidence.compared is None:
+        return
+    baseline = evidence.compared.baseline
+    for sample_id in evidence.compared.samples:
+        failing, answers = _failing_answers(baseline, sample_id, floors)
+        if answers and not failing and sample_id not in baseline.system.failures:
+            yield sample_id
 
 
 def _floors(evidence: Evidence) -> Required:

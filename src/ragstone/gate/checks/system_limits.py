@@ -117,15 +117,21 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
         estimate = p95(values.tolist())
         late = int(np.count_nonzero(values > limit))
         is_shown = p_proportion_at_most(late, values.size, 0.05) <= rate
+        in_time = values.size - late
+        is_assured = p_proportion_at_most(in_time, values.size, 0.95) <= rate
     else:
         mean = student_interval(values, confidence=1.0 - 2.0 * rate)
         estimate = mean.estimate
         is_shown = mean.low > limit
+        is_assured = mean.high <= limit
     # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
     # are. So being in time is enough to pass, and only being late needs evidence.
     status = Status.INCONCLUSIVE
     side = "over the limit of {}, but with too few answers to rule out chance"
-    if estimate <= limit:
+    if policy.gate.decision == "assured" and not is_assured:
+        status = Status.FAIL
+        side = "not shown to be within the limit of {}"
+    elif estimate <= limit:
         status = Status.PASS
         side = "within the limit of {}"
     elif is_shown:

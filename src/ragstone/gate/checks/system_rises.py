@@ -113,8 +113,12 @@ def _check(usage: PairedUsage, max_rise: float, policy: Policy) -> Check:
 
 
 def _status(usage: PairedUsage, max_rise: float, policy: Policy) -> Status:
+    rate = error_rate_of_a_limit(policy)
+    if policy.gate.decision == "assured":
+        is_assured = usage.p_within(max_rise) <= rate and not usage.is_beyond(max_rise)
+        return Status.PASS if is_assured else Status.FAIL
     if not usage.is_beyond(max_rise):
         return Status.PASS
-    if usage.p_by_chance(max_rise) <= error_rate_of_a_limit(policy):
+    if usage.p_by_chance(max_rise) <= rate:
         return Status.FAIL
     return Status.INCONCLUSIVE
