@@ -163,10 +163,10 @@ def status(fall: float, *entries: AcceptedEntry, recall: float = 0.0) -> Status:
 def test_what_was_accepted_passes_and_two_points_more_fail(decision: str) -> None:
     verdict = decide_gate(*runs(0.06), policy(decision=decision))
     assert verdict.status is Status.FAIL
-    [offer] = offers(verdict.checks, policy().gate)
+    [offer] = offers(verdict.checks, policy(decision=decision).gate)
     assert offer.drop == pytest.approx(0.06, abs=0.012 if decision == "assured" else 1e-4)
-    assert status(0.06, entry(drop=offer.drop)) is Status.PASS
-    assert status(0.08, entry(drop=offer.drop)) is Status.FAIL
+    accepted = policy(entry(drop=offer.drop), decision=decision)
+    assert [decide_gate(*runs(fall), accepted).status for fall in (0.06, 0.08)] == [Status.PASS, Status.FAIL]
 
 
 def test_an_entry_covers_no_other_metric_and_no_other_slice() -> None:
@@ -213,8 +213,8 @@ def made(kind: CheckKind, status: Status = Status.FAIL, **fields: Any) -> Check:
 
 
 SPAN = Interval(-0.09, 0.12, 0.95, "t")
-DROP = made(CheckKind.DROP, metric="mrr", estimate=-0.05, interval=SPAN)
-RISE = made(CheckKind.RISE, metric="wer", estimate=0.05, interval=SPAN)
+DROP = made(CheckKind.DROP, metric="mrr", estimate=-0.05)
+RISE = made(CheckKind.RISE, metric="wer", estimate=0.05)
 DRIFT = made(CheckKind.DRIFT, metric="mrr", estimate=-0.05)
 DOUBT = replace(DROP, status=Status.INCONCLUSIVE)
 MEAN = replace(DROP, metric=None)
@@ -231,6 +231,8 @@ STARVED = made(CheckKind.PAIRED, Status.ERROR)
     [
         pytest.param([DROP], {}, [("mrr", 0.05)], id="a drop"),
         pytest.param([RISE], {}, [("wer", 0.05)], id="a rise"),
+        pytest.param([replace(DROP, interval=SPAN)], {}, [("mrr", 0.09)], id="a drop, assured"),
+        pytest.param([replace(RISE, interval=SPAN)], {}, [("wer", 0.12)], id="a rise, assured"),
         pytest.param([DRIFT], {}, [("mrr", 0.05)], id="a drift"),
         pytest.param([replace(DROP, estimate=-0.050001)], {}, [("mrr", 0.0501)], id="rounded up"),
         pytest.param([replace(DROP, action=Action.WARN)], {}, [], id="a drop that warns"),

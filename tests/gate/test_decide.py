@@ -333,7 +333,7 @@ FLOOR = {"metrics": {"faithfulness": {"min": 0.85}}, "gate": ONLY_NAMED}
         ),
         pytest.param(run({}), {}, 5, "none of 0 samples of run has a score", id="no metric"),
         pytest.param(
-            run({}, manifest=manifest()), {}, 5, "all 10 samples are drafts", id="no sample of a finished run"
+            run({}, manifest=manifest()), {}, 5, "of 10 samples, all are drafts", id="no sample of a finished run"
         ),
         pytest.param(
             run({}, manifest=manifest(state="stopped"), system_failures={"s0": "time-out"}),

@@ -52,7 +52,6 @@ def line(number: int, *, time: datetime | None = None, metrics: Sequence[str] = 
             "versions": dict.fromkeys(metrics, "1"),
             "coverage": 1.0,
             "latency_p50_s": 1.2345,
-            "calls": 800,
             "cost_usd": 0.123456,
             **fields,
         }

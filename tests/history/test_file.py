@@ -98,7 +98,7 @@ def test_a_damaged_line_is_named_and_left_out(broken: str, says: str) -> None:
     assert says in damaged
 
 
-@pytest.mark.parametrize("name", ["pull_request", "github_run", "calls"])
+@pytest.mark.parametrize("name", ["pull_request", "github_run"])
 def test_the_largest_number_that_every_reader_of_json_has_is_a_line(name: str) -> None:
     assert parse_history(changed(**{name: 2**53 - 1}).encode(), "h").runs
 

@@ -37,8 +37,8 @@ def calibration(
 @pytest.mark.parametrize(
     ("alpha", "labelled", "now", "status", "says"),
     [
-        pytest.param(0.6, RUN, RUN, "pass", "at least the 0.60 required", id="agree"),
-        pytest.param(0.59, RUN, RUN, "error", "less than the 0.60 required", id="do not agree"),
+        pytest.param(0.6, RUN, RUN, "pass", "is 0.60 on 40 labelled samples, required 0.60", id="agree"),
+        pytest.param(0.59, RUN, RUN, "error", "is 0.59 on 40 labelled samples, required 0.60", id="do not agree"),
         pytest.param(None, RUN, RUN, "inconclusive", "can't be measured", id="all the same"),
         pytest.param(
             0.9,

@@ -42,7 +42,7 @@ def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int)
     now = build_run({"faithfulness": SCORES[:n]}, failed={"faithfulness": failed(["s3"])})
     verdict = decided(now, build_run({"faithfulness": SCORES[:n]}))
     assert verdict.status is Status.PASS
-    assert f"1 of {n} samples have no score (" in checks_of(verdict, CheckKind.COVERAGE)[0].reason
+    assert f"1 of {n} samples have no score (the judge failed" in checks_of(verdict, CheckKind.COVERAGE)[0].reason
 
 
 BY_SYSTEM = scored(range(10), by="system")

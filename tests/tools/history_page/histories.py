@@ -96,7 +96,6 @@ def made(
                 "slices": tags,
                 "coverage": 1.0 - 0.01 * (number % 3),
                 "latency_p50_s": 1.2 + 0.1 * np.sin(number / 5.0),
-                "calls": 4 * samples,
                 "cost_usd": 0.11 + 0.01 * (number % 5),
                 "accepted": [AcceptedPart(id="a1", metric="context_precision", drop=0.05)]
                 if count * 0.3 < number < count * 0.4

@@ -15,7 +15,7 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
-from ragstone.metrics.score import Failed
+from ragstone.metrics.score import FAILED_BY, Failed, FailedBy
 
 
 class Coverage(Checker):
@@ -142,13 +142,10 @@ def _coverage(
     is_enough = scored > 0 and (share >= minimum or rule.slice is not None)
     reason = f"each of {counted(n, 'sample')} it applies to has a score."
     if failed:
-        why = usual_reason([failure.reason for failure in failed])
         limit = f"coverage {percent(share)}, required {percent(minimum)}"
         if is_enough and worst is not Status.PASS:
             limit = "with the worst score for these, it would not pass"
-        reason = (
-            f"{len(failed)} of {counted(n, 'sample')} have no score ({why}): {limit}."
-        )
+        reason = f"{len(failed)} of {counted(n, 'sample')} have no score ({_causes(failed)}): {limit}."
     status = Status.ERROR
     if is_enough and worst is not Status.FAIL:
         status = worst
@@ -156,6 +153,18 @@ def _coverage(
         status = Status.FAIL
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
     return replace(check, estimate=share, threshold=minimum, current=share, n=n)
+
+
+def _causes(failed: Sequence[Failed]) -> str:
+    reasons_by_side: dict[FailedBy, list[str]] = {}
+    for failure in failed:
+        reasons_by_side.setdefault(failure.by, []).append(failure.reason)
+    parts = []
+    for by, reasons in sorted(reasons_by_side.items()):
+        parts.append(
+            f"{FAILED_BY[by]} failed on {len(reasons)}: {usual_reason(reasons)}"
+        )
+    return "; ".join(parts)
 
 
 def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:

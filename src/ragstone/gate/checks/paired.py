@@ -47,7 +47,11 @@ class Paired(Checker):
         share = paired / total
         why = f"{unscored:,} have no score there"
         if failed:
-            why = f"its system failed on {len(failed):,} (most often: {usual_reason(failed)})"
+            manifest = pairing.baseline.manifest
+            system = "the baseline's system"
+            if manifest is not None and manifest.same_job:
+                system = "the system of the base commit"
+            why = f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"
         reason = (
             f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
             f"required {percent(required)}): {why}. {_HINT}"
