@@ -875,7 +875,7 @@ def _season(losses: Sequence[float], policy: str, bench: Workbench) -> Steps:
         polite = changed(lossy, HARMLESS["politer"])
         bench.replies([other if draw.random() < 0.1 else reply for reply, other in zip(lossy, polite, strict=True)])
         out = f"run-{number:02}"
-        outcome = bench.gate("--history", "history.jsonl", baseline=baseline, out=out)
+        outcome = bench.gate(env={"RAGSTONE_HISTORY": "history.jsonl"}, baseline=baseline, out=out)
         if outcome["status"] == "pass":
             baseline = out
         steps[f"merge {number:02}"] = outcome

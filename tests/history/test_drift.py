@@ -79,7 +79,7 @@ def test_an_unchanged_run_passes_with_one_check() -> None:
     (check,) = measured(steady(20), 20, 0.0).checks
     assert (check.kind, check.name) == (CheckKind.DRIFT, "drift")
     assert (check.status, check.action) == (Status.PASS, Action.BLOCK)
-    assert "since 5 January 2026 (commit 0000000, 20 main runs ago)" in check.reason
+    assert "since 0000000, 20 main runs ago" in check.reason
 
 
 def test_there_is_nothing_to_compare_with_without_earlier_runs() -> None:
@@ -174,11 +174,8 @@ def test_a_drop_that_was_accepted_lowers_what_is_allowed_by_its_size_and_only_on
 
 
 def test_samples_that_came_or_went_are_left_out() -> None:
-    history = steady(20)
-    later = draw(20, 0.0, offset=30)
-    drift = measured(history, 20, 0.0, run=later)
-    assert drift.checks[0].n == 90
-    assert not drift.warnings
+    drift = measured(steady(20), 20, 0.2, run=draw(20, 0.2, offset=30))
+    assert {check.n for check in drift.checks} == {90}
 
 
 def test_another_golden_set_starts_anew_and_says_so() -> None:

@@ -362,8 +362,6 @@ def test_scores_of_the_baseline_are_computed_too(world: World) -> None:
 
 
 def test_a_policy_that_limits_drift_needs_the_history_beside_the_baseline(world: World, rules: Path) -> None:
-    append(rules, '\n[drift]\nanchor = "off"\n')
-    assert world.exit_code(world.good) == 0
     rules.write_text(f"{POLICY}\n[drift]\nmax_drift = 0.03\n", encoding="utf-8")
     code, said = world.refusal(world.good)
     assert (code, "history.jsonl" in said) == (NO_BASELINE, True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import counted, listed, percent, score, tally
+from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import Drop, decide_drops
@@ -55,7 +56,7 @@ class GoldenSetEdits(Checker):
         limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
         if edited.count > allowed:
-            yield _too_many(edited, limit)
+            yield _too_many(edited, accepted, limit)
         yield from _fell(evidence, pairing, edited)
 
 
@@ -116,16 +117,21 @@ def _fingerprint(pairing: Pairing, samples: Collection[str]) -> str:
     return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
 
 
-def _too_many(edited: EditedSamples, limit: float) -> Check:
+def _too_many(
+    edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float
+) -> Check:
     share = edited.count / edited.total
     counts = {
         "removed or turned into drafts": edited.removed,
         "reworded": len(edited.reworded),
         "relabelled": len(edited.relabelled),
     }
+    another = ""
+    if accepted:
+        another = f" {listed([entry.id for entry in accepted])} accepts another edit."
     reason = (
         f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
-        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may). If "
+        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may).{another} If "
         f"that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
     )
     check = limit_check(
