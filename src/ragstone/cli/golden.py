@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import CONFIG, FORMAT, option, setting, settings_from
+from ragstone.cli.options import CONFIG, FORMAT, option, settings_from
 from ragstone.cli.output import show
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
@@ -23,8 +23,10 @@ from ragstone.tools.generate.golden_report import golden_report
 @click.command(name="golden")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @option("--corpus", value="FOLDER", help="The documents, to check references against.")
-@setting(
-    "history", help="The history of the main branch, for the record of each question"
+@option(
+    "--history",
+    value="FILE",
+    help="The history of the main branch, for the record of each question.",
 )
 @option(
     "--strict",
@@ -39,7 +41,7 @@ def command(
     strict: bool,
     config: Path | None,
     form: str,
-    history: str | None,
+    history: Path | None,
 ) -> int:
     """Report on a golden set: tags, near-duplicates, lost references, the record of
     each question, what loss it shows.
@@ -53,9 +55,9 @@ def command(
     Example:
       ragstone golden golden.jsonl --corpus docs --history main-run/history.jsonl
     """
-    settings = settings_from({"config": config, "history": history})
+    settings = settings_from({"config": config})
     golden = read_golden_set(settings, files)
-    path = history_file(settings)
+    path = history or history_file(settings)
     if history is not None and not path.exists():
         raise ConfigError(
             "there is no history.", where=str(path), hint="Name one with --history."
