@@ -285,7 +285,7 @@ def test_a_file_that_rates_its_references_is_refused_unless_they_are_mapped(tmp_
     row = {"query": "A?", "expected_response": "right", "expected_score": label}
     with pytest.raises(GoldenSetError, match="column 'expected_score' rates 'expected_response'") as caught:
         load(tmp_path, row)
-    assert '[golden.columns]\n  question = "query"\n  reference = "expected_response"' in str(caught.value)
+    assert '[golden.columns]\n  question = "query"\n  reference = ""' in str(caught.value)
     assert load(tmp_path, row, reference="expected_response")[0].reference == "right"
     assert load(tmp_path, row, reference="")[0].reference is None
 

@@ -68,6 +68,7 @@ def test_the_reference_of_phoenix_is_what_was_retrieved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "reference", "contexts"),
     [
+        ({"expectations": {"expected_facts": ["24 months.", "From delivery."]}}, "24 months.\nFrom delivery.", ()),
         (
             {"expected_response": "So.", "expected_chunks": [{"text": "The guarantee.", "title": "T"}]},
             "So.",
@@ -75,7 +76,7 @@ def test_the_reference_of_phoenix_is_what_was_retrieved(tmp_path: Path) -> None:
         ),
         ({"reference": "So.", "reference_contexts": {"a.md": "One.", "b.md": "Two."}}, "So.", ("One.", "Two.")),
     ],
-    ids=["expected chunks", "documents by their ids"],
+    ids=["facts that an answer must state", "expected chunks", "documents by their ids"],
 )
 def test_references_and_passages_in_cells(
     tmp_path: Path, row: dict[str, Any], reference: str, contexts: tuple[str, ...]

@@ -165,6 +165,15 @@ def test_a_result_has_what_the_system_returned(fields: dict[str, object], column
     assert table.rows[0].values.get(column) == value
 
 
+def test_results_that_ask_one_question_twice_are_refused_with_the_column_of_their_ids(tmp_path: Path) -> None:
+    document = results(result("Why?", testIdx=0), result("Why?", testIdx=1))
+    with pytest.raises(GoldenSetError, match="duplicate question") as caught:
+        load(tmp_path, document)
+    assert 'id = "results.results.testIdx"' in str(caught.value)
+    golden = load(tmp_path, document, columns={"id": "results.results.testIdx"})
+    assert [sample.id for sample in golden] == ["0", "1"]
+
+
 def test_results_without_a_known_variable_are_refused_with_the_lines_to_paste(tmp_path: Path) -> None:
     document = results(result("?", vars={"message": "How old is it?"}))
     with pytest.raises(GoldenSetError, match="no column for the question") as caught:

@@ -149,7 +149,7 @@ def _results(path: str, items: list[Any]) -> PromptfooTable:
             continue
         asserted = _as_list(_mapping(item.get("testCase")).get("assert"))
         row = reading.add(item["vars"], asserted, line_of(items, position))
-        row |= _response(item)
+        row |= {"testIdx": item.get("testIdx", position), **_response(item)}
     if left_out:
         reading.notes.add(
             f"results of other prompts or providers than the first are left out ({left_out})"

@@ -56,10 +56,13 @@ def rated(
 ) -> Exception:
     """The error for a file with labels of the values of some fields."""
     field, label = next(iter(labels.items()))
-    columns = [f'{name} = "{fields[name]}"' for name in ("question", *labels)]
+    columns = [
+        f'question = "{fields["question"]}"',
+        *(f'{name} = ""' for name in labels),
+    ]
     return source.error(
         f"column '{label}' rates '{fields[field]}', of which some may be wrong: this file was made for testing judges.",
-        hint='If all are right, map them in ragstone.toml ("" leaves a field out):\n'
+        hint='Map the columns in ragstone.toml: "" leaves a field out; name its column if all values are right:\n'
         "  [golden.columns]\n  " + "\n  ".join(columns),
     )
 
