@@ -116,9 +116,10 @@ def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path
 
 @pytest.mark.heavy
 def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -> None:
-    gate(project, "--out", "one", "--history", "elsewhere/one.jsonl")
+    elsewhere = "elsewhere/history.jsonl"
+    assert ragstone(["gate", "--out", "one"], project, env={"RAGSTONE_HISTORY": elsewhere}).returncode == 0
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
-    gate(project, "--out", "two", "--history", "elsewhere/two.jsonl")
+    ragstone(["gate", "--out", "two"], project, env={"RAGSTONE_HISTORY": "elsewhere/two.jsonl"})
     added = ragstone(["history", "add", "two", "one", "two", "--release", "v1"], project)
     assert [one.split()[0] for one in added.stdout.splitlines()] == ["Added", "Added", "Replaced", "kept/history.jsonl"]
     assert "now has 2 runs" in added.stdout
