@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from ragstone import formatting
@@ -79,10 +78,6 @@ def status_word(part: MetricPart | Check) -> str:
 def icon(part: MetricPart | Check | str) -> str:
     """The icon of a status word, or of what has one."""
     return ICONS[part if isinstance(part, str) else status_word(part)]
-
-
-def day(time: datetime) -> str:
-    return f"{time:%Y-%m-%d}"
 
 
 def severity(part: MetricPart | Check) -> tuple[bool, bool, int]:
@@ -244,7 +239,6 @@ _FUNCTIONS = {
         before_now,
         changes,
         check_reason,
-        day,
         figures,
         icon,
         metric_title,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
@@ -26,29 +26,25 @@ class Piece:
 def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
     """The words of `before` and `now` in at most about `limit` characters; long
     unchanged parts are left out."""
+    old = before.split()[:_MAX_WORDS]
+    new = now.split()[:_MAX_WORDS]
     pieces: list[Piece] = []
-    room = limit
-    for piece in _pieces(before.split()[:_MAX_WORDS], now.split()[:_MAX_WORDS]):
-        if room <= 0:
-            return (*pieces, Piece("same", "…"))
-        pieces.append(Piece(piece.kind, clip(piece.text, room)))
-        room -= len(pieces[-1].text) + 1
-    return tuple(pieces)
-
-
-def _pieces(before: Sequence[str], now: Sequence[str]) -> Iterator[Piece]:
     for kind, start, end, new_start, new_end in SequenceMatcher(
-        None, before, now, autojunk=False
+        None, old, new, autojunk=False
     ).get_opcodes():
-        removed = " ".join(before[start:end])
-        new = " ".join(now[new_start:new_end])
         if kind == "equal":
-            yield Piece("same", _shortened(before[start:end]))
+            pieces.append(Piece("same", _shortened(old[start:end])))
             continue
-        if removed:
-            yield Piece("gone", removed)
-        if new:
-            yield Piece("new", new)
+        pieces.append(Piece("gone", " ".join(old[start:end])))
+        pieces.append(Piece("new", " ".join(new[new_start:new_end])))
+    shown: list[Piece] = []
+    for piece in pieces:
+        if limit <= 0:
+            return (*shown, Piece("same", "…"))
+        if piece.text:
+            shown.append(Piece(piece.kind, clip(piece.text, limit)))
+            limit -= len(shown[-1].text) + 1
+    return tuple(shown)
 
 
 def _shortened(words: Sequence[str]) -> str:
