@@ -59,10 +59,20 @@ def test_a_retriever_is_scored_by_retrieval_metrics_and_gated(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("command", "part", "metrics", "said"),
     [
-        ("gate", "retrieval", "faithfulness,context_recall", "faithfulness needs an answer"),
-        ("check", "retrieval", "context_precision", "context_precision_no_reference needs an answer"),
-        ("run", "retrieval", "tone", "tone needs an answer"),
-        ("gate", "generation", "context_recall,recall@5,faithfulness", "context_recall, recall@5 measure retrieval"),
+        ("gate", "retrieval", "faithfulness,context_recall", "faithfulness can't be measured without an answer"),
+        (
+            "check",
+            "retrieval",
+            "context_precision",
+            "context_precision_no_reference can't be measured without an answer",
+        ),
+        ("run", "retrieval", "tone", "tone can't be measured without an answer"),
+        (
+            "gate",
+            "generation",
+            "context_recall,recall@5,faithfulness",
+            "context_recall, recall@5 can't be measured where",
+        ),
     ],
 )
 def test_a_metric_of_the_other_half_is_refused_at_the_door(
@@ -98,4 +108,4 @@ def test_what_a_retriever_returned_can_be_rescored_and_resumed(tmp_path: Path) -
     ragstone(["rescore", "ragstone-run", "--metrics", "ndcg@10"], project, exit_code=0)
     assert RunDirectory.open(project / "ragstone-rescored").manifest.system.part == "retrieval"
     refused = ragstone(["rescore", "ragstone-run", "--metrics", "faithfulness", "--out", "other"], project)
-    assert (refused.returncode, "faithfulness needs an answer" in refused.stderr) == (2, True)
+    assert (refused.returncode, "faithfulness can't be measured without an answer" in refused.stderr) == (2, True)

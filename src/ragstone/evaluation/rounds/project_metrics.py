@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -150,85 +150,57 @@ class ProjectMetrics:
         half, and GoldenSetError for a `min` or `max` of no metric.
         """
         own = self.own()
-        wanted = names if names is not None else self.selected
         part = self.system.settings.part
-        requested = own if wanted is None else select_metrics(wanted, own)
-        if part is not None and (
-            strangers := [
-                metric.info.name for metric in requested if not _is_of(part, metric)
-            ]
-        ):
-            raise _other_half(part, strangers)
-        required = (
-            (*self.required, *_bounded(golden or (), own)) if names is None else ()
+        if names is not None:
+            required: list[str] = []
+        else:
+            required = [*self.required, *_bounded(golden or (), own)]
+            names = self.selected
+        if names is not None:
+            if part is not None:
+                _refuse_other_half(part, select_metrics(names, own))
+            return _of_part(part, select_metrics([*names, *required], own))
+        defaults = [*HEADLINE, *RANKING] if part == RETRIEVAL else [*DEFAULT]
+        own_names = [metric.info.name for metric in own]
+        labelled = _labelled(golden or ())
+        metrics = _of_part(
+            part, select_metrics([*own_names, *defaults, *labelled, *required], own)
         )
-        chosen = [metric.info.name for metric in requested]
-        if wanted is None:
-            chosen += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
-            chosen += self._labelled(golden or ())
-        metrics = select_metrics([*chosen, *required], own)
-        if part is not None:
-            metrics = tuple(metric for metric in metrics if _is_of(part, metric))
-        if wanted is None and golden is not None:
-            metrics = tuple(
-                metric
-                for metric in metrics
-                if metric.info.name in required or not _is_rare(metric, metrics, golden)
-            )
-        if (
-            wanted is None and part == RETRIEVAL and golden is not None
-        ):  # those that the golden set's labels allow
-            labelled = [
-                metric
-                for metric in metrics
-                if metric in own
-                or any(metric.excuse(sample) is None for sample in golden)
-            ]
-            metrics = tuple(labelled) or metrics
-        return metrics
-
-    def _labelled(self, golden: GoldenSet | tuple[()]) -> list[str]:
-        """The metrics that are measured by default where samples of `golden` have
-        labels for them."""
-        names = [*RANKING] if any(sample.relevant_ids for sample in golden) else []
-        labelled = [
-            metric.info.name
-            for metric in select_metrics(LABELLED)
-            if any(metric.excuse(sample) is None for sample in golden)
+        if golden is None:
+            return metrics
+        metrics = tuple(
+            metric
+            for metric in metrics
+            if metric.info.name in required or not _is_rare(metric, metrics, golden)
+        )
+        if part != RETRIEVAL:
+            return metrics
+        scored = [
+            metric for metric in metrics if metric in own or _applies(metric, golden)
         ]
-        return [*names, *labelled]
+        return tuple(scored) or metrics
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
-        names = [
-            metric.info.name for metric in metrics if isinstance(metric, FunctionMetric)
-        ]
-        local = {
-            name: definition
-            for name in names
-            if (definition := self.custom[name]).function is not None
-        }
-        by_metric: dict[str, WorkerFunctions | LocalFunctions] = {}
-        if local:
-            functions = LocalFunctions(
-                {
-                    name: (definition.function, definition.timeout_s)
-                    for name, definition in local.items()
-                    if definition.function
-                }
-            )
-            by_metric |= dict.fromkeys(local, functions)
+        local: dict[str, tuple[Callable[..., object], float]] = {}
         by_timeout: dict[float, dict[str, str]] = {}
-        for name in names:
-            if name not in local:
-                definition = self.custom[name]
-                by_timeout.setdefault(definition.timeout_s, {})[name] = (
-                    definition.python or ""
-                )
+        for metric in metrics:
+            if not isinstance(metric, FunctionMetric):
+                continue
+            name = metric.info.name
+            definition = self.custom[name]
+            timeout_s = definition.timeout_s
+            if definition.function is not None:
+                local[name] = (definition.function, timeout_s)
+            else:
+                specs = by_timeout.setdefault(timeout_s, {})
+                specs[name] = definition.python or ""
+        functions: dict[str, WorkerFunctions | LocalFunctions] = {}
+        functions |= dict.fromkeys(local, LocalFunctions(local))
         for timeout_s, specs in by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
-            by_metric |= dict.fromkeys(specs, WorkerFunctions(worker))
-        return Measures(metrics, by_metric)
+            functions |= dict.fromkeys(specs, WorkerFunctions(worker))
+        return Measures(metrics, functions)
 
 
 Chosen = str | Rubric | Callable[..., object]
@@ -247,42 +219,15 @@ def chosen_metrics(
     """
     if metrics is None or isinstance(metrics, str):
         return metrics, {}
-    metric: object = metrics
-    several: list[object] = (
-        list(metric)
-        if isinstance(metric, Iterable) and not isinstance(metric, Rubric)
-        else [metric]
-    )
+    if isinstance(metrics, Rubric) or not isinstance(metrics, Iterable):
+        metrics = [metrics]
     names: list[str] = []
     defined: dict[str, dict[str, object] | CustomMetric] = {}
-    for metric in several:
+    for metric in metrics:
         if isinstance(metric, str):
             names.append(metric)
             continue
-        if isinstance(metric, Rubric):
-            name: object = metric.name
-            levels = {} if metric.levels == YES_NO else {"levels": metric.levels}
-            definition: dict[str, object] | CustomMetric = {
-                "rubric": metric.text,
-                "sees": metric.sees,
-                **levels,
-            }
-        elif callable(metric) and not isinstance(metric, type):
-            name, definition = (
-                getattr(metric, "__name__", None),
-                CustomMetric.calling(metric),
-            )
-        else:
-            raise ConfigError(
-                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
-                where="evaluate(metrics=…)",
-                hint='For example: metrics=["faithfulness", "context_recall"]',
-            )
-        if not isinstance(name, str) or not name.isidentifier():
-            hint = "Define it with `def`: the metric is called like the function."
-            raise ConfigError(
-                f"the function {metric!r} has no name.", where="metrics", hint=hint
-            )
+        name, definition = _definition(metric)
         if name in defined:
             raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
         names.append(name)
@@ -290,26 +235,55 @@ def chosen_metrics(
     return tuple(names), defined
 
 
-def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> Iterator[str]:
+def _definition(metric: object) -> tuple[str, dict[str, object] | CustomMetric]:
+    """The name and the table of a custom metric of the Python API. Raises
+    ConfigError."""
+    if isinstance(metric, Rubric):
+        table: dict[str, object] = {"rubric": metric.text, "sees": metric.sees}
+        if metric.levels != YES_NO:
+            table["levels"] = metric.levels
+        return metric.name, table
+    if not callable(metric) or isinstance(metric, type):
+        raise ConfigError(
+            f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+            where="evaluate(metrics=…)",
+            hint='For example: metrics=["faithfulness", "context_recall"]',
+        )
+    name = getattr(metric, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ConfigError(
+            f"the function {metric!r} has no name.",
+            where="metrics",
+            hint="Define it with `def`: the metric is called like the function.",
+        )
+    return name, CustomMetric.calling(metric)
+
+
+def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
     """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a
     name or key that can't be."""
-    for (key, name), where in {
+    places = {
         (key, name): sample.origin
         for sample in golden
         for key, name, _ in sample.bounds
-    }.items():
+    }
+    for (key, name), where in places.items():
         try:
             select_metrics([name], own)
-            if lower_is_better(name) not in (None, key == "max"):
-                right_key, less = ("min", "more") if key == "max" else ("max", "less")
-                raise ConfigError(
-                    f"but {less} is better for {name}.", hint=f"Use '{right_key}'."
-                )
+            _refuse_wrong_bound(key, name)
         except ConfigError as error:
             raise GoldenSetError(
                 f"'{key}' of {name}: {error.message}", where=str(where), hint=error.hint
             ) from None
-        yield name
+    return [name for _, name in places]
+
+
+def _refuse_wrong_bound(key: str, name: str) -> None:
+    lower = lower_is_better(name)
+    if lower is True and key == "min":
+        raise ConfigError(f"but less is better for {name}.", hint="Use 'max'.")
+    if lower is False and key == "max":
+        raise ConfigError(f"but more is better for {name}.", hint="Use 'min'.")
 
 
 RANKING = ("recall@5", "ndcg@10")
@@ -320,40 +294,61 @@ MIN_SAMPLES = 5
 """A metric of fewer samples says nothing that the other one of its family doesn't."""
 
 
+def _applies(metric: Metric, golden: Iterable[Sample]) -> bool:
+    """Whether the metric applies to a sample of `golden`."""
+    return any(metric.excuse(sample) is None for sample in golden)
+
+
+def _labelled(golden: GoldenSet | tuple[()]) -> list[str]:
+    """The metrics that are measured by default where samples of `golden` have labels
+    for them."""
+    labelled = [
+        metric.info.name
+        for metric in select_metrics(LABELLED)
+        if _applies(metric, golden)
+    ]
+    if any(sample.relevant_ids for sample in golden):
+        labelled += RANKING
+    return labelled
+
+
 def _is_rare(metric: Metric, metrics: Iterable[Metric], golden: GoldenSet) -> bool:
     """Whether `metric` applies to a few samples, and one of its family among `metrics`
     to more."""
-    family = [
-        member
-        for member in metrics
-        if member.info.family == metric.info.family is not None
-    ]
-    if len(family) < 2:
+    family = metric.info.family
+    counts: dict[str, int] = {}
+    for member in metrics:
+        if family is not None and member.info.family == family:
+            applies = [sample for sample in golden if member.excuse(sample) is None]
+            counts[member.info.name] = len(applies)
+    if len(counts) < 2:
         return False
-    applies = {
-        member.info.name: sum(member.excuse(sample) is None for sample in golden)
-        for member in family
-    }
-    return 0 < applies[metric.info.name] < min(MIN_SAMPLES, max(applies.values()))
+    return 0 < counts[metric.info.name] < min(MIN_SAMPLES, max(counts.values()))
 
 
 def _is_of(part: str, metric: Metric) -> bool:
     """Whether `metric` can be scored for that half of a system, and says something of
     it."""
-    return (
-        metric.info.answerless if part == RETRIEVAL else metric.info.blames != RETRIEVAL
-    )
-
-
-def _other_half(part: str, names: list[str]) -> ConfigError:
-    need = "needs" if len(names) == 1 else "need"
     if part == RETRIEVAL:
-        why = f'{some(names)} {need} an answer, and with part = "retrieval" the system gives none'
-    else:
-        measure = "measures" if len(names) == 1 else "measure"
-        why = f'{some(names)} {measure} retrieval, and with part = "generation" the golden set gives the contexts'
-    return ConfigError(
-        f"{why}.",
+        return metric.info.answerless
+    return metric.info.blames != RETRIEVAL
+
+
+def _of_part(part: str | None, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+    if part is None:
+        return metrics
+    return tuple(metric for metric in metrics if _is_of(part, metric))
+
+
+def _refuse_other_half(part: str, metrics: Iterable[Metric]) -> None:
+    names = [metric.info.name for metric in metrics if not _is_of(part, metric)]
+    if not names:
+        return
+    why = "can't be measured without an answer"
+    if part != RETRIEVAL:
+        why = "can't be measured where the golden set gives the contexts"
+    raise ConfigError(
+        f'{some(names)} {why}: part = "{part}".',
         where="run.metrics",
         hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
     )
