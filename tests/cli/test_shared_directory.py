@@ -36,7 +36,7 @@ def test_a_run_beside_a_living_one_is_refused_and_the_living_one_ends_whole(tmp_
     first = start(["run"], project)
     wait_for_lines(project / "asked", 1)
     refused = ragstone(["gate", "--resume"], project, exit_code=2)
-    assert f"another run is writing to this directory (process {first.pid} on host" in refused.stderr
+    assert "another run is writing to this directory." in refused.stderr
     (project / "go").touch()
     _, errors = first.communicate(timeout=60)
     assert first.returncode == 0, errors.decode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -49,12 +48,11 @@ def another_run(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.usefixtures("processes")
-def test_a_directory_that_another_process_writes_to_is_refused_with_who_it_is(tmp_path: Path) -> None:
+def test_a_directory_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with another_run(path) as process:
+    with another_run(path):
         with pytest.raises(RunDirectoryError, match="another run is writing") as refused, run_lock(path):
             pytest.fail("two at once")
-        assert f"process {process.pid} on host" in refused.value.message
         assert refused.value.exit_code == 2
         assert refused.value.where == str(path)
     with run_lock(path):
@@ -69,7 +67,7 @@ def test_a_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         process.wait()
         assert (path / LOCK).exists()
         with run_lock(path):
-            assert json.loads((path / LOCK).read_bytes())["pid"] == os.getpid()
+            pass
     assert not (path / LOCK).exists()
 
 
@@ -95,28 +93,10 @@ def test_nothing_is_left_of_a_run_that_wrote_nothing_and_of_one_that_did_only_it
     assert RunDirectory.open(tmp_path / "run").manifest.state == "finished"
 
 
-@pytest.mark.parametrize("pid", [None, 1, os.getpid()], ids=["empty", "another process", "our own number"])
-def test_a_lock_file_that_was_left_holds_nobody_up(tmp_path: Path, pid: int | None) -> None:
-    # In another container, and after a restart, the same number is another process.
-    left = "" if pid is None else json.dumps({"pid": pid, "host": "here", "since": "2026-01-01"})
-    (tmp_path / LOCK).write_text(left)
+def test_a_lock_file_that_was_left_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("4711")
     with run_lock(tmp_path):
         pass
-
-
-@pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        *((text, r"to this directory\.") for text in ("", "\0\xff", "[" * 900, '{"pid": "x"}', "null")),
-        (json.dumps({"pid": 2**22 + 1, "host": "other", "since": "2026-01-01"}), "on host other"),
-    ],
-)
-def test_a_lock_that_is_held_stays_held_whatever_its_file_says(tmp_path: Path, text: str, says: str) -> None:
-    with another_run(tmp_path):
-        (tmp_path / LOCK).write_text(text, encoding="latin-1")
-        with pytest.raises(RunDirectoryError, match=says), run_lock(tmp_path):
-            pytest.fail("two at once")
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory"])

@@ -102,13 +102,8 @@ Job = tuple[Sample, tuple[Response, ...]]
 # -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    task: Task
-    judge: Judge
-
-
-_prepared: dict[str, _Prepared] = {}
+_judges: dict[str, Judge] = {}
+"""The judge of the task at hand, by the task's id."""
 _one_at_a_time = threading.Lock()
 """Judging is bound by the processor, and judges are made for one thread."""
 
@@ -135,14 +130,15 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
     """The records of `jobs`. Raises JudgeError if this worker can't judge as the run
     does."""
     with _one_at_a_time:
-        if task.run not in _prepared:
-            _prepared.clear()
-            _prepared[task.run] = _prepare(task)
-        return asyncio.run(_judge(_prepared[task.run], jobs))
+        if task.run not in _judges:
+            _judges.clear()
+            _judges[task.run] = _build_judge(task)
+        return asyncio.run(_judge(_judges[task.run], task, jobs))
 
 
-def _prepare(task: Task) -> _Prepared:
-    if differing := differences(versions(), task.versions):
+def _build_judge(task: Task) -> Judge:
+    differing = differences(versions(), task.versions)
+    if differing:
         raise JudgeError(
             f"a worker differs from this process: {differing}.",
             hint="Records depend on these versions: install the same ones everywhere, for example in the same image.",
@@ -150,11 +146,11 @@ def _prepare(task: Task) -> _Prepared:
     judge = task.judge.build()
     if judge.identity != task.identity:
         raise JudgeError("a worker built a different judge than this process.")
-    return _Prepared(task, judge)
+    return judge
 
 
-async def _judge(prepared: _Prepared, jobs: Sequence[Job]) -> list[RecordLine]:
-    return [await _judge_job(prepared.judge, prepared.task, job) for job in jobs]
+async def _judge(judge: Judge, task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
+    return [await _judge_job(judge, task, job) for job in jobs]
 
 
 async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
@@ -501,8 +497,4 @@ class DaskWorkers(Workers):
 
 def _line(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300]
-    return (
-        text
-        if text and isinstance(error, OSError)
-        else f"{type(error).__name__}: {text}"
-    )
+    return f"{type(error).__name__}: {text}"

@@ -19,6 +19,7 @@ from ragstone.evaluation.scores import (
     VerdictCounts,
     fingerprint,
 )
+from ragstone.evaluation.scoring import failure_of
 from ragstone.evaluation.step_facts import step_facts
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -133,19 +134,10 @@ def _add_answers(
     system: SystemFacts, sample: Sample, answers: Sequence[Answer]
 ) -> None:
     answered = [answer for answer in answers if answer.response.failure is None]
-    failures = [
-        answer.response.failure
-        for answer in answers
-        if answer.response.failure is not None
-    ]
-    if failures:
-        several = (
-            f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
-        )
-        system.failures[sample.id] = (
-            f"{several}{failures[0].kind}: {failures[0].message}"
-        )
-        system.failed_answers[sample.id] = len(failures)
+    failure = failure_of([answer.response for answer in answers])
+    if failure is not None:
+        system.failures[sample.id] = failure
+        system.failed_answers[sample.id] = len(answers) - len(answered)
     if not answered:
         return
     system.answers[sample.id] = tuple(

@@ -3,21 +3,18 @@
 The kernel holds it (flock), and releases it when the process ends, however it ends. So
 a process that died or a machine that went down can't leave a lock behind, process ids
 of other containers are never looked up, and containers that share a volume see each
-other's locks. The content of the file is only for the error message.
+other's locks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import socket
 import stat
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -25,7 +22,6 @@ from ragstone.evaluation.directory import LOCK
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.writer import refuse_foreign
 
-_MAX_OWNER_BYTES = 1000
 _TRIES = 100
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
@@ -80,7 +76,6 @@ def _lock_file(path: Path) -> int:
                 raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
             _lock(descriptor, path)
             if _is_same_file(descriptor, path / LOCK):
-                _sign(descriptor)
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -99,7 +94,7 @@ def _lock(descriptor: int, path: Path) -> None:
     except OSError as error:
         if error.errno in {errno.EAGAIN, errno.EACCES}:
             raise RunDirectoryError(
-                f"another run is writing to this directory{_owner(descriptor)}.",
+                "another run is writing to this directory.",
                 where=str(path),
                 hint="Wait until it ends, or use another directory with --out.",
             ) from None
@@ -115,22 +110,3 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _sign(descriptor: int) -> None:
-    owner = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    os.truncate(descriptor, 0)
-    os.write(descriptor, json.dumps(owner).encode())
-
-
-def _owner(descriptor: int) -> str:
-    """` (process 4711 on host ci-7, since …)`, as far as the file says so."""
-    try:
-        owner = json.loads(os.pread(descriptor, _MAX_OWNER_BYTES, 0))
-        return f" (process {int(owner['pid'])} on host {owner['host']}, since {owner['since']})"
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return ""

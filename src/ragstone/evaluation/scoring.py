@@ -44,8 +44,8 @@ def score_response(
     else the first state that is not a score. Pure: the same judgements give the same
     scores.
     """
-    if response.failure is not None:
-        reason = f"{response.failure.kind}: {response.failure.message}"
+    reason = failure_of([response])
+    if reason is not None:
         return {
             metric.info.name: metric.excuse(sample) or Failed("system", reason)
             for metric in metrics
@@ -103,20 +103,29 @@ def _compared(
     metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]
 ) -> Score:
     responses = [answer.response for answer in answers]
-    failures = [
-        response.failure for response in responses if response.failure is not None
-    ]
-    if failures:
-        several = (
-            f"{len(failures)} of {len(answers)} answers: " if len(answers) > 1 else ""
-        )
-        return Failed("system", f"{several}{failures[0].kind}: {failures[0].message}")
+    failure = failure_of(responses)
+    if failure is not None:
+        return Failed("system", failure)
     rounds = zip(
         *(answer.judgements or (Judgements(),) for answer in answers), strict=False
     )
     return combine_rounds(
         [metric.compare(sample, responses, judged) for judged in rounds]
     )
+
+
+def failure_of(responses: Sequence[Response]) -> str | None:
+    """The first failure of the answers to a sample in one line, and how many failed;
+    None if none did."""
+    failures = [
+        response.failure for response in responses if response.failure is not None
+    ]
+    if not failures:
+        return None
+    reason = f"{failures[0].kind}: {failures[0].message}"
+    if len(responses) == 1:
+        return reason
+    return f"{len(failures)} of {len(responses)} answers: {reason}"
 
 
 def combine_answers(answer_scores: Sequence[Score]) -> Score:
@@ -148,10 +157,11 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
     mean = sum(score.value for score in scored) / len(scored)
     listed = ", ".join(figure(score.value) for score in scored)
     not_applicable = len(answer_scores) - len(scored) - len(failed)
-    note = f"{counted(len(scored), 'answer')}: {listed}" + (
-        f"; does not apply to {not_applicable}" if not_applicable else ""
-    )
-    note += f"; the judge failed on {len(failed)}" if failed else ""
+    note = f"{counted(len(scored), 'answer')}: {listed}"
+    if not_applicable:
+        note += f"; does not apply to {not_applicable}"
+    if failed:
+        note += f"; the judge failed on {len(failed)}"
     return Scored(min(1.0, max(0.0, mean)), note=note)
 
 
@@ -164,11 +174,9 @@ def sample_state(scores: Mapping[str, Score], responses: Sequence[Response]) -> 
     """
     if any(response.failure is not None for response in responses):
         return "system_failed"
-    return (
-        "partly_failed"
-        if any(isinstance(score, Failed) for score in scores.values())
-        else "scored"
-    )
+    if any(isinstance(score, Failed) for score in scores.values()):
+        return "partly_failed"
+    return "scored"
 
 
 async def judge_sample(
@@ -195,21 +203,13 @@ async def judge_sample(
     # the cache.
     for response in responses:
         rounds: list[Judgements] = []
-        for repeat in range(
-            repeats if (needs or wanted) and response.failure is None else 0
-        ):
+        is_judged = (needs or wanted) and response.failure is None
+        for repeat in range(repeats if is_judged else 0):
             call = Call(sample.id, repeat, ledger)
-            rounds.append(
-                await collect_judgements(
-                    judge,
-                    sample,
-                    response,
-                    needs,
-                    call,
-                    previous=previous,
-                    custom=wanted,
-                )
+            judgements = await collect_judgements(
+                judge, sample, response, needs, call, previous=previous, custom=wanted
             )
+            rounds.append(judgements)
         answers.append(scored_answer(metrics, sample, response, rounds))
         previous = response
     return SampleRecord(

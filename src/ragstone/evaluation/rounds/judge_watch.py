@@ -39,54 +39,42 @@ async def watch_judge(
     for it also applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
-    if planted and run.rounds.judge.planted is None and run.manifest.cost.calls:
+    facts = run.rounds.judge
+    if planted and facts.planted is None and run.manifest.cost.calls:
         draw = random.SystemRandom()
         before = {} if baseline is None else mean_scores(baseline)
         hosts = run.find(choose_hosts(run.records(), before, planted, draw))
         count, cost = await judge_planted(judge, tuple(hosts.values()), planted, draw)
-        run = update_rounds(
-            add_cost(run, Cost.of(cost)),
-            judge=run.rounds.judge.model_copy(update={"planted": count}),
-        )
+        facts = facts.model_copy(update={"planted": count})
+        run = update_rounds(add_cost(run, Cost.of(cost)), judge=facts)
     if sightings is None:
         return run
-    earlier = (
-        baseline.rounds.judge.observed if baseline is not None and inherits else None
-    )
-    used_earlier = earlier if run.manifest.cost.cached_calls else None
+    models = set(sightings.models)
     observed = Observed(
-        models=tuple(sightings.models),
-        fingerprints=tuple(sightings.fingerprints),
-        ways=tuple(sightings.ways),
-    ).plus(used_earlier or Observed())
-    update: dict[str, object] = {
-        "observed": observed if observed != Observed() else None
-    }
-    if (
-        canaries
-        and baseline is not None
-        and baseline.manifest.judge == run.manifest.judge
-    ):
-        repeated, ledger = await _ask(judge, sightings, baseline, canaries)
-        update |= {"canaries": repeated}
+        models=tuple(sorted(models)),
+        fingerprints=tuple(sorted(sightings.fingerprints)),
+        ways=tuple(sorted(sightings.ways)),
+    )
+    earlier = None if baseline is None else baseline.rounds.judge.observed
+    if inherits and earlier is not None and run.manifest.cost.cached_calls:
+        observed = observed.plus(earlier)
+    if observed != Observed():
+        facts = facts.model_copy(update={"observed": observed})
+    is_same_judge = (
+        baseline is not None and baseline.manifest.judge == run.manifest.judge
+    )
+    if canaries and baseline is not None and is_same_judge:
+        sightings.models.clear()
+        chosen = choose_canaries(baseline.records(), canaries)
+        repeated, ledger = await ask_again(judge, chosen)
+        if chosen:
+            now = {"models": tuple(sorted(sightings.models))}
+            facts = facts.model_copy(
+                update={"canaries": repeated.model_copy(update=now)}
+            )
+        sightings.models |= models
         run = add_cost(run, Cost.of(ledger))
-    return update_rounds(run, judge=run.rounds.judge.model_copy(update=update))
-
-
-async def _ask(
-    judge: Judge, sightings: Sightings, baseline: RunDirectory, n: int
-) -> tuple[Canaries | None, Ledger]:
-    before = set(sightings.models)
-    sightings.models.clear()
-    chosen = choose_canaries(baseline.records(), n)
-    repeated, ledger = await ask_again(judge, chosen)
-    models = tuple(sorted(sightings.models))
-    sightings.models |= before
-    return (
-        repeated.model_copy(update={"models": models})
-        if repeated.asked or repeated.unanswered
-        else None
-    ), ledger
+    return update_rounds(run, judge=facts)
 
 
 CANARIES = 20
@@ -112,10 +100,9 @@ def choose_canaries(
 ) -> tuple[Canary, ...]:
     """At most `n` of the judgements in `records`, chosen by a hash of their content:
     the same ones each time."""
-    canaries = [canary for record in records for canary in _canary(record)]
-    return tuple(
-        sorted(canaries, key=lambda canary: _hash(canary.record.sample.id))[:n]
-    )
+    canaries = [canary for record in records if (canary := _canary(record))]
+    canaries.sort(key=lambda canary: _hash(canary.record.sample.id))
+    return tuple(canaries[:n])
 
 
 async def ask_again(
@@ -139,48 +126,35 @@ async def ask_again(
                 )
         except (JudgementFailed, JudgeError):
             return None
-        return next(
-            (
-                support.verdict
-                for support in table.supports
-                if support.statement_id == canary.statement_id
-            ),
-            None,
-        )
+        for support in table.supports:
+            if support.statement_id == canary.statement_id:
+                return support.verdict
+        return None
 
     verdicts = await asyncio.gather(*(ask(canary) for canary in canaries))
-    pairs = [
-        (canary.verdict, now)
-        for canary, now in zip(canaries, verdicts, strict=True)
-        if now is not None
-    ]
-    return (
-        Canaries(
-            asked=len(pairs),
-            differing=sum(then is not now for then, now in pairs),
-            unanswered=len(canaries) - len(pairs),
-            supported_then=sum(then is Verdict.SUPPORTED for then, _ in pairs),
-            supported_now=sum(now is Verdict.SUPPORTED for _, now in pairs),
-        ),
-        ledger,
-    )
+    pairs = zip(canaries, verdicts, strict=True)
+    answered = [(canary.verdict, now) for canary, now in pairs if now is not None]
+    return Canaries(
+        asked=len(answered),
+        differing=sum(then is not now for then, now in answered),
+        unanswered=len(canaries) - len(answered),
+        supported_then=sum(then is Verdict.SUPPORTED for then, _ in answered),
+        supported_now=sum(now is Verdict.SUPPORTED for _, now in answered),
+    ), ledger
 
 
-def _canary(record: SampleRecord) -> Iterable[Canary]:
-    first = record.judgements[0] if record.judgements else None
-    if (
-        first is None
-        or not isinstance(first.statements, StatementList)
-        or not isinstance(first.support, SupportTable)
-    ):
-        return
-    if not first.support.supports or not record.response.contexts:
-        return
+def _canary(record: SampleRecord) -> Canary | None:
+    judged = record.answers[0].judged
+    statements, table = judged.statements, judged.support
+    if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
+        return None
+    if not table.supports or not record.response.contexts:
+        return None
+    name = record.sample.id
     chosen = min(
-        first.support.supports,
-        key=lambda support: _hash(f"{record.sample.id}\0{support.statement_id}"),
+        table.supports, key=lambda support: _hash(f"{name}\0{support.statement_id}")
     )
-    yield Canary(record, first.statements, chosen.statement_id, chosen.verdict)
+    return Canary(record, statements, chosen.statement_id, chosen.verdict)
 
 
 def _hash(text: str) -> bytes:
