@@ -68,7 +68,8 @@ def _relevant_ids(sample: Sample) -> set[str | None]:
 def _evidence(
     sample: Sample, contexts: Sequence[Context], judgements: Judgements
 ) -> Collection[int]:
-    if texts := distinct(sample.reference_contexts):
+    texts = distinct(sample.reference_contexts)
+    if texts:
         places = locate(texts, tuple(context.text for context in contexts))
         return sorted({rank - 1 for place in places for rank in place.carriers})
     relevant = _relevant_ids(sample)
@@ -92,22 +93,24 @@ def evidence_ranks(
 
     The evidence is that of `before`. None if none of it is in both.
     """
-    by_id = bool(now.ids and before.ids)
-    keys_now, keys_before = (
-        (now.ids, before.ids) if by_id else (now.texts, before.texts)
-    )
+    keys_now, keys_before = now.texts, before.texts
+    if now.ids and before.ids:
+        keys_now, keys_before = now.ids, before.ids
     evidence = {keys_before[rank] for rank in before.evidence}
-    ranks = (
-        _first(keys_now, evidence, set(keys_before)),
-        _first(keys_before, evidence, set(keys_now)),
-    )
-    return None if ranks[0] is None or ranks[1] is None else (ranks[0], ranks[1])
+    rank_now = _first(keys_now, evidence, keys_before)
+    rank_before = _first(keys_before, evidence, keys_now)
+    if rank_now is None or rank_before is None:
+        return None
+    return rank_now, rank_before
 
 
 def _first(
-    keys: Sequence[int], evidence: Collection[int], common: Collection[int]
+    keys: Sequence[int], evidence: Collection[int], other_keys: Collection[int]
 ) -> int | None:
-    shared = [key for key in dict.fromkeys(keys) if key in common]
-    return next(
-        (rank for rank, key in enumerate(shared, start=1) if key in evidence), None
-    )
+    """The rank of the first evidence in `keys`, among those that are in both."""
+    rank = 0
+    for key in dict.fromkeys(keys):
+        rank += key in other_keys
+        if key in evidence and key in other_keys:
+            return rank
+    return None

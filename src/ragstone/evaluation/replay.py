@@ -6,7 +6,7 @@ refused or recomputed; metrics that this version can't recompute are unverified.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ragstone.errors import RunDirectoryError
@@ -34,29 +34,32 @@ def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
         for name, rounds in again.repeat_scores.items():
             if not _alike(answer.repeat_scores.get(name, ()), rounds):
                 return name
-    pairs = [
-        (answer.scores, again.scores)
-        for answer, again in zip(record.answers, replayed, strict=True)
-    ]
-    for recorded, scores in (
-        *pairs,
-        (record.scores, sample_scores(metrics, record.sample, replayed)),
-    ):
-        for name, score in scores.items():
-            if name not in recorded or not same_score(recorded[name], score):
-                return name
+        different = _different(answer.scores, again.scores)
+        if different is not None:
+            return different
+    scores = sample_scores(metrics, record.sample, replayed)
+    return _different(record.scores, scores)
+
+
+def _different(
+    recorded: Mapping[str, Score], replayed: Mapping[str, Score]
+) -> str | None:
+    """The first metric whose recorded score is not the replayed one."""
+    for name, score in replayed.items():
+        if name not in recorded or not same_score(recorded[name], score):
+            return name
     return None
 
 
 def recomputable(manifest: Manifest, custom: Sequence[Metric] = ()) -> list[Metric]:
     """The metrics of a run that this version can recompute; `custom` are those that the
     project defines."""
-    names = manifest.metrics
-    return [
-        metric
-        for name in names
-        if (metric := _find(name, custom)) and not _why(manifest, name, custom)
-    ]
+    metrics: list[Metric] = []
+    for name in manifest.metrics:
+        metric = _find(name, custom)
+        if metric is not None and _why(manifest, name, custom) is None:
+            metrics.append(metric)
+    return metrics
 
 
 def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
@@ -97,10 +100,10 @@ def _does_not_follow(
 
 
 def _alike(recorded: Sequence[float], replayed: Sequence[float]) -> bool:
-    return len(recorded) == len(replayed) and all(
-        abs(before - after) <= _TOLERANCE
-        for before, after in zip(recorded, replayed, strict=True)
-    )
+    if len(recorded) != len(replayed):
+        return False
+    pairs = zip(recorded, replayed, strict=True)
+    return all(abs(before - after) <= _TOLERANCE for before, after in pairs)
 
 
 def unverified(run: RunDirectory, custom: Sequence[Metric] = ()) -> dict[str, str]:
@@ -114,9 +117,10 @@ def unverified(run: RunDirectory, custom: Sequence[Metric] = ()) -> dict[str, st
 
 
 def _find(name: str, custom: Sequence[Metric]) -> Metric | None:
-    return next(
-        (metric for metric in custom if metric.info.name == name), None
-    ) or find_metric(name)
+    for metric in custom:
+        if metric.info.name == name:
+            return metric
+    return find_metric(name)
 
 
 def _why(manifest: Manifest, name: str, custom: Sequence[Metric]) -> str | None:

@@ -97,14 +97,8 @@ class MetricScores:
         return sum(self.values.values()) / len(self.values) if self.values else None
 
     def __repr__(self) -> str:
-        parts = [f"mean {score(self.mean)} of {counted(len(self.values), 'sample')}"]
-        parts += (
-            [f"{len(self.not_applicable):,} not applicable"]
-            if self.not_applicable
-            else []
-        )
-        parts += [f"{len(self.failed):,} failed"] if self.failed else []
-        return f"{type(self).__name__}({', '.join(parts)})"
+        samples = counted(len(self.values), "sample")
+        return f"MetricScores(mean {score(self.mean)} of {samples}, {len(self.failed):,} failed)"
 
 
 _NO_SCORES = MetricScores({})
@@ -234,29 +228,26 @@ class RunScores:
     def __contains__(self, metric: object) -> bool:
         return metric in self.metrics
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.label!r}: {counted(len(self.samples), 'sample')}, {means(self.metrics)})"
-
 
 def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
     """`run` with the ids that `name_of` gives to its samples; samples that get None are
     left out."""
 
     def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
-        return {
-            name: value
-            for old, value in values.items()
-            if (name := name_of(old)) is not None
-        }
+        by_name: dict[str, _Value] = {}
+        for old_name, value in values.items():
+            name = name_of(old_name)
+            if name is not None:
+                by_name[name] = value
+        return by_name
 
     def within(part: _Part) -> _Part:
         values_by_field: dict[str, Any] = {}
         for attribute in fields(part):
             value = getattr(part, attribute.name)
-            values_by_field[attribute.name] = (
-                keyed(value) if isinstance(value, Mapping) else value
-            )
-        return type(part)(**values_by_field)
+            if isinstance(value, Mapping):
+                values_by_field[attribute.name] = keyed(value)
+        return replace(part, **values_by_field)
 
     return replace(
         run,
@@ -278,7 +269,5 @@ def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
 
 def means(metrics: Mapping[str, MetricScores]) -> str:
     """``faithfulness 0.91, context_recall 0.84``."""
-    return (
-        ", ".join(f"{name} {score(scores.mean)}" for name, scores in metrics.items())
-        or "no metrics"
-    )
+    parts = [f"{name} {score(scores.mean)}" for name, scores in metrics.items()]
+    return ", ".join(parts) or "no metrics"
