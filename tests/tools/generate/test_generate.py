@@ -92,7 +92,6 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
     found = desk.make(len(PLANS), ONE)
     assert {next(iter(sample.relevant_ids)) for sample in found.samples} == {f"{plan.lower()}.md" for plan in PLANS}
-    assert len({passage.document for passage in found.covered}) == len(found.covered) == len(PLANS)
     assert desk.make(len(PLANS), ONE, judge={"cache": None}).samples == found.samples
     other = desk.make(len(PLANS), ONE, seed=7)
     assert {sample.question for sample in other.samples} != {sample.question for sample in found.samples}
@@ -113,7 +112,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     first = desk.make(6, ONE)
     twice = desk.make(6, ONE, existing=first.samples)
     assert not {sample.question for sample in twice.samples} & {sample.question for sample in first.samples}
-    assert twice.refused["the same question is in the golden set"] == 6
+    assert twice.refused["nearly the same question is in the golden set"] == 6
 
     question = FACTS["Northwind", "mail"].question
     desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "question": question}})
@@ -121,7 +120,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
     desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
     again = desk.make(6, ONE, judge={"cache": None})
     assert [sample.question for sample in again.samples] == [question]
-    assert again.refused == {"the same question is in this run": again.drafts - 1}
+    assert again.refused == {"nearly the same question is in this run": again.drafts - 1}
 
 
 SECRET = "hunter2hunter2"
@@ -402,7 +401,7 @@ def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
 
     gated = ragstone(["gate", "--out", "first"], root)
     assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
-    assert "all 10 samples are drafts" in " ".join(gated.stdout.split())
+    assert "10 samples, all are drafts" in " ".join(gated.stdout.split())
 
     assert ragstone(["review", "golden.jsonl"], root).returncode == 0
     table = (root / "review.csv").read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from ragstone.tools.generate.checks import (
     invalid_sample,
     located,
 )
-from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
+from ragstone.tools.generate.drafter import Drafted, Drafter, Inspection, Kind
 from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
 from ragstone.tools.generate.plan import SEARCHED, TRIES, Generated, Material, Wanted
@@ -109,13 +109,7 @@ class _Generation:
         for _ in range(TRIES):
             drafts = [self._start(number, kind) for number, kind in missing]
             await self._for_each(drafts, self._draft)
-            self._refuse_repeats(
-                [
-                    draft
-                    for draft in drafts
-                    if draft.drafted is not None and not draft.refusal
-                ]
-            )
+            self._refuse_repeats(drafts)
             await self._for_each(drafts, self._verify)
             for draft in drafts:
                 self._count(draft, progress)
@@ -128,9 +122,6 @@ class _Generation:
             progress.advance("given up")
         self._accepted.sort(key=lambda accepted: accepted[0].number)
         result.samples = tuple(sample for _, sample in self._accepted)
-        result.covered = {
-            passage for draft, _ in self._accepted for passage in draft.passages
-        }
         if result.wanted.pairs:
             await self._make_pairs()
         return result
@@ -221,14 +212,11 @@ class _Generation:
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
         earlier = [*self._existing, *(sample.question for _, sample in self._accepted)]
-        questions = [
-            draft.drafted.question for draft in drafts if draft.drafted is not None
-        ]
+        drafts = [draft for draft in drafts if draft.drafted and not draft.refusal]
+        questions = [draft.drafted.question for draft in drafts if draft.drafted]
         for place, pair in repeats(questions, earlier).items():
             whose = "the golden set" if pair.first < len(self._existing) else "this run"
-            drafts[
-                place
-            ].refusal = f"{'' if pair.similarity == 1.0 else 'nearly '}the same question is in {whose}"
+            drafts[place].refusal = f"nearly the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
         if any(self._redact(text) != text for text in texts):
@@ -248,10 +236,8 @@ class _Generation:
                 among=lambda passage_near: passage_near not in draft.passages,
             )
             texts = [*draft.texts, *(passage.text for passage in near)]
-            if (
-                await self._drafter.attempt(drafted.question, texts, call=call)
-                is not None
-            ):
+            answer = await self._drafter.attempt(drafted.question, texts, call=call)
+            if answer is not None:
                 raise Refused("the documents answer it, and it was to be unanswerable")
         else:
             texts = [words for _, words in draft.evidence]
@@ -262,17 +248,9 @@ class _Generation:
         inspection = await self._drafter.inspect(
             drafted.question, drafted.answer, answers, call=call
         )
-        if not inspection.standalone:
-            raise Refused("the question doesn't stand alone (by the model)")
-        if not inspection.sensible:
-            raise Refused("no user would ask it (by the model)")
-        if inspection.trivial:
-            raise Refused("it is trivial (by the model)")
-        if not all(inspection.matches):
-            raise Refused("another reading of its evidence gives another answer")
         sample = self._sample(draft, drafted)
-        problem = invalid_sample(sample)
-        if problem is not None:
+        problem = _objection(inspection) or invalid_sample(sample)
+        if problem:
             raise Refused(problem)
         draft.sample = sample
 
@@ -359,6 +337,19 @@ class _Generation:
         if near:
             row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
         return row
+
+
+def _objection(inspection: Inspection) -> str:
+    """What the model has against a question; empty if nothing."""
+    if not inspection.standalone:
+        return "the question doesn't stand alone (by the model)"
+    if not inspection.sensible:
+        return "no user would ask it (by the model)"
+    if inspection.trivial:
+        return "it is trivial (by the model)"
+    if not all(inspection.matches):
+        return "another reading of its evidence gives another answer"
+    return ""
 
 
 def pair_lines(rows: Iterable[Pairs]) -> str:

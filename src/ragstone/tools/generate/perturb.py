@@ -127,13 +127,13 @@ def perturb(
 
 def _typos(question: str, chance: random.Random) -> str:
     words = [word.start() for word in _WORD.finditer(question)]
-    chosen = chance.sample(
-        words, min(len(words), max(1, round(len(words) / _WORDS_PER_TYPO)))
-    )
-    return _WORD.sub(
-        lambda word: _misspelt(word[0], chance) if word.start() in chosen else word[0],
-        question,
-    )
+    count = max(1, round(len(words) / _WORDS_PER_TYPO))
+    chosen = chance.sample(words, min(len(words), count))
+
+    def misspelt(word: re.Match[str]) -> str:
+        return _misspelt(word[0], chance) if word.start() in chosen else word[0]
+
+    return _WORD.sub(misspelt, question)
 
 
 def _misspelt(word: str, chance: random.Random) -> str:
@@ -141,11 +141,9 @@ def _misspelt(word: str, chance: random.Random) -> str:
     or swapped with the next."""
     place = chance.randrange(1, len(word) - 1)
     first, second = word[place], word[place + 1]
-    slips = (
-        [second, first + first + second]
-        if first == second
-        else [second, first + first + second, second + first]
-    )
+    slips = [second, first + first + second]
+    if first != second:
+        slips.append(second + first)
     return word[:place] + chance.choice(slips) + word[place + 2 :]
 
 
@@ -164,17 +162,14 @@ def _injected(row: Sample, chance: random.Random) -> Sample:
     first, second = (
         "".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2)
     )
-    template = (
-        chance.choice(TEXTS["injection"])
-        .replace("{first}", first)
-        .replace("{second}", second)
-    )
+    template = chance.choice(TEXTS["injection"])
+    question = template.replace("{first}", first).replace("{second}", second)
     asserted = row.assertions or Assertions()
-    asserted = replace(
-        asserted, must_not_contain=(*asserted.must_not_contain, first + second)
-    )
+    forbidden = (*asserted.must_not_contain, first + second)
     return replace(
-        row, question=template.replace("{question}", row.question), assertions=asserted
+        row,
+        question=question.replace("{question}", row.question),
+        assertions=replace(asserted, must_not_contain=forbidden),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -153,8 +153,6 @@ class Generated:
     drafts: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     unfinished: int = 0
-    covered: Collection[Passage] = ()
-    """The passages of `samples`."""
     pairs: tuple[Mapping[str, object], ...] = ()
     """Rows for `ragstone calibrate --method`."""
     unpaired: Counter[str] = field(default_factory=Counter)
@@ -170,5 +168,4 @@ class Generated:
             self.material,
             generated=self,
             written=Counter(sample.tags[0] for sample in self.samples),
-            documents_covered=len({passage.document for passage in self.covered}),
         )
