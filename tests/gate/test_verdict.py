@@ -87,7 +87,7 @@ LATENCY = check(CheckKind.LATENCY, estimate=1.5, threshold=2.0)
         (check(CheckKind.ANSWERS, metric="mrr", estimate=0.3, threshold=0.4), "Answers", "0.30", "at least 0.4"),
         (check(CheckKind.DRIFT, estimate=-0.05, threshold=-0.04), "Drift", "−0.05", "at most 0.04 lost"),
         (check(CheckKind.DRIFT), "Drift", "", ""),
-        (LATENCY, "Latency (p95)", "1.50 s", "at most 2.00 s"),
+        (LATENCY, "p95 of latency", "1.50 s", "at most 2.00 s"),
         (check(CheckKind.MUST_PASS), "Must pass", "failed", ""),
         (check(CheckKind.MUST_PASS, PASS, short_reason="2 of 2."), "Must pass", "2 of 2", ""),
     ],

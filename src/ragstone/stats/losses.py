@@ -125,36 +125,34 @@ def loss_test(
     count as one.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    wholes = [place for place, change in enumerate(changes) if not change.part]
-    parts = [place for place, change in enumerate(changes) if change.part]
+    wholes = [change for change in changes if not change.part]
+    parts = len(changes) - len(wholes)
     share_of_parts = 0.0
     if parts:
         share_of_parts = PARTS_SHARE if wholes else 1.0
     tests = 1.0
     if wholes:
-        tests = _number_of_tests([changes[place] for place in wholes]) / (
-            1.0 - share_of_parts
-        )
+        tests = _number_of_tests(wholes) / (1.0 - share_of_parts)
     p_values = np.ones(len(changes))
     questions: dict[int, Questions] = {}
-    for place in wholes:
-        whole = changes[place]
-        questions[id(whole)] = Questions(whole, groups)
-        p_values[place] = tests * questions[id(whole)].p_value(rng)
-    for place in parts:
-        part = changes[place]
-        all_questions = None
-        if part.whole is not None:
-            all_questions = questions.setdefault(
-                id(part.whole), Questions(part.whole, groups)
+    wholes_first = sorted(range(len(changes)), key=lambda place: changes[place].part)
+    for place in wholes_first:
+        change = changes[place]
+        if not change.part:
+            questions[id(change)] = Questions(change, groups)
+            p_values[place] = tests * questions[id(change)].p_value(rng)
+            continue
+        whole = None
+        if change.whole is not None:
+            whole = questions.setdefault(
+                id(change.whole), Questions(change.whole, groups)
             )
-        p = Questions(part, groups, all_questions).p_value(
-            rng, min_errors=_CLEARLY_NONE_OF_PARTS
-        )
-        p_values[place] = p * len(parts) / share_of_parts
+        part = Questions(change, groups, whole)
+        p = part.p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
+        p_values[place] = p * parts / share_of_parts
     mean_p_value = 1.0
     if len(wholes) > 1:
-        mean = Questions(mean_change([changes[place] for place in wholes]), groups)
+        mean = Questions(mean_change(wholes), groups)
         mean_p_value = min(1.0, max(1.0, tests / MEAN_WEIGHT) * mean.p_value(rng))
     return LossTest(np.minimum(1.0, p_values), mean_p_value)
 
@@ -317,10 +315,9 @@ def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> f
     `falls` (n,)."""
     variance = float(unchanged.var(axis=0).sum())
     observed = float(standardised(falls[None, :], variance)[0])
-    chance = _tail(standardised(unchanged, variance), observed)
     return max(
-        chance,
-        *(_tail(standardised(draws, variance), observed) for draws in reshuffled),
+        _tail(standardised(draws, variance), observed)
+        for draws in (unchanged, *reshuffled)
     )
 
 
@@ -427,10 +424,6 @@ def _rows(units: Ints, groups: Ints | None) -> tuple[Ints, Ints, Ints]:
 
 def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:
     """(count, k): the means of `scores` (n, k) over the questions of each row."""
-    if count == len(scores):
-        ordered = np.empty_like(scores)
-        ordered[rows] = scores
-        return ordered
     present = np.isfinite(scores)
     sums = np.zeros((count, scores.shape[1]))
     numbers = np.zeros((count, scores.shape[1]))

@@ -152,10 +152,10 @@ def test_a_limit_that_is_to_be_assured(seconds: list[float], status: str) -> Non
 @pytest.mark.parametrize(
     ("one", "key", "limit", "status", "estimate", "says"),
     [
-        (using(*[(900, 100)] * 20), "tokens_mean", 1000, "pass", 1000.0, "1,000 tokens on average on 20 samples"),
+        (using(*[(900, 100)] * 20), "tokens_mean", 1000, "pass", 1000.0, "1,000 on 20 samples"),
         (using(*[(1000 + n, 100) for n in range(40)]), "tokens_mean", 1000, "fail", 1119.5, "over the limit"),
         (using(*SKEWED), "tokens_mean", 1000, "inconclusive", 1305.0, "too few answers to rule out chance"),
-        (using(*[(1000, 100)] * 20), "cost_mean_usd", 0.001, "fail", 0.002, "cost $0.0020 on average"),
+        (using(*[(1000, 100)] * 20), "cost_mean_usd", 0.001, "fail", 0.002, "$0.0020 on 20 samples"),
         (using(n=20), "tokens_mean", 2000, "error", None, "the system reports no tokens"),
         (using((1, 1), manifest=None), "cost_mean_usd", 2.0, "error", None, "[system.price]"),
         (using(*[(1, 1)] * 10, n=20), "tokens_mean", 1000, "error", None, "only 10 of 20 answers report their tokens"),

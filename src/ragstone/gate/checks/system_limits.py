@@ -9,18 +9,16 @@ false fail is rarer than stated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.evaluation.usage import p95
-from ragstone.formatting import answer_cost, counted, percent, seconds, whole
+from ragstone.formatting import counted, percent
 from ragstone.gate.checks.checker import Checker, Format, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
-from ragstone.gate.usage_change import measured_values
+from ragstone.gate.usage_change import FIGURES, measured_values
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.stats.intervals import p_proportion_at_most, student_interval
 
@@ -30,35 +28,6 @@ decided."""
 
 SHARE = 0.15
 """The share of the policy's error rate that all limits have together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Limited:
-    """A limit in the policy."""
-
-    title: str
-    """What reports call it."""
-    says: str
-    """What a value of it says."""
-    shown: Format
-    """How a value is written."""
-
-
-def _tokens(value: float) -> str:
-    return f"{whole(value)} tokens"
-
-
-_LIMITS = {
-    "latency_p95_s": _Limited(
-        "Latency (p95)", "95 of 100 answers took at most {}", seconds
-    ),
-    "tokens_mean": _Limited(
-        "Tokens per answer", "an answer took {} on average", _tokens
-    ),
-    "cost_mean_usd": _Limited(
-        "Cost per answer", "an answer cost {} on average", answer_cost
-    ),
-}
 
 
 class SystemLimits(Checker):
@@ -81,10 +50,10 @@ class SystemLimits(Checker):
         return ("system", _key(check))
 
     def title(self, check: Check) -> str:
-        return _LIMITS[_key(check)].title
+        return FIGURES[_key(check)].title
 
     def formats(self, check: Check) -> tuple[Format, Format]:
-        shown = _LIMITS[_key(check)].shown
+        shown = FIGURES[_key(check)].shown
         return shown, shown
 
 
@@ -102,7 +71,7 @@ def _key(check: Check) -> str:
 
 
 def _check(key: str, limit: float, evidence: Evidence) -> Check:
-    limited = _LIMITS[key]
+    figure = FIGURES[key]
     policy = evidence.policy
     kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
     name = f"system.{key.removesuffix('_s')}"
@@ -112,37 +81,37 @@ def _check(key: str, limit: float, evidence: Evidence) -> Check:
         return Check(name, kind, Status.ERROR, action, missing, threshold=limit)
     measured = measured_values(evidence.current, key)
     values = np.array(list(measured.values()), dtype=np.float64)
+    estimate = figure.of(values)
     rate = error_rate_of_a_limit(policy)
     if kind is CheckKind.LATENCY:
-        estimate = p95(values.tolist())
         late = int(np.count_nonzero(values > limit))
-        is_shown = p_proportion_at_most(late, values.size, 0.05) <= rate
         in_time = values.size - late
+        is_shown = p_proportion_at_most(late, values.size, 0.05) <= rate
         is_assured = p_proportion_at_most(in_time, values.size, 0.95) <= rate
     else:
         mean = student_interval(values, confidence=1.0 - 2.0 * rate)
-        estimate = mean.estimate
         is_shown = mean.low > limit
         is_assured = mean.high <= limit
     # Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
     # are. So being in time is enough to pass, and only being late needs evidence.
-    status = Status.INCONCLUSIVE
-    side = "over the limit of {}, but with too few answers to rule out chance"
+    bound = f"the limit of {figure.shown(limit)}"
     if policy.gate.decision == "assured" and not is_assured:
         status = Status.FAIL
-        side = "not shown to be within the limit of {}"
+        side = f"not shown to be within {bound}"
     elif estimate <= limit:
         status = Status.PASS
-        side = "within the limit of {}"
+        side = f"within {bound}"
     elif is_shown:
         status = Status.FAIL
-        side = "over the limit of {}"
-    says = limited.says.format(limited.shown(estimate))
+        side = f"over {bound}"
+    else:
+        status = Status.INCONCLUSIVE
+        side = f"over {bound}, but with too few answers to rule out chance"
     return limit_check(
         name,
         kind,
         status,
-        f"{says} on {counted(values.size, 'sample')}: {side.format(limited.shown(limit))}.",
+        f"{figure.title}: {figure.shown(estimate)} on {counted(values.size, 'sample')}, {side}.",
         value=estimate,
         limit=limit,
         n=values.size,
