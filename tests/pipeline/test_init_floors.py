@@ -19,14 +19,6 @@ def test_a_floor_is_the_mean_less_its_noise_and_less_one_question() -> None:
     assert varied.floor == pytest.approx(0.8 - 2.33 * np.sqrt(2 * 0.4 * np.var([1.0, 0.6] * 10, ddof=1) / 20), abs=0.01)
 
 
-def test_the_noise_is_that_of_the_answers_where_there_are_several() -> None:
-    alike = build_run({"faithfulness": [[1.0, 1.0], [0.6, 0.6]] * 10}, manifest=make_manifest(answers=2))
-    (floor,) = floors_of(alike)
-    assert floor.floor == 0.75, "questions differ, their answers don't: one question less"
-    (noisy,) = floors_of(build_run({"faithfulness": [[1.0, 0.0]] * 100}, manifest=make_manifest(answers=2)))
-    assert noisy.floor == pytest.approx(0.5 - 2.33 * np.sqrt(1.5 * 0.5 / 100), abs=0.01)
-
-
 def test_few_questions_low_means_and_other_metrics_get_none() -> None:
     few = [1.0] * (RULES["min_questions"] - 1)
     scores = build_run({"faithfulness": few, "context_recall": [0.0] * 20, "answer_relevancy": [0.9] * 20})

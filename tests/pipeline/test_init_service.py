@@ -30,32 +30,6 @@ def steps(root: Path, entrypoint: str, files: dict[str, str], place: str = ".") 
     return [line for step in job[:gate] for line in step.get("run", "").splitlines()], job[gate]
 
 
-COMPOSE = {"compose.yaml": "services:\n  api:\n    ports:\n      - '9000:8000'\n", "Dockerfile": ""}
-EXPOSED = {"docker-compose.yml": "services:\n  db:\n    ports: [5432:5432]\n", "Dockerfile": "FROM x\nEXPOSE 80/tcp\n"}
-WITH_KEY = {"Dockerfile": "FROM x\nCMD uvicorn a:app --port 9000\n", "a.py": "import os\nos.environ['SHOP_KEY']\n"}
-BUILD = "docker build --tag service services/rag"
-
-
-@pytest.mark.parametrize(
-    ("files", "start", "port"),
-    [
-        (COMPOSE, ["docker compose --file services/rag/compose.yaml up --detach --build"], 9000),
-        (EXPOSED, [BUILD, "docker run --detach --publish 8000:80 service"], 8000),
-        (WITH_KEY, [BUILD, "docker run --detach --env SHOP_KEY --publish 8000:9000 service"], 8000),
-    ],
-    ids=["compose", "Dockerfile", "Dockerfile with a key"],
-)
-def test_a_service_in_containers_is_started_on_the_runner_and_reached_from_the_action(
-    tmp_path: Path, files: dict[str, str], start: list[str], port: int
-) -> None:
-    run, gate = steps(tmp_path, "http://127.0.0.1:8000/ask", files, "services/rag")
-    assert run[:-1] == start
-    assert f"http://127.0.0.1:{port}" in run[-1]
-    assert gate["with"]["entrypoint"] == f"http://172.17.0.1:{port}/ask"
-    assert "setup" not in gate["with"]
-    assert "env" not in gate, "the key is the service's"
-
-
 FASTAPI = {"app/main.py": "app: FastAPI = FastAPI(title='x')\n", "requirements.txt": "fastapi"}
 FLASK = {"server.py": "web = Flask(__name__)\n"}
 

@@ -85,22 +85,24 @@ def parse_module(path: PurePosixPath, text: str) -> Module:
         return Module(path, text, [])
 
 
-def source_proposals(module: Module, neighbours: set[str]) -> Iterator[Proposal]:
-    """What can be called with a question in `module`: a function, a method, or an
-    object of a framework.
+def port_of(source: str) -> int:
+    """The port on which `source` serves: named, or its framework's."""
+    port = PATTERNS["source_port"].search(source)
+    if port is not None:
+        return int(port[1])
+    return 5000 if "Flask(" in source else 8000
 
-    `neighbours` are the modules beside it: one that imports them as they are is run
-    from its own folder.
-    """
+
+def source_proposals(module: Module) -> Iterator[Proposal]:
+    """What can be called with a question in `module`: a function, a method, or an
+    object of a framework."""
     parts = [part for part in module.path.with_suffix("").parts if part != "__init__"]
-    imports = set(PATTERNS["import"].findall(module.text))
-    named, settings = ".".join(parts), {}
-    if (len(parts) > 1 and imports & neighbours) or not all(
-        map(str.isidentifier, parts)
-    ):
-        named = str(module.path)
-    elif parts[:1] == ["src"] and len(parts) > 1 and "src" not in imports:
-        named, settings = ".".join(parts[1:]), {"working_directory": "src"}
+    settings = {}
+    if parts[:1] == ["src"] and len(parts) > 1:
+        parts, settings = parts[1:], {"working_directory": "src"}
+    named = ".".join(parts)
+    if not all(map(str.isidentifier, parts)):
+        named, settings = str(module.path), {}
     for rank, name in _answering_names(module):
         why = f"{name} in {module.path}"
         if module.path.suffix == ".ipynb":
@@ -121,45 +123,51 @@ def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
     """What answers questions in a module, by rank; with a dot for a method of a
     class."""
     uses_framework = PATTERNS["framework"].search(module.text) is not None
-    answering: dict[str, list[str]] = {}
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            signatures = {
-                item.name: ast.unparse(item.args)
-                for item in node.body
-                if isinstance(item, Function)
-            }
-            signatures = {} if "Protocol" in map(_name, node.bases) else signatures
-            methods = [
-                name
-                for name in NAMES["answering"]
-                if PATTERNS["method"].fullmatch(signatures.get(name, ""))
-            ]
-            answering[node.name] = methods
-            if methods and PATTERNS["only_self"].fullmatch(
-                signatures.get("__init__", "self")
-            ):
-                yield CLASS, f"{node.name}.{methods[0]}"
+            for method in _answering_methods(node):
+                yield CLASS, f"{node.name}.{method}"
         elif isinstance(node, Function):
-            is_factory = uses_framework and PATTERNS["system"].fullmatch(
-                node.name.partition("_")[2]
-            )
-            if node.name in NAMES["answering"] and PATTERNS["question"].fullmatch(
-                ast.unparse(node.args)
-            ):
+            if node.name in NAMES["answering"] and _takes_a_question(node):
                 yield FUNCTION, node.name
-            elif is_factory and PATTERNS["nothing"].fullmatch(ast.unparse(node.args)):
-                yield OBJECT, node.name
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and uses_framework:
             name, maker = _name(node.targets[0]), _name(node.value)
-            is_made = uses_framework and (
-                isinstance(node.value, ast.BinOp) or PATTERNS["maker"].fullmatch(maker)
-            )
-            is_own = answering.get(maker) or (
-                maker in answering and name in NAMES["answering"]
-            )
-            if is_own or (is_made and PATTERNS["system"].fullmatch(name)):
+            is_piped = isinstance(node.value, ast.BinOp)
+            is_made = is_piped or PATTERNS["maker"].fullmatch(maker) is not None
+            if is_made and PATTERNS["system"].fullmatch(name):
                 yield OBJECT, name
+
+
+def _answering_methods(node: ast.ClassDef) -> Iterator[str]:
+    """The methods that take a question, of a class that is made without arguments."""
+    methods = {item.name: item for item in node.body if isinstance(item, Function)}
+    init = methods.get("__init__")
+    if "Protocol" in map(_name, node.bases):
+        return
+    if init is not None and _required(init) != 1:
+        return
+    for name in NAMES["answering"]:
+        if name in methods and _takes_a_question(methods[name], bound=1):
+            yield name
+
+
+def _takes_a_question(function: Function, *, bound: int = 0) -> bool:
+    """Whether a text is all that `function` must be called with, beside the parameters
+    that are `bound`."""
+    arguments = function.args
+    if _required(function) != bound + 1:
+        return False
+    annotation = [*arguments.posonlyargs, *arguments.args][bound].annotation
+    return annotation is None or _name(annotation) == "str"
+
+
+def _required(function: Function) -> int | None:
+    """The number of parameters without a default; None if one must be named."""
+    arguments = function.args
+    if None in arguments.kw_defaults:
+        return None
+    positional = len(arguments.posonlyargs) + len(arguments.args)
+    return positional - len(arguments.defaults)
 
 
 def route_proposals(

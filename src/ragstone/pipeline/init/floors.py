@@ -57,36 +57,19 @@ def floors_of(scores: RunScores) -> list[MeasuredFloor]:
     """A floor above 0 for each metric with enough scores; by the offline judge, if its
     drops block. Pure."""
     is_offline = scores.manifest is not None and scores.manifest.judge.offline
+    other_words = RULES["other_words"] if is_offline else 0.0
     floors = []
     for name in RULES["metrics"]:
-        metric = scores.scores_of(name)
-        values = np.array(list(metric.values.values()))
-        if len(values) < RULES["min_questions"] or (
-            is_offline and name not in OFFLINE_BLOCKS
-        ):
+        values = np.array(list(scores.scores_of(name).values.values()))
+        has_rule = not is_offline or name in OFFLINE_BLOCKS
+        if len(values) < RULES["min_questions"] or not has_rule:
             continue
-        # The noise of this mean and of a later run's: of the answers to a question, or
-        # of those that may change.
+        mean = float(values.mean())
+        # The noise of this mean and of a later run's, of the answers that may change.
         variance = 2.0 * TYPICAL_CHANGED * values.var(ddof=1)
-        answers = [
-            [score for score in row if score is not None]
-            for row in metric.answers.values()
-        ]
-        within = [np.var(row, ddof=1) for row in answers if len(row) > 1]
-        if within:
-            variance = np.mean(within) * (
-                1.0 + 1.0 / max(map(len, metric.answers.values()))
-            )
-        margin = max(
-            RULES["errors"] * math.sqrt(variance / len(values)), 1.0 / len(values)
-        )
-        floor = (
-            math.floor(
-                100.0 * (values.mean() - margin - RULES["other_words"] * is_offline)
-                + 1e-9
-            )
-            / 100.0
-        )
+        noise = RULES["errors"] * math.sqrt(variance / len(values))
+        margin = max(noise, 1.0 / len(values)) + other_words
+        floor = math.floor(100.0 * (mean - margin) + 1e-9) / 100.0
         if floor > 0.0:
-            floors.append(MeasuredFloor(name, float(values.mean()), len(values), floor))
+            floors.append(MeasuredFloor(name, mean, len(values), floor))
     return floors

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -26,17 +27,19 @@ MAX_SOURCE_BYTES, MAX_DATA_BYTES = 500_000, 10_000_000
 
 
 class Survey(NamedTuple):
-    """What a folder says. `sources` are patterns of its source files, `variables` what
-    they read of the environment, `services` folders that look like services of their
-    own; `app` is a framework and what it serves: ``main:app``."""
+    """What a folder says."""
 
     proposal: Proposal | None
     golden_file: str | None
     golden: GoldenSet | None
     sources: list[str]
+    """Patterns of its source files."""
     variables: list[str]
+    """What its source reads of the environment."""
     services: list[str]
+    """Folders that look like services of their own."""
     app: tuple[str, str] | None
+    """A framework and what it serves: ``main:app``."""
     python: str | None
     python_version: str | None
 
@@ -45,55 +48,63 @@ def survey(directory: Path) -> Survey:
     files = _list_files(directory)
     modules = _parse_modules(directory, files)
     golden_file, golden = _find_golden(directory, files)
-    paths = [
-        *(module.path for module in modules),
-        PurePosixPath(golden_file or STARTER),
-    ]
-    variables = {
-        name for module in modules for name in PATTERNS["variable"].findall(module.text)
-    }
-    variables |= {
-        f"{vendor.upper()}_API_KEY"
-        for module in modules
-        for vendor in PATTERNS["sdk"].findall(module.text)
-    }
-    services = {
-        path.parent.as_posix()
-        for path in files
-        if path.name in NAMES["services"] and 1 < len(path.parts) < 4
-    }
-    apps = [
-        (module.path, PATTERNS["app"].search(module.text))
-        for module in modules
-        if module.path.suffix == ".py"
-    ]
-    served = [
-        (app[2], f"{'.'.join(path.with_suffix('').parts)}:{app[1]}")
-        for path, app in apps
-        if app
-    ]
-    python = next(
-        (place for place in NAMES["pythons"] if (directory / place).exists()), None
-    )
-    config = (
-        read_text(directory, f"{python.partition('/')[0]}/pyvenv.cfg") if python else ""
-    )
+    paths = [module.path for module in modules]
+    paths.append(PurePosixPath(golden_file or STARTER))
+    python, version = _find_python(directory)
     return Survey(
         proposal=_find_entrypoint(directory, modules),
         golden_file=golden_file,
         golden=golden,
-        sources=sorted(
-            {
-                f"{path.parts[0]}/**" if len(path.parts) > 1 else f"*{path.suffix}"
-                for path in paths
-            }
-        ),
-        variables=sorted(filter(may_pass, variables)),
-        services=sorted(services),
-        app=next(iter(served), None),
+        sources=sorted({_pattern(path) for path in paths}),
+        variables=_find_variables(modules),
+        services=_find_services(files),
+        app=_find_app(modules),
         python=python,
-        python_version=next(iter(PATTERNS["python_version"].findall(config)), None),
+        python_version=version,
     )
+
+
+def _pattern(path: PurePosixPath) -> str:
+    return f"{path.parts[0]}/**" if len(path.parts) > 1 else f"*{path.suffix}"
+
+
+def _find_variables(modules: Iterable[Module]) -> list[str]:
+    """The environment variables that the source reads, and those that an SDK reads for
+    it."""
+    variables = set[str]()
+    for module in modules:
+        variables.update(PATTERNS["variable"].findall(module.text))
+        for vendor in PATTERNS["sdk"].findall(module.text):
+            variables.add(f"{vendor.upper()}_API_KEY")
+    return sorted(filter(may_pass, variables))
+
+
+def _find_services(files: Iterable[PurePosixPath]) -> list[str]:
+    folders = {
+        path.parent.as_posix()
+        for path in files
+        if path.name in NAMES["services"] and 1 < len(path.parts) < 4
+    }
+    return sorted(folders)
+
+
+def _find_app(modules: Iterable[Module]) -> tuple[str, str] | None:
+    for module in modules:
+        app = PATTERNS["app"].search(module.text)
+        if app is not None and module.path.suffix == ".py":
+            name = ".".join(module.path.with_suffix("").parts)
+            return app[2], f"{name}:{app[1]}"
+    return None
+
+
+def _find_python(directory: Path) -> tuple[str | None, str | None]:
+    """The interpreter of the folder's environment, and its version."""
+    for place in NAMES["pythons"]:
+        if (directory / place).exists():
+            config = read_text(directory, f"{place.partition('/')[0]}/pyvenv.cfg")
+            version = PATTERNS["python_version"].search(config)
+            return place, None if version is None else version[1]
+    return None, None
 
 
 def _list_files(directory: Path) -> list[PurePosixPath]:
@@ -102,19 +113,19 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
     files: list[PurePosixPath] = []
     for place, folders, names in os.walk(directory):  # which follows no links
         folder = PurePosixPath(Path(place).relative_to(directory).as_posix())
-        usual = {name for name in folders if name.isprintable() and name[0] != "."} - {
-            *NAMES["skipped"]
-        }
-        is_other = bool({"pyvenv.cfg", MANIFEST} & set(names))
-        folders[:] = [] if is_other or len(folder.parts) == MAX_DEPTH else sorted(usual)
+        if {"pyvenv.cfg", MANIFEST} & set(names):
+            folders.clear()
+            continue
+        usual = {name for name in folders if name.isprintable() and name[0] != "."}
+        folders[:] = sorted(usual - {*NAMES["skipped"]})
+        if len(folder.parts) == MAX_DEPTH:
+            folders.clear()
         readable = [
-            name
+            folder / name
             for name in sorted(names)
             if name.isprintable() and not Path(place, name).is_symlink()
         ]
-        files += [
-            folder / name for name in readable[:MAX_FILES_OF_FOLDER] if not is_other
-        ]
+        files += readable[:MAX_FILES_OF_FOLDER]
         if len(files) > MAX_FILES:
             break
     return sorted(files, key=lambda path: (len(path.parts), str(path)))
@@ -151,26 +162,14 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     """The surest proposal; of those that are equally sure, the one of the nearest
     file."""
     proposals: list[Proposal] = []
-    models = {
-        name: fields for module in modules for name, fields in module.fields().items()
-    }
+    models: dict[str, list[str]] = {}
     for module in modules:
-        neighbours = {
-            neighbour.path.stem
-            for neighbour in modules
-            if neighbour.path.parent == module.path.parent
-        }
-        ports = [
-            *PATTERNS["source_port"].findall(module.text),
-            5000 if "Flask(" in module.text else 8000,
-        ]
+        models |= module.fields()
+    for module in modules:
+        port = container_port(directory) or entrypoints.port_of(module.text)
         with suppress(RecursionError):
-            proposals += entrypoints.source_proposals(
-                module, neighbours - {module.path.stem}
-            )
-            proposals += entrypoints.route_proposals(
-                module, models, container_port(directory) or int(ports[0])
-            )
+            proposals += entrypoints.source_proposals(module)
+            proposals += entrypoints.route_proposals(module, models, port)
     usable = [
         proposal
         for proposal in proposals

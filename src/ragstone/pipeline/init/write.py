@@ -20,7 +20,6 @@ from ragstone.pipeline.init.survey import (
     MAX_SOURCE_BYTES,
     STARTER,
     Survey,
-    container_port,
     read_text,
 )
 from ragstone.report.templates import read_template, render_text_template
@@ -53,58 +52,45 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     Raises ConfigError if a file can't be written.
     """
     home = directory.resolve()
-    root = next(
-        (folder for folder in (home, *home.parents) if (folder / ".git").exists()), home
-    )
+    root = _repository(home)
+    folder = f"{home.relative_to(root).as_posix()}/".removeprefix("./")
     workflow, gate = _find_workflow(root, home)
     keys = list(filter(PATTERNS["secret"].search, survey.variables))
+    sources = [f"{folder}{source}" for source in (*survey.sources, "*.toml")]
+    address = urlsplit(proposal.entrypoint)
+    is_local = address.hostname in NAMES["local"]
     values = {
         "proposal": proposal,
         "survey": survey,
         "kind": parse_entrypoint(proposal.entrypoint).kind,
         "keys": keys,
-    }
-    values |= {
         "gate": gate,
         "workflow": workflow,
+        "folder": folder,
+        "paths": [*sources, workflow],
+        "requirements": _find_requirements(root, home),
+        "port": address.port or 80 if is_local else 0,
+        "address": without_secrets(proposal.entrypoint) if address.hostname else "",
         "placeholder": PLACEHOLDER,
         "shell": shlex.quote,
     }
-    values |= _job_facts(root, home, proposal.entrypoint)
-    values["paths"] = [
-        f"{values['folder']}{source}" for source in (*survey.sources, "*.toml")
-    ] + [workflow]
     texts = {
         "ragstone.toml": _rendered("ragstone.toml", **values),
         POLICY_FILE: starter_policy(),
         os.path.relpath(root / workflow, home): _rendered("workflow.yml", **values),
     }
-    texts |= (
-        {}
-        if survey.golden_file
-        else {STARTER: read_template("starter/golden.jsonl", __package__)}
-    )
-    texts |= {GLUE_FILE: proposal.glue} if proposal.glue else {}
+    if survey.golden_file is None:
+        texts[STARTER] = read_template("starter/golden.jsonl", __package__)
+    if proposal.glue is not None:
+        texts[GLUE_FILE] = proposal.glue
     written = _write_new(root, home, texts)
-    floors, table = measured_floors(home / RUN)
-    no_floors = read_template("starter/no_floors.toml", __package__)
-    if not floors or not _edit(
-        home / POLICY_FILE, lambda text: text.replace(no_floors, table)
-    ):
-        floors = []
-    left_alone = [
-        place
-        for place in texts
-        if place not in written and not (floors and place == POLICY_FILE)
-    ]
+    floors = _write_floors(home)
+    kept = [place for place in texts if place not in written]
+    if floors and POLICY_FILE in kept:
+        kept.remove(POLICY_FILE)
     has_git = (root / ".git").exists() or (home / ".gitignore").exists()
-    return Written(
-        written,
-        left_alone,
-        keys,
-        floors,
-        has_git and _edit(home / ".gitignore", _ignoring_runs),
-    )
+    ignores = has_git and _edit(home / ".gitignore", _ignoring_runs)
+    return Written(written, kept, keys, floors, ignores)
 
 
 def starter_policy() -> str:
@@ -118,6 +104,14 @@ def _rendered(name: str, **values: object) -> str:
     return render_text_template(f"starter/{name}.j2", __package__, **values) + "\n"
 
 
+def _repository(home: Path) -> Path:
+    """The root of the git repository that `home` is in; itself if it is in none."""
+    for folder in (home, *home.parents):
+        if (folder / ".git").exists():
+            return folder
+    return home
+
+
 def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     """The workflow of the gate in `home`, and the name of the gate if another one has
     the first workflow."""
@@ -129,52 +123,27 @@ def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     return WORKFLOW.replace(".yml", f"-{name}.yml"), name
 
 
-def _job_facts(root: Path, home: Path, entrypoint: str) -> dict[str, object]:
-    """What the workflow says of the folder `home`, and of starting the service at
-    `entrypoint`."""
-    folders = {folder.relative_to(root).as_posix(): folder for folder in (home, root)}
-    names = [
-        f"{place}/{name}".removeprefix("./")
-        for place in folders
-        for name in NAMES["requirements"]
-    ]
-    usable = [
-        name
-        for name in names
-        if "pyproject" not in name or "[project]" in read_text(root, name)
-    ]
-    address = urlsplit(entrypoint)
-    port = address.port or 80 if address.hostname in NAMES["local"] else 0
-    start: dict[str, object] = {}
-    for place, folder in reversed(folders.items()) if port else ():
-        if (folder / "Dockerfile").is_file():
-            start = {
-                "image": place,
-                "published": port,
-                "inside": container_port(folder) or port,
-            }
-        for name in NAMES["compose"]:
-            mapped = re.search(
-                rf"""[\s"'-](\d+):{port}\b|[\s"':-]({port}):\d+\b""",
-                read_text(folder, name),
-            )
-            if mapped is not None:
-                start = {
-                    "compose": f"{place}/{name}".removeprefix("./"),
-                    "published": mapped[1] or mapped[2],
-                }
-    return {
-        "folder": f"{next(iter(folders))}/".removeprefix("./"),
-        "requirements": next(
-            (name for name in usable if (root / name).is_file()), None
-        ),
-        "port": port,
-        "start": start,
-        "reached": address._replace(
-            netloc=f"{NAMES['runner']}:{start.get('published')}"
-        ).geturl(),
-        "shown": without_secrets(entrypoint) if address.hostname else "",
-    }
+def _find_requirements(root: Path, home: Path) -> str | None:
+    """The file that the system is installed from, relative to the repository."""
+    for folder in (home, root):
+        for name in NAMES["requirements"]:
+            file = folder / str(name)
+            text = read_text(folder, name) if file.is_file() else None
+            is_tool_file = name == "pyproject.toml" and "[project]" not in (text or "")
+            if text is not None and not is_tool_file:
+                return file.relative_to(root).as_posix()
+    return None
+
+
+def _write_floors(home: Path) -> list[MeasuredFloor]:
+    """Write the floors of the run in `home` to a policy that has none yet: what was
+    written."""
+    floors, table = measured_floors(home / RUN)
+    no_floors = read_template("starter/no_floors.toml", __package__)
+    policy = home / POLICY_FILE
+    if floors and _edit(policy, lambda text: text.replace(no_floors, table)):
+        return floors
+    return []
 
 
 def _write_new(root: Path, home: Path, texts: Mapping[str, str]) -> list[str]:
@@ -208,9 +177,8 @@ def _edit(path: Path, change: Callable[[str], str]) -> bool:
 
 
 def _ignoring_runs(text: str) -> str:
+    if RUN in text:
+        return text
     newline = "\r\n" if "\r\n" in text else "\n"
-    return (
-        text
-        if RUN in text
-        else f"{text.rstrip()}{newline if text.strip() else ''}{RUN}/{newline}"
-    )
+    before = f"{text.rstrip()}{newline}" if text.strip() else ""
+    return f"{before}{RUN}/{newline}"
