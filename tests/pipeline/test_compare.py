@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.project import words, write_rows
-from tests.pipeline.conftest import Ragstone, WriteRun
+from tests.pipeline.conftest import Ragstone
 
 
 def score_file(path: Path, metric: str, values: list[float]) -> str:
@@ -87,19 +87,6 @@ def test_a_bound_of_a_sample_is_a_rule(ragstone: Ragstone, tmp_path: Path) -> No
     write_rows(tmp_path / "golden.jsonl", golden)
     code, out, err = ragstone("compare", wide(tmp_path / "now.csv", exact_match=0), "--golden", "golden.jsonl")
     assert code == 1, out + err
-
-
-def test_runs_of_different_judges_are_told_how_they_can_be_compared(
-    ragstone: Ragstone, tmp_path: Path, write_run: WriteRun
-) -> None:
-    write_run(tmp_path / "then", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="openai")
-    write_run(tmp_path / "now", {"faithfulness": {"q1": 1.0, "q2": 0.5}}, judge="offline")
-    said = words(ragstone("compare", "then", "now")[1])
-    command = "ragstone rescore then --judge offline --out rescored"
-    assert f"judge the answers of then again: {command}" in said
-    assert ragstone(*command.split()[1:])[0] == 0
-    assert ragstone("rescore", "now", "--judge", "offline", "--out", "again")[0] == 0
-    assert "ragstone rescore" not in ragstone("compare", "rescored", "again")[1]
 
 
 # -- formats and bad arguments -----------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from ragstone.cli.output import show
 
 @click.command(name="plan")
 @click.argument("run", type=PATH, required=False)
-@option("--baseline", value="RUN", help="A second run to pair RUN with.")
 @option(
     "--drop",
     type=float,
@@ -24,7 +23,6 @@ from ragstone.cli.output import show
 @FORMAT
 def command(
     run: Path | None,
-    baseline: Path | None,
     drop: float | None,
     config: Path | None,
     thresholds: Path | None,
@@ -33,26 +31,19 @@ def command(
     """Calculate how many golden samples are needed to detect a drop.
 
     The test for drops is simulated on questions like those of RUN, a run directory or a
-    score file; with --baseline, how their scores vary comes from the differences
-    between the two runs. Without RUN, typical scores are assumed, for the golden set
+    score file. Without RUN, typical scores are assumed, for the golden set
     and the judge of the config file.
 
     \b
     Examples:
       ragstone plan
-      ragstone plan ragstone-run --baseline last-week --drop 0.03
+      ragstone plan ragstone-run --drop 0.03
     """
-    from ragstone.errors import ConfigError
     from ragstone.judge.names import split_name
     from ragstone.pipeline.compare import read_compare_policy, read_side
     from ragstone.pipeline.plan import plan, plan_text, usual_drops
     from ragstone.pipeline.run_plan import golden_size
 
-    if baseline is not None and run is None:
-        raise ConfigError(
-            "--baseline needs a RUN to pair with.",
-            hint="ragstone plan RUN --baseline OTHER_RUN",
-        )
     flags = {
         "config": config,
         "thresholds": None if thresholds is None else str(thresholds),
@@ -64,7 +55,6 @@ def command(
         policy,
         drops=usual_drops(policy) if drop is None else [drop],
         run=None if run is None else read_side(run).scores,
-        baseline=None if baseline is None else read_side(baseline).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
         size=golden_size(settings) if run is None else None,
     )

@@ -19,7 +19,7 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.page import page_of
-from ragstone.printable import shell_command, shown_name
+from ragstone.printable import shown_name
 from ragstone.report.parts import Document
 
 
@@ -133,7 +133,6 @@ def compare(
         _refuse_as_baseline(then, baseline, current)
     refuse_without_rules(now, policy, has_baseline=then is not None)
     notes = (
-        *_how_to_compare(then, now),
         *(now.scores.remarks),
         *(then.scores.remarks if then is not None else ()),
     )
@@ -142,38 +141,6 @@ def compare(
     )
     document = run_document(now, verdict, then)
     return Compared(verdict, document, now, then)
-
-
-def _how_to_compare(then: ComparedRun | None, now: ComparedRun) -> tuple[str, ...]:
-    """A note with the command that makes runs of different judges comparable; nothing
-    is judged here."""
-    if (
-        then is None
-        or then.run is None
-        or now.run is None
-        or then.run.manifest.judge == now.run.manifest.judge
-    ):
-        return ()
-    judge = now.run.manifest.judge
-    name = (
-        judge.provider
-        if judge.provider == "offline"
-        else f"{judge.provider}:{judge.model}"
-    )
-    command = shell_command(
-        [
-            "ragstone",
-            "rescore",
-            str(then.run.path),
-            "--judge",
-            name,
-            "--out",
-            "rescored",
-        ]
-    )
-    return (
-        f"To compare what the judges score, judge the answers of {then.run.path} again: {command}",
-    )
 
 
 def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path) -> None:

@@ -84,24 +84,23 @@ def read_page(run: RunDirectory) -> tuple[str, ...]:
     file = run.path / PAGE
     try:
         with open_regular(file, limit=_MAX_BYTES) as stream:
-            stored_lines = [line.decode("ascii", "replace") for line in stream]
+            lines = [line.decode("ascii", "replace").rstrip("\n") for line in stream]
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise RunDirectoryError(
             f"can't be read: {error.strerror}.", where=str(file), hint=_HINT
         ) from None
-    if not stored_lines or stored_lines[0].rstrip("\n") != _head(run):
+    if not lines or lines[0] != _head(run):
         return ()
-    lines = [line.rstrip("\n") for line in stored_lines[1:]]
-    for number, line in enumerate(lines, start=2):
+    for number, line in enumerate(lines[1:], start=2):
         if read_line(line) is None:
             raise RunDirectoryError(
-                "not the samples of an HTML report.",
+                "not the samples of an HTML report: not a packed line.",
                 where=f"{file}:{number}",
                 hint=_HINT,
             )
-    return tuple(lines)
+    return tuple(lines[1:])
 
 
 def _head(run: RunDirectory) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.comparability import pair_runs, with_ids_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import (
@@ -22,6 +21,9 @@ from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
 from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import visible_loss
+
+POWER = 0.8
+"""The share of runs in which a drop is to be detected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,10 @@ class PlannedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What is needed to detect each of `drops` with probability `power`, if `tests`
+    """What is needed to detect each of `drops` with probability POWER, if `tests`
     blocking checks share `alpha`."""
 
     drops: tuple[float, ...]
-    power: float
     alpha: float
     tests: int
     metrics: tuple[PlannedMetric, ...]
@@ -75,46 +76,40 @@ def plan(
     policy: Policy,
     *,
     drops: Sequence[float],
-    power: float = 0.8,
     run: RunScores | None = None,
-    baseline: RunScores | None = None,
     offline: bool = False,
     size: GoldenSize | None = None,
 ) -> SamplePlan:
     """Plan the size of a golden set, by simulating the test for drops on questions like
     those of `run`.
 
-    With `baseline`, how their scores vary comes from the differences between both runs.
     Without a run, typical scores are assumed, `offline` says that the offline judge
     will score it, and `size` is that of the golden set, if known. Raises ConfigError
     for numbers out of range, or if the policy checks nothing that the run measured.
     """
     for drop in drops:
-        if not 0.0 < drop <= 1.0 or not 0.0 < power < 1.0:
+        if not 0.0 < drop <= 1.0:
             raise ConfigError(
-                f"need 0 < drop <= 1 and 0 < power < 1, got {drop:g} and {power:g}.",
+                f"need 0 < drop <= 1, got {drop:g}.",
                 hint="Three points are --drop 0.03.",
             )
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
     tests = max(1, sum(_blocking(rule) for rule in rules))
     metrics = len(watched_drops(rules))
-    if run is not None and baseline is not None:
-        baseline, _ = with_ids_of(run, baseline)
-    pairing = None if run is None or baseline is None else pair_runs(run, baseline)
     rows = []
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        scores = known_scores(rule, run, pairing, size=size)
+        scores = known_scores(rule, run, None, size=size)
         if scores is not None:
-            rows.append(_row(rule, policy, run, scores, metrics, drops, power))
+            rows.append(_row(rule, policy, run, scores, metrics, drops))
     if not rows:
         raise ConfigError(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    return SamplePlan(tuple(drops), power, policy.alpha, tests, tuple(rows))
+    return SamplePlan(tuple(drops), policy.alpha, tests, tuple(rows))
 
 
 def _blocking(rule: Rule) -> int:
@@ -131,16 +126,15 @@ def _row(
     scores: KnownScores,
     metrics: int,
     drops: Sequence[float],
-    power: float,
 ) -> PlannedMetric:
     looks = loss_rule(rule, policy, run, metrics=metrics)
     return PlannedMetric(
         rule.metric,
         scores.source,
         rule.max_drop or 0.0,
-        tuple(scores.samples_needed(looks, drop, power=power) for drop in drops),
+        tuple(scores.samples_needed(looks, drop, power=POWER) for drop in drops),
         scores.n,
-        visible_loss(scores.model, looks, power=power) if scores.n else None,
+        visible_loss(scores.model, looks, power=POWER) if scores.n else None,
         rule.direction.change_key,
         blocks=rule.drop_action is Action.BLOCK,
     )
@@ -172,5 +166,5 @@ def plan_text(sample_plan: SamplePlan) -> str:
         if needed
     ]
     beyond = [(samples, drop) for samples, drop in more if samples > 0 < size]
-    values = {"plan": sample_plan, "nearest": min(beyond, default=None)}
+    values = {"plan": sample_plan, "nearest": min(beyond, default=None), "power": POWER}
     return render_text_template("plan.txt.j2", "ragstone.pipeline", **values)
