@@ -198,23 +198,65 @@ SPOKEN = {"speaker": "user", "text": "a?"}
 @pytest.mark.parametrize(
     "values",
     [
-        {"input": [SPOKEN], "targets": [SPOKEN]},
-        {"task_id": "t", "input": [SPOKEN]},
-        {"task_id": "t", "input": [SPOKEN], "targets": []},
-        {"task_id": "t", "input": "a?", "targets": [SPOKEN]},
-        {"task_id": "t", "input": [{"speaker": "user"}], "targets": [SPOKEN]},
+        {"messages": []},
+        {"messages": "a?"},
+        {"messages": [SPOKEN, {"speaker": "user"}]},
+        {"messages": [SPOKEN, "b?"]},
+        {"input": [SPOKEN]},
+        {"input": [SPOKEN], "targets": []},
+        {"input": "a?", "targets": [SPOKEN]},
     ],
 )
-def test_rows_that_are_no_tasks_of_mtrag_stay_as_they_are(values: dict[str, object]) -> None:
+def test_rows_that_are_none_of_mtrag_stay_as_they_are(values: dict[str, object]) -> None:
     assert read_mtrag(values) is values
+
+
+@pytest.mark.parametrize(
+    ("context", "is_relevant"),
+    [
+        ({"text": "A."}, True),
+        ({"text": "A.", "feedback": {"relevant": {}}}, True),
+        ({"text": "A.", "feedback": {"relevant": "no"}}, True),
+        ({"text": "A.", "feedback": {"relevant": {"ann": "no"}}}, False),
+        ({"text": "A.", "feedback": {"relevant": {"ann": {"value": "yes"}, "bob": {"value": "no"}}}}, False),
+        ("A.", False),
+    ],
+)
+def test_a_passage_of_mtrag_is_relevant_if_the_last_annotator_found_it_so(context: object, is_relevant: bool) -> None:
+    row = read_mtrag({"input": [SPOKEN], "targets": [SPOKEN], "contexts": [context]})
+    assert ("reference_contexts" in row) is is_relevant
 
 
 def test_a_conversation_may_have_as_many_turns_as_the_limit(tmp_path: Path) -> None:
     assert len(load_rows(tmp_path, {"turns": ["a?"] * MAX_CONVERSATION_TURNS})) == 100
 
 
-def spoken(speaker: str, text: str) -> dict[str, Any]:
-    return {"speaker": speaker, "text": text, "timestamp": 1}
+def spoken(speaker: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"speaker": speaker, "text": text, "timestamp": 1, **more}
+
+
+def passage(name: str, **verdicts: str) -> dict[str, Any]:
+    relevant = {who: {"value": verdict} for who, verdict in verdicts.items()}
+    return {"document_id": name, "text": f"Passage {name}.", "feedback": {"relevant": relevant}}
+
+
+def test_a_conversation_of_mtrag(tmp_path: Path) -> None:
+    row = {
+        "author": "ann",
+        "editor": "bob",
+        "messages": [
+            spoken("user", "a?", enrichments={"Question Type": ["Factoid"], "Answerability": ["ANSWERABLE"]}),
+            spoken("agent", "A.", contexts=[passage("p1", ann="no", bob="yes"), passage("p2", ann="yes", bob="no")]),
+            spoken("user", "b?", enrichments={"Answerability": ["UNANSWERABLE"], "Multi-Turn": ["Follow-up"]}),
+            spoken("agent", "I don't know.", contexts=[]),
+        ],
+    }
+    (tmp_path / "conversations.json").write_text(json.dumps([row]), encoding="utf-8")
+    first, second = load_golden_set([str(tmp_path / "conversations.json")])
+    assert (first.question, first.reference, first.tags, first.answerable) == ("a?", "A.", ("Factoid",), True)
+    assert (first.reference_contexts, first.relevant_ids) == (("Passage p1.",), {"p1": 1.0})
+    assert (second.question, second.answerable, second.turn is not None) == ("b?", False, True)
+    assert second.history == (Message("user", "a?"),)
 
 
 def test_a_task_of_mtrag_is_a_question_with_its_history(tmp_path: Path) -> None:

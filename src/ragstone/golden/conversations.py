@@ -46,7 +46,7 @@ class TurnReading:
             values = read_mtrag(row.values)
             turns = cells.opened(values.get("turns"))
             if isinstance(turns, list):
-                yield from self._turns(row, turns)
+                yield from self._turns(Row(values, row.line), turns)
             elif turns and not self._question_of(values):
                 raise self.source.error(
                     f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",

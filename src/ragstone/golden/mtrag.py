@@ -1,68 +1,92 @@
-"""Tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of a golden set.
+"""Conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of
+a golden set.
 
-A task is one turn of a conversation, with the messages so far as `input`.
+A conversation has `messages` of a speaker; a task is one turn of it, with the messages
+so far as `input`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ragstone.golden.profile import follow
 
-
-class _Model(BaseModel):
-    model_config = ConfigDict(defer_build=True)
+Values = Mapping[str, Any]
 
 
-class _Spoken(_Model):
-    speaker: str
-    text: str
-
-
-class _Passage(_Model):
-    text: str
-    document_id: str | None = None
-
-
-class _Task(_Model):
-    task_id: str
-    conversation_id: str | None = None
-    input: Annotated[list[_Spoken], Field(min_length=1)]
-    targets: Annotated[list[_Spoken], Field(min_length=1)]
-    contexts: list[_Passage] = []
-    answerability: list[str] = []
-    question_type: list[str] = Field([], alias="Question Type")
-
-
-def read_mtrag(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The columns of a task of MTRAG in Ragstone's names; `values` itself, if it is
+def read_mtrag(values: Values) -> Values:
+    """The columns of a row of MTRAG in Ragstone's names; `values` itself, if it is
     none."""
-    if not {"task_id", "input", "targets"} <= values.keys():
+    spoken = values.get("messages", values.get("input"))
+    targets: Any = values.get("targets")
+    if not _are_spoken(spoken) or not ("messages" in values or _are_spoken(targets)):
         return values
-    try:
-        task = _Task.model_validate(values)
-    except ValidationError:
-        return values
-    *earlier, question = task.input
-    row = {
-        "id": task.task_id,
-        "group": task.conversation_id,
-        "history": [
-            {
-                "role": "user" if message.speaker == "user" else "assistant",
-                "content": message.text,
-            }
-            for message in earlier
-        ],
-        "question": question.text,
-        "reference": task.targets[0].text,
-        "tags": task.question_type,
-        "unanswerable": "UNANSWERABLE" in task.answerability,
-        "expects": "clarification" if "UNDERSPECIFIED" in task.answerability else None,
-        "reference_contexts": [passage.text for passage in task.contexts],
+    if "messages" in values:
+        return {
+            "id": values.get("id"),
+            "turns": [_message(message) for message in spoken],
+        }
+    *earlier, question = map(_message, spoken)
+    return {
+        "id": values.get("task_id"),
+        "group": values.get("conversation_id"),
+        "history": earlier,
+        "question": question["content"],
+        "reference": targets[0]["text"],
+        **_labels(values),
+    }
+
+
+def _are_spoken(messages: Any) -> bool:
+    return (
+        isinstance(messages, list) and bool(messages) and all(map(_is_spoken, messages))
+    )
+
+
+def _is_spoken(message: object) -> bool:
+    return isinstance(message, dict) and {"speaker", "text"} <= message.keys()
+
+
+def _message(message: Values) -> dict[str, Any]:
+    role = "user" if message["speaker"] == "user" else "assistant"
+    enrichments = message.get("enrichments")
+    own = enrichments if isinstance(enrichments, dict) else {}
+    return {"role": role, "content": message["text"], **_labels({**message, **own})}
+
+
+def _labels(values: Values) -> dict[str, Any]:
+    """The kind of a question, whether it can be answered, and the passages that were
+    found relevant, with their ids."""
+    answerability = str(values.get("Answerability", values.get("answerability")))
+    contexts = values.get("contexts")
+    relevant = (
+        [context for context in contexts if _is_relevant(context)]
+        if isinstance(contexts, list)
+        else []
+    )
+    labels = {
+        "tags": values.get("Question Type"),
+        "unanswerable": "UNANSWERABLE" in answerability,
+        "expects": "clarification" if "UNDERSPECIFIED" in answerability else None,
+        "reference_contexts": relevant,
         "relevant_ids": [
-            passage.document_id for passage in task.contexts if passage.document_id
+            context["document_id"] for context in relevant if "document_id" in context
         ],
     }
-    return {name: value for name, value in row.items() if value}
+    return {name: value for name, value in labels.items() if value}
+
+
+def _is_relevant(context: Any) -> bool:
+    """Whether the last annotator, if any, found the passage relevant."""
+    verdicts = follow(context, "feedback.relevant")
+    last = (
+        list(verdicts.values())[-1]
+        if isinstance(verdicts, dict) and verdicts
+        else {"value": "yes"}
+    )
+    return (
+        isinstance(context, dict)
+        and isinstance(last, dict)
+        and last.get("value") == "yes"
+    )
