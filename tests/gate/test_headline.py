@@ -224,3 +224,4 @@ def test_a_pass_with_nothing_to_compare_with_says_so_after_what_matters() -> Non
     alert = Finding("accepted", Level.ALERT, "A drop is accepted.")
     found = verdict(Status.PASS, comparability=None).with_findings(after=[alert])
     assert line(found) == "A drop is accepted. Passed, with nothing to compare with. the reason."
+    assert line(found, advisory=True).endswith("with. No verdict blocks: fail_on is 'never'. the reason.")

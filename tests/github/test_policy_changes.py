@@ -19,7 +19,7 @@ from tests.github.runs import artifact_of
 CONFIG = ANY_CONFIG.replace("golden.jsonl", "golden*.jsonl")
 NEVER = '[gate]\nfail_on = "never"\n'
 LOWER = POLICY.replace("min = 0.5", "min = 0.1")
-LOWERED = "lowers metrics.faithfulness.min from 0.5 to 0.1"
+LOWERED = "changes metrics.faithfulness.min from 0.5 to 0.1"
 UNREADABLE = "Can't compare the gate's files with the base branch"
 
 
@@ -73,9 +73,9 @@ def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
     for text in (checkout.comments[0], found.summary):
         assert "This pull request accepts a drop of faithfulness of up to 0.05" in top(text)
         assert f"; {LOWERED}" in top(text)
-        assert "; changes metrics.faithfulness from block to warn" in top(text)
+        assert "; changes metrics.faithfulness.action from nothing to 'warn'" in top(text)
         assert "; removes 1 sample from the golden set (moon)" in top(text)
-        assert top(text).index("accepts") < top(text).index("lowers")
+        assert top(text).index("accepts") < top(text).index("changes")
         assert not any(active in text.split("|", 1)[0] for active in ("@acme/admins", "![x]("))
 
 
@@ -94,7 +94,7 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Che
         "system.answer_field from nothing to contexts.0",
         "run.repeats from 1 to 2",
         "judge.name from openai:gpt-x to offline",
-        "lowers metrics.faithfulness.min from 0.9 to 0.5",
+        "changes metrics.faithfulness.min from 0.9 to 0.5",
         "system.price.input from 2.5 to 0.5",
     ):
         assert change in text
@@ -266,7 +266,7 @@ def test_changed_metrics_of_the_project_are_said_at_the_top(
         (
             {"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}},
             {"min": {"faithfulness": 0.2}},
-            ("lowers moon.faithfulness.min from 0.4 to 0.2", "removes moon.hallucination.max = 1"),
+            ("changes moon.faithfulness.min from 0.4 to 0.2", "changes moon.hallucination.max from 1 to nothing"),
             "changes 1 sample",
         ),
     ],

@@ -3,14 +3,13 @@ silently."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import LIMITS, MetricRule
+from ragstone.gate.policy_table import LIMITS
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Action
 from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
 
@@ -18,7 +17,7 @@ _CLIP = 120
 
 
 def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
-    """The changes from `base` to `head`: verb phrases such as "lowers
+    """The changes from `base` to `head`: verb phrases such as "changes
     metrics.faithfulness.min from 0.85 to 0.8".
 
     Accepted drops come first, then changes that weaken the gate, then the rest.
@@ -29,31 +28,19 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     head_keys = _keys(head)
     head_rules = {path[:-1] for path in head_keys}
     removed = {path[:-1] for path in base_keys} - head_rules
-    weaker = list(_removals(base, head, removed))
+    weaker = [f"removes the rule {_name(rule)}" for rule in sorted(removed)]
     neutral: list[str] = []
     for path in sorted(base_keys.keys() | head_keys.keys()):
         base_value = base_keys.get(path)
         head_value = head_keys.get(path)
         if base_value == head_value or path[:-1] in removed:
             continue
-        phrase, is_weaker = _phrase(path, base_value, head_value)
-        if is_weaker:
+        phrase = _phrase(path, base_value, head_value)
+        if _is_weaker(path[-1], base_value, head_value):
             weaker.append(phrase)
         else:
             neutral.append(phrase)
     return (*_accepted(base, head), *weaker, *neutral)
-
-
-def _removals(
-    base: Policy, head: Policy, removed: Collection[KeyPath]
-) -> Iterator[str]:
-    """Phrases on the rules that `head` no longer has."""
-    if removed and base.table.metrics is None and head.table.metrics is not None:
-        names = some([_name(rule).removeprefix("metrics.") for rule in sorted(removed)])
-        yield f"has a policy of its own, in place of the default rules for {names}"
-        return
-    for rule in sorted(removed):
-        yield f"removes the rule {_name(rule)}"
 
 
 def sample_changes(
@@ -65,34 +52,30 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
-    new = set(renamed.values())
-    unrenamed = [sample_id for sample_id in base if sample_id not in renamed]
-    common = [
-        sample_id
-        for sample_id in unrenamed
-        if sample_id in head and sample_id not in new
-    ]
-    changes = {
-        "turns {} into drafts, which count in no check": [
-            sample_id
-            for sample_id in base
-            if renamed.get(sample_id, sample_id) in drafts
-        ],
-        "removes {} from the golden set": [
-            sample_id for sample_id in unrenamed if sample_id not in common
-        ],
-        "changes {} in the golden set": [
-            sample_id for sample_id in common if base[sample_id] != head[sample_id]
-        ],
+    taken = set(renamed.values())
+    drafted: list[str] = []
+    removed: list[str] = []
+    changed: list[str] = []
+    for sample_id, content in base.items():
+        if renamed.get(sample_id, sample_id) in drafts:
+            drafted.append(sample_id)
+        if sample_id in renamed:
+            continue
+        if sample_id not in head or sample_id in taken:
+            removed.append(sample_id)
+        elif content != head[sample_id]:
+            changed.append(sample_id)
+    phrases = {
+        "turns {} into drafts, which count in no check": drafted,
+        "removes {} from the golden set": removed,
+        "changes {} in the golden set": changed,
         "gives new ids to {} of the golden set": list(renamed),
     }
-    phrases = []
-    for phrase, samples in changes.items():
-        if samples:
-            phrases.append(
-                f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
-            )
-    return tuple(phrases)
+    return tuple(
+        f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
+        for phrase, samples in phrases.items()
+        if samples
+    )
 
 
 def loosened_bounds(
@@ -105,26 +88,19 @@ def loosened_bounds(
     Both are by id; `renamed` has the ids in `head` of samples that have another one
     there.
     """
-    base_bounds: dict[KeyPath, float] = {}
-    head_bounds: dict[KeyPath, float] = {}
-    for sample_id, bounds in base.items():
-        head_id = renamed.get(sample_id, sample_id)
-        if head_id in head:
-            base_bounds |= _bounds_by_path(sample_id, bounds)
-            head_bounds |= _bounds_by_path(sample_id, head[head_id])
     loosened = []
-    for path, value in sorted(base_bounds.items()):
-        if value != head_bounds.get(path):
-            phrase, is_weaker = _phrase(path, value, head_bounds.get(path))
-            if is_weaker:
-                loosened.append(phrase)
+    for sample_id, bounds in sorted(base.items()):
+        head_id = renamed.get(sample_id, sample_id)
+        if head_id not in head:
+            continue
+        head_bounds = {(metric, key): value for key, metric, value in head[head_id]}
+        for key, metric, value in bounds:
+            head_value = head_bounds.get((metric, key))
+            if value != head_value and _is_weaker(key, value, head_value):
+                loosened.append(_phrase((sample_id, metric, key), value, head_value))
     if not loosened:
         return ()
     return (f"{some(loosened)} in the golden set",)
-
-
-def _bounds_by_path(sample_id: str, bounds: Iterable[Bound]) -> dict[KeyPath, float]:
-    return {(sample_id, metric, key): value for key, metric, value in bounds}
 
 
 def moved_must_pass(
@@ -163,21 +139,12 @@ def metric_changes(
             base_value = getattr(base[name], key)
             head_value = getattr(head[name], key)
             if base_value != head_value:
-                values = f"from {_quoted(base_value)} to {_quoted(head_value)}"
-                changes.append(f"changes metrics.{name}.{key} {values}")
+                path = ("metrics", name, key)
+                changes.append(_phrase(path, base_value, head_value))
         if name in changed_files:
-            changes.append(
-                f"changes {changed_files[name]}, the code of the metric {name}"
-            )
+            file = changed_files[name]
+            changes.append(f"changes {file}, the code of the metric {name}")
     return tuple(changes)
-
-
-def _quoted(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_quoted, value))}]"
-    if value is None:
-        return "nothing"
-    return clipped(_shown(value), _CLIP)
 
 
 def _accepted(base: Policy, head: Policy) -> Iterator[str]:
@@ -188,73 +155,41 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
-    """Every key with its value, from the file or by default. Rules for metrics always
-    have an action."""
-    rules: dict[KeyPath, MetricRule] = {
-        ("metrics", name): rule for name, rule in policy.metrics.items()
-    }
-    for tag, part in policy.slices.items():
-        rules |= {
-            ("slices", tag, "metrics", name): rule
-            for name, rule in part.metrics.items()
-        }
+    """Every key that is set, in the file or by default, with its value. Rules block
+    unless they say otherwise."""
+    rules = {("metrics", name): rule for name, rule in policy.metrics.items()}
     keys: dict[KeyPath, object] = {}
+    for tag, part in policy.slices.items():
+        for name, rule in part.metrics.items():
+            rules["slices", tag, "metrics", name] = rule
     for path, rule in rules.items():
-        action = rule.action or Action.BLOCK
-        values = rule.model_dump(mode="json") | {"action": action.value}
-        keys |= {(*path, key): value for key, value in values.items()}
+        for key, value in rule.model_dump(mode="json").items():
+            if value not in (None, "block"):
+                keys[*path, key] = value
     tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
     for table, values in tables.items():
-        keys |= {(table, key): value for key, value in values.items()}
+        for key, value in values.items():
+            keys[table, key] = value
     return keys
 
 
-def _phrase(path: KeyPath, base: object, head: object) -> tuple[str, bool]:
-    """The change of a key from `base` to `head` as a phrase, and whether it weakens the
-    gate."""
-    name = _name(path)
-    key = path[-1]
-    if key == "action":
-        return (
-            f"changes {_name(path[:-1])} from {base or 'nothing'} to {head or 'nothing'}",
-            head == "warn",
-        )
-    if isinstance(base, list) or isinstance(head, list):
-        return _phrase_of_lists(name, _texts(base), _texts(head))
-    if base is None:
-        return f"adds {name} = {_shown(head)}", False
-    if head is None:
-        return f"removes {name} = {_shown(base)}", True
+def _is_weaker(key: str, base: object, head: object) -> bool:
+    """Whether the change of a key from `base` to `head` weakens the gate."""
+    if base is None or head is None:
+        return head in (None, "warn")
+    if isinstance(base, list) and isinstance(head, list):
+        return any(value not in head for value in base)
     if isinstance(head, bool):
-        weakens = key == "only_named"
-        return f"sets {name} = {str(head).lower()}", head is weakens
-    verb = "changes"
-    is_weaker = False
+        return head is (key == "only_named")
     if isinstance(base, int | float) and isinstance(head, int | float):
         if head < base:
-            verb = "lowers"
-            is_weaker = key.startswith("min")
-        else:
-            verb = "raises"
-            is_weaker = key.startswith("max") or key in LIMITS
-    return f"{verb} {name} from {_shown(base)} to {_shown(head)}", is_weaker
+            return key.startswith("min")
+        return key.startswith("max") or key in LIMITS
+    return head == "warn"
 
 
-def _phrase_of_lists(
-    name: str, base: Sequence[str], head: Sequence[str]
-) -> tuple[str, bool]:
-    removed = [value for value in base if value not in head]
-    if removed:
-        return f"removes {some(removed)} from {name}", True
-    added = [value for value in head if value not in base]
-    return f"adds {some(added)} to {name}", False
-
-
-def _texts(value: object) -> list[str]:
-    """The entries of a list; none of what is no list."""
-    if not isinstance(value, list):
-        return []
-    return [str(entry) for entry in value]
+def _phrase(path: KeyPath, base: object, head: object) -> str:
+    return f"changes {_name(path)} from {_shown(base)} to {_shown(head)}"
 
 
 def _name(path: KeyPath) -> str:
@@ -262,6 +197,12 @@ def _name(path: KeyPath) -> str:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if value is None:
+        return "nothing"
+    if isinstance(value, float):
         return f"{value:g}"
-    return f"'{value}'"
+    if isinstance(value, list | tuple):
+        return clipped(f"[{', '.join(map(_shown, value))}]", _CLIP)
+    if isinstance(value, str):
+        return clipped(f"'{value}'", _CLIP)
+    return str(value).lower()
