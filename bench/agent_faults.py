@@ -139,10 +139,10 @@ def worded(words: Callable[[str], str]) -> Callable[[Agent, str], dict[str, obje
 
 TURN_2, TURN_3 = (f"Turn {turn} no longer carries the order_id" for turn in (2, 3))
 FIRST, EARLIER = (
-    "with a worse turn, turn 2 is the first of them",
+    "with a worse turn, turn 2 is the first",
     "A turn gets the answer that belongs to the turn before it",
 )
-LOST = "Hop {} no longer finds its evidence"
+LOST = "Hop {} no longer finds the evidence from `{}`"
 WRONG, AGAIN = "`{}` is called with the wrong order_id", "`lookup_order` is called repeatedly"
 forgetting_2 = with_order(lambda self, before: None if self.turn == 2 and self.order_id == before else self.order_id)
 forgetting_3 = with_order(lambda self, before: None if self.turn == 3 and self.order_id == before else self.order_id)
@@ -164,10 +164,10 @@ add("forgets what it asks back for", FIRST, remember=losing_topic)
 add("answers the previous question", EARLIER, answer=answer_previous)
 add("never asks back", "The system answers instead of asking back", remember=assuming)
 add("returns no contexts after turn 1", FIRST, answer=lose_contexts)
-add("drops hop 2", LOST.format(2), of_order=drop_hop)
-add("asks for invoices by topic in hop 2", LOST.format(2), second_hop=ask_by_topic)
-add("has lost policies in hop 2", LOST.format(2), search=search_half)
-add("searches invoices in hop 1", LOST.format(1), search=search_invoices)
+add("drops hop 2", LOST.format(2, "invoices"), of_order=drop_hop)
+add("asks for invoices by topic in hop 2", LOST.format(2, "invoices"), second_hop=ask_by_topic)
+add("has lost policies in hop 2", LOST.format(2, "policies"), search=search_half)
+add("searches invoices in hop 1", LOST.format(1, "orders"), search=search_invoices)
 add("looks orders up without their prefix", WRONG.format("lookup_order"), tool_result=without_prefix)
 add("finds invoices by the first name", WRONG.format("find_invoice"), tool_result=find_by_first_name)
 add("shows the first result again", "`lookup_order` gives another result", tool_result=looking_up(show_first_result))

@@ -35,7 +35,7 @@ def test_the_gate_blocks_the_worse_agent_and_names_the_turn_and_the_hop(processe
     alerts = [finding["text"] for finding in report["findings"] if finding["level"] == "alert"]
     assert [text.partition(" (")[0] for text in alerts] == [
         "Turn 3 no longer carries the order_id",
-        "Hop 2 no longer finds its evidence",
+        "Hop 2 no longer finds the evidence from `invoices`",
     ]
     assert all(text in comment for text in alerts)
     assert "Blocked: turn 3 broke." in comment

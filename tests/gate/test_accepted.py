@@ -20,7 +20,6 @@ from ragstone.gate.accepted import (
     entries_in_force,
     entry_id,
     entry_text,
-    floor_notes,
     in_force_note,
     offers,
     parse_accepted,
@@ -264,15 +263,6 @@ STARVED = made(CheckKind.PAIRED, Status.ERROR)
 )
 def test_what_would_help_is_offered(checks: list[Check], gate: Any, expected: list[tuple[str, float]]) -> None:
     assert [(offer.metric, offer.drop) for offer in offers(checks, GateRules(**gate))] == expected
-
-
-def test_accepting_a_drop_below_a_floor_is_said_not_to_help() -> None:
-    floor = made(CheckKind.FLOOR, metric="mrr")
-    assert list(floor_notes([DROP, floor])) == ["Accepting the drop of mrr would not help: it is below its floor."]
-    [ceiling] = floor_notes([replace(RISE, slice="de"), made(CheckKind.CEILING, metric="wer", slice="de")])
-    assert ceiling == "Accepting the rise of wer on 'de' would not help: it is above its ceiling."
-    for other in (replace(floor, slice="de"), replace(floor, action=Action.WARN), replace(floor, status=Status.PASS)):
-        assert list(floor_notes([DROP, other])) == []
 
 
 def test_the_command_that_accepts() -> None:

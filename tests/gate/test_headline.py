@@ -190,6 +190,7 @@ def test_what_is_not_settled_says_whether_it_blocks(found: GateVerdict, more: An
 
 
 WARNS = check(CheckKind.FLOOR, action=Action.WARN)
+BY_WORDS = replace(WARNS, by_words=True)
 WELL = "Nothing is shown to be worse. 51 questions"
 SHOWS = "; 3 questions that break would show, and 4 of 5 losses of 12 points in one metric."
 
@@ -201,12 +202,15 @@ SHOWS = "; 3 questions that break would show, and 4 of 5 losses of 12 points in 
         ([], (0, 0), (0.123, 3), 51, f"{WELL}{SHOWS}"),
         ([WARNS], (0, 0), (0.123, 3), 51, f"{WELL}{SHOWS} 1 check that only warns did not pass."),
         ([], (1, 2), (0.123, 3), 51, f"Passed. 1 of 51 questions got worse, 2 better{SHOWS}"),
-        ([], (0, 2), None, 51, "Nothing is shown to be worse. 51 questions."),
+        ([], (0, 2), None, 51, "Nothing is shown to be worse. 0 of 51 questions got worse, 2 better."),
         ([], (1, 0), None, 51, "Passed. 1 of 51 questions got worse, none better."),
         ([], None, (None, 3), 51, f"{WELL}; 3 questions that break would show."),
         ([], None, (0.123, 3), 10, "worse. 10 questions; 3 questions that break would show, and"),
+        ([], None, (0.123, 3), 9, "Nothing is shown to be worse. 9 questions; fewer than 3 that break would not show."),
         ([], None, (None, None), 2, "worse. 2 questions; so few questions can't show a loss."),
         ([check(action=Action.WARN)], None, None, 51, "Nothing that blocks is shown to be worse. 51 questions."),
+        ([BY_WORDS], None, None, 51, f"{WELL}. By word comparison, context_recall 0.82."),
+        ([BY_WORDS, WARNS], None, None, 51, ". 1 check that only warns did not pass. By word comparison, context"),
         ([check(CheckKind.DRIFT, action=Action.WARN)], None, None, 51, "Nothing that blocks is shown to be worse. 51"),
     ],
 )

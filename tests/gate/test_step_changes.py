@@ -115,6 +115,10 @@ FORGETS = at(3, saying("I don't know."))
 UNTRACED = saying("It is due in May.", Context("The bill is due in May."))
 BAD = saying("It is on its way.")
 ORDER = "lookup_order"
+HOPS = [
+    Problem(ProblemKind.LOST_HOP, str(hop), f"the evidence from `{source}`")
+    for hop, source in ((1, "orders"), (2, "bills"))
+]
 FORGOTTEN = Problem(ProblemKind.FORGOTTEN, "3", "the order_id")
 TEN = 10
 
@@ -125,14 +129,19 @@ TEN = 10
         pytest.param(good, good, {}, id="unchanged"),
         pytest.param(good, None, {}, id="good"),
         pytest.param(FORGETS, FORGETS, {}, id="wrong in the baseline too"),
-        pytest.param(FORGETS, good, {FORGOTTEN: TEN, Problem(ProblemKind.LOST_HOP, "1"): TEN}, id="forgets"),
+        pytest.param(
+            FORGETS,
+            good,
+            {FORGOTTEN: TEN, HOPS[0]: TEN},
+            id="forgets",
+        ),
         pytest.param(
             at(3, asks_for_the_bill),
             good,
-            {Problem(ProblemKind.LOST_HOP, "1"): TEN},
+            {HOPS[0]: TEN},
             id="reworded, but it asks for the value",
         ),
-        pytest.param(at(3, loses), good, {Problem(ProblemKind.LOST_HOP, "2"): TEN}, id="a hop"),
+        pytest.param(at(3, loses), good, {HOPS[1]: TEN}, id="a hop"),
         pytest.param(
             calling(lambda number: lookup("1")),
             good,
@@ -182,7 +191,7 @@ TEN = 10
                 Problem(ProblemKind.NO_CLARIFICATION): TEN,
                 FORGOTTEN: TEN,
                 Problem(ProblemKind.NOT_CALLED, ORDER): TEN,
-                Problem(ProblemKind.LOST_HOP, "1"): TEN,
+                Problem(ProblemKind.LOST_HOP, "1", "its evidence"): TEN,
             },
             id="labels alone",
         ),
@@ -205,7 +214,7 @@ def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
     problems = step_problems(run_of(forgets), run_of(carries))
     assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "2")]
     (forgotten,) = problems.values()
-    assert (len(forgotten.present), len(forgotten.caused)) == (20, 20)
+    assert (len(forgotten.present), len(forgotten.caused)) == (10, 20)
 
 
 # -- what a report says ------------------------------------------------------------------------------------------------
@@ -219,9 +228,9 @@ def findings(answer: Answer, bad: Sequence[str] = (), baseline: Answer | None = 
     return [(finding.level.name, f"{finding.where or ''}|{finding.text}") for finding in found]
 
 
-FORGOT = "Turn 3 no longer carries the order_id (10 answers, such as c01"
-NO_HOP = "Hop 1 no longer finds its evidence (10 answers, such as c01"
-FIRST = "In most conversations with a worse turn, turn {} is the first of them."
+FORGOT = "Turn 3 no longer carries the order_id (10 of 10 conversations, such as c01"
+NO_HOP = "Hop 1 no longer finds the evidence from `orders` (10 of 10 answers, such as c01"
+FIRST = "In 10 of 10 conversations with a worse turn, turn {} is the first."
 
 
 @pytest.mark.parametrize(
@@ -231,7 +240,7 @@ FIRST = "In most conversations with a worse turn, turn {} is the first of them."
         pytest.param(FORGETS, [], [("NOTE", f"|{FORGOT}"), ("NOTE", f"|{NO_HOP}")], id="nothing is worse"),
         pytest.param(FORGETS, ["turn-1"], [("NOTE", f"|{FORGOT}"), ("NOTE", f"|{NO_HOP}")], id="others are worse"),
         pytest.param(good, ["turn-2", "turn-3"], [("ALERT", f"turn 2|{FIRST.format(2)}")], id="a turn without a cause"),
-        pytest.param(good, ["turn-1"], [], id="the first turn"),
+        pytest.param(good, ["turn-1"], [("NOTE", f"|{FIRST.format(1)}")], id="the first turn"),
     ],
 )
 def test_problems_are_alerts_only_where_they_explain_what_fails(

@@ -174,9 +174,6 @@ def test_two_judges_are_compared_on_the_same_answers() -> None:
     assert found.sentence().startswith(
         "faithfulness on 3 answers of the baseline: 0.63 now and 0.77 before (difference"
     )
-    assert "agreement of the scores" in found.sentence()
-    (same,) = compare_judges(judged("old", 1.0, 1.0), judged("new", 1.0, 1.0), ["faithfulness"])
-    assert same.sentence().endswith("; all scores are the same.")
     assert compare_judges(build_run({}), NOW, ["faithfulness"]) == ()
 
 

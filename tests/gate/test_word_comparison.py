@@ -10,6 +10,7 @@ import pytest
 
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.scores import RunScores
+from ragstone.gate.headline import headline_of
 from ragstone.gate.verdict import Check, GateVerdict
 from ragstone.gate.word_comparison import is_by_words
 from tests.gate.conftest import ONLY_NAMED, build_run, decide, make_manifest
@@ -65,6 +66,7 @@ def test_what_other_answers_lost_decides(
     assert (check.status, check.action, check.by_words) == (status, action, action == "warn")
     assert verdict.status == ("fail" if status == "fail" and action == "block" else "pass")
     if check.by_words:
+        assert "By word comparison, " in str(headline_of(verdict, samples=N))
         assert verdict.explanation.attribution is None
 
 

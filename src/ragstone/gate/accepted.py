@@ -10,7 +10,7 @@ import json
 import math
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -299,21 +299,6 @@ def _acceptable_losses(
     return [check for check in losses if check.place not in missed]
 
 
-def floor_notes(checks: Iterable[Check]) -> Iterator[str]:
-    """A sentence per drop that is not offered because the run is below that floor (or
-    above that ceiling) too."""
-    failed = [check for check in checks if check.failed and check.blocks]
-    levels = {check.place: check.kind for check in failed if check.kind in LEVELS}
-    for check in failed:
-        level = levels.get(check.place)
-        if check.kind in CHANGES and level is not None:
-            side = (
-                "above its ceiling" if level is CheckKind.CEILING else "below its floor"
-            )
-            title = title_of(*check.place)
-            yield f"Accepting the {check.kind} of {title} would not help: it is {side}."
-
-
 def _is_beyond_accepting(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
     if check.kind is CheckKind.ANSWERS:
@@ -383,10 +368,9 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
         raise source.invalid(error, _AcceptedFile, document) from None
     ids = [entry.id for entry in entries]
     for place, name in enumerate(ids):
-        if name in ids[:place]:
-            raise source.error(
-                (TABLE, str(place), "id"), f"the id {name} is duplicated."
-            )
+        if ids.index(name) < place:
+            path = (TABLE, str(place), "id")
+            raise source.error(path, f"the id {name} is duplicated.")
     return tuple(entries)
 
 

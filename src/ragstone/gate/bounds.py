@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,25 +68,39 @@ def questions(
     current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
 ) -> Iterator[BoundCheck]:
     """Every floor and drop in the rules that has at least one score (or pair)."""
-    columns = _Columns(current, pairing)
+    ids = tuple(sorted(current.samples))
+    place_of = {sample_id: place for place, sample_id in enumerate(ids)}
     for rule in rules:
-        if rule.min is not None:
-            scored = columns.scores(rule)
-            if scored is not None:
-                units, scores = scored
-                yield BoundCheck(
-                    rule,
-                    CheckKind.FLOOR,
-                    columns.ids,
-                    units,
-                    scores,
-                    rule.min,
-                    float(scores.mean()),
-                )
-        if rule.max_drop is not None:
-            change = columns.pairs(rule)
-            if change is not None:
-                yield _drop(rule, rule.max_drop, columns.ids, change)
+        values = current.scores_of(rule.metric).values
+        scored = rule.covered(sample_id for sample_id in ids if sample_id in values)
+        if rule.min is not None and scored:
+            units = np.array([place_of[sample_id] for sample_id in scored])
+            scores = np.array([values[sample_id] for sample_id in scored])
+            scores = _oriented(scores, rule)
+            mean = float(scores.mean())
+            yield BoundCheck(rule, CheckKind.FLOOR, ids, units, scores, rule.min, mean)
+        if rule.max_drop is None or pairing is None:
+            continue
+        paired = rule.covered(pairing.pairs(rule.metric))
+        if paired:
+            units = np.array([place_of[sample_id] for sample_id in paired])
+            change = _change(rule, units, paired, pairing)
+            yield _drop(rule, rule.max_drop, ids, change)
+
+
+def _change(rule: Rule, units: Ints, ids: tuple[str, ...], pairing: Pairing) -> Change:
+    """The scores of the metric of `rule` in both runs."""
+    now = answer_table(rule, ids, pairing.current)
+    then = answer_table(rule, ids, pairing.baseline)
+    if then.shape[1] > 1:
+        # Runs of the history, whose scores are rounded: equal ones must stay equal.
+        now = np.rint(now * STEPS) / STEPS
+        then = np.rint(then * STEPS) / STEPS
+    alike = np.zeros(len(ids), dtype=np.bool_)
+    if now.shape[1] > 1:
+        answers = pairing.current.system.answers
+        alike[:] = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
+    return Change(units, now, then, alike)
 
 
 def _drop(
@@ -131,107 +144,6 @@ def answers_per_sample(run: RunScores) -> int:
     if run.manifest is None:
         return 1
     return run.manifest.answers
-
-
-class _Columns:
-    """The metrics of a run, and of its pairs with a baseline: each is looked up once,
-    however many slices use it.
-
-    `ids` are the samples of the run, sorted. Scores are 1 − score where less is better.
-    """
-
-    def __init__(self, current: RunScores, pairing: Pairing | None) -> None:
-        paired = () if pairing is None else pairing.samples
-        self.ids = (
-            paired
-            if len(paired) == len(current.samples)
-            else tuple(sorted(current.samples))
-        )
-        self._all = np.arange(len(self.ids), dtype=np.int64)
-        self._current = current
-        self._pairing = pairing
-        self._scores: dict[str, tuple[Ints, Floats]] = {}
-        self._pairs: dict[str, Change] = {}
-        self._masks: dict[frozenset[str], NDArray[np.bool_]] = {}
-
-    def scores(self, rule: Rule) -> tuple[Ints, Floats] | None:
-        """The units and scores that `rule` is about; None if there are none."""
-        if rule.metric not in self._scores:
-            values = self._current.scores_of(rule.metric).values
-            ids = self.ids
-            if len(values) != len(ids):
-                ids = tuple(sample_id for sample_id in ids if sample_id in values)
-            scores = np.fromiter(map(values.__getitem__, ids), np.float64, len(ids))
-            self._scores[rule.metric] = self._units(ids), _oriented(scores, rule)
-        units, scores = self._scores[rule.metric]
-        if rule.samples is not None:
-            is_member = self._members(rule.samples)[units]
-            units = units[is_member]
-            scores = scores[is_member]
-        if not len(units):
-            return None
-        return units, scores
-
-    def pairs(self, rule: Rule) -> Change | None:
-        """The paired scores that `rule` is about; None if no pair has both."""
-        if self._pairing is None:
-            return None
-        if rule.metric not in self._pairs:
-            ids = self._pairing.pairs(rule.metric)
-            if not ids:
-                return None
-            self._pairs[rule.metric] = self._change(rule, ids, self._pairing)
-        change = self._pairs[rule.metric]
-        if rule.samples is None:
-            return change
-        is_member = self._members(rule.samples)[change.units]
-        if not is_member.any():
-            return None
-        return Change(
-            change.units[is_member],
-            change.now[is_member],
-            change.then[is_member],
-            change.alike[is_member],
-        )
-
-    def _units(self, ids: tuple[str, ...]) -> NDArray[np.int64]:
-        if len(ids) == len(self.ids):
-            return self._all
-        return np.array(
-            [self._position[sample_id] for sample_id in ids], dtype=np.int64
-        )
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        return {sample_id: index for index, sample_id in enumerate(self.ids)}
-
-    def _members(self, samples: frozenset[str]) -> NDArray[np.bool_]:
-        """A mask over all samples: those in `samples`."""
-        if samples not in self._masks:
-            mask = np.zeros(len(self.ids), dtype=np.bool_)
-            positions = [
-                self._position[sample_id]
-                for sample_id in samples
-                if sample_id in self._position
-            ]
-            mask[positions] = True
-            self._masks[samples] = mask
-        return self._masks[samples]
-
-    def _change(self, rule: Rule, ids: tuple[str, ...], pairing: Pairing) -> Change:
-        """The scores of the metric of `rule` in both runs."""
-        now = answer_table(rule, ids, pairing.current)
-        then = answer_table(rule, ids, pairing.baseline)
-        if (
-            then.shape[1] > 1
-        ):  # runs of the history, whose scores are rounded: equal ones must stay equal
-            now = np.rint(now * STEPS) / STEPS
-            then = np.rint(then * STEPS) / STEPS
-        alike = np.zeros(len(ids), dtype=np.bool_)
-        if now.shape[1] > 1:
-            answers = pairing.current.system.answers
-            alike[:] = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
-        return Change(self._units(ids), now, then, alike)
 
 
 def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:

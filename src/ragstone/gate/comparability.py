@@ -31,9 +31,6 @@ class Pairing:
     edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)
     """The labels that are not the same in both, by sample: metrics that read one are
     not compared there."""
-    _pairs: dict[str, tuple[str, ...]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -44,19 +41,16 @@ class Pairing:
         runs."""
         if metric not in self.metrics:
             return ()
-        if metric not in self._pairs:
-            scored = (
-                self.current.metrics[metric].values.keys()
-                & self.baseline.metrics[metric].values.keys()
-            )
-            comparable = scored - self.edited_for(metric)
-            pairs = tuple(
-                sample_id for sample_id in self.samples if sample_id in comparable
-            )
-            self._pairs[metric] = (
-                pairs if len(pairs) < len(self.samples) else self.samples
-            )
-        return self._pairs[metric]
+        values = self.current.metrics[metric].values
+        baseline_values = self.baseline.metrics[metric].values
+        edited = self.edited_for(metric)
+        return tuple(
+            sample_id
+            for sample_id in self.samples
+            if sample_id in values
+            and sample_id in baseline_values
+            and sample_id not in edited
+        )
 
     def edited_for(self, metric: str) -> frozenset[str]:
         """The samples of both runs with other labels of those that `metric` reads."""

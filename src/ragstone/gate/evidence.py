@@ -71,7 +71,7 @@ class Evidence:
         """This evidence with other scores of the two runs, under the same rules."""
         pairing = self.pairing
         if pairing is not None and baseline is not None:
-            pairing = replace(pairing, current=current, baseline=baseline, _pairs={})
+            pairing = replace(pairing, current=current, baseline=baseline)
         bound_checks = tuple(questions(current, pairing, self.rules))
         return replace(
             self, current=current, pairing=pairing, bound_checks=bound_checks

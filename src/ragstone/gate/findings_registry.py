@@ -21,6 +21,7 @@ from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.step_changes import step_findings
 from ragstone.gate.warnings import (
     assumed_directions,
+    contexts_of_steps,
     forgotten,
     generated_questions,
     no_longer_applicable,
@@ -65,6 +66,7 @@ FINDERS = (
     Finder("default_rules", Level.WARNING, permissive),
     Finder("offline_language", Level.WARNING, language_warnings),
     Finder("quotes", Level.NOTE, quote_notes),
+    Finder("steps", Level.NOTE, contexts_of_steps),
     Finder("generated", Level.NOTE, generated_questions),
     Finder("applicability", Level.NOTE, no_longer_applicable),
 )

@@ -3,7 +3,7 @@ reworded, relabelled and so on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.scores import RunScores
@@ -23,8 +23,6 @@ class GoldenSetChange:
     """The id asks another question."""
     relabelled: int = 0
     """The same question has another reference, relevant ids or other labels."""
-    swapped: int = 0
-    """Under the id of another question, which its own rules may name."""
     new: int = 0
 
     @property
@@ -34,35 +32,27 @@ class GoldenSetChange:
             "gone": self.gone,
             "reworded": self.reworded,
             "relabelled": self.relabelled,
-            "turned into drafts"
-            if self.drafts > 1
-            else "turned into a draft": self.drafts,
-            "under the id of another": self.swapped,
+            "drafts now": self.drafts,
             "new": self.new,
         }
         return tuple(tally(counts))
 
     def __str__(self) -> str:
-        """``18 questions are gone, 4 reworded.``; empty if nothing changed."""
+        """``The golden set changed: 18 gone, 4 reworded.``; empty if nothing did."""
         if not self.counts:
             return ""
-        number, _, word = self.counts[0].partition(" ")
-        questions = "question is" if number == "1" else "questions are"
-        return f"{', '.join([f'{number} {questions} {word}', *self.counts[1:]])}."
+        return f"The golden set changed: {', '.join(self.counts)}."
 
 
 def golden_set_change(
     current: RunScores,
     baseline: RunScores,
-    *,
-    renamed: Mapping[str, str],
     drafts: RunScores | None = None,
 ) -> GoldenSetChange:
     """Compare the golden sets of two runs. `baseline` has the ids that its samples have
     in `current`.
 
-    `renamed` maps those ids to the baseline's own; `drafts` are the samples of the run
-    that count in no check.
+    `drafts` are the samples of the run that count in no check.
     """
     common = [
         sample_id for sample_id in baseline.samples if sample_id in current.samples
@@ -82,27 +72,7 @@ def golden_set_change(
         relabelled=sum(
             _is_relabelled(current, baseline, sample_id) for sample_id in same
         ),
-        swapped=_swapped(same, current, baseline, renamed, drafts),
         new=len(current.samples) - len(common),
-    )
-
-
-def _swapped(
-    same: Collection[str],
-    current: RunScores,
-    baseline: RunScores,
-    renamed: Mapping[str, str],
-    drafts: RunScores | None,
-) -> int:
-    """How many of the questions that are the `same` stand under the id of another
-    question."""
-    ids = set(current.samples)
-    if drafts is not None:
-        ids |= drafts.samples.keys()
-    baseline_ids = {renamed.get(sample_id, sample_id) for sample_id in baseline.samples}
-    moved = [sample_id for sample_id in same if sample_id in renamed]
-    return sum(
-        sample_id in baseline_ids or renamed[sample_id] in ids for sample_id in moved
     )
 
 

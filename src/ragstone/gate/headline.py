@@ -10,7 +10,7 @@ from ragstone.formatting import bound, counted, figure, score, some
 from ragstone.gate.accepted import title_of
 from ragstone.gate.diagnosis import Cause, catalogue
 from ragstone.gate.findings import QUESTIONS, STEPS, Level
-from ragstone.gate.question_changes import QuestionChanges
+from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -177,29 +177,47 @@ def _passed(verdict: GateVerdict, samples: int) -> Headline:
         lead = "Nothing that blocks is shown to be worse."
     counts = counted(samples, "question")
     changes = _changes(verdict)
-    if changes is not None and changes.broken:
-        lead = "Passed."
+    if changes is not None and (changes.broken or changes.mended):
         counts = str(changes)
-    warnings = [
-        check for check in verdict.checks if not check.blocks and not check.passed
-    ]
-    end = ""
-    if warnings:
-        end = f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
-    return Headline(f"{alerts}{lead}", f"{counts}{_sensitivity(verdict)}.{end}")
+        if changes.broken:
+            lead = "Passed."
+    seen = _sensitivity(verdict, samples)
+    return Headline(f"{alerts}{lead}", f"{counts}{seen}.{_warned(verdict)}")
+
+
+def _warned(verdict: GateVerdict) -> str:
+    """The checks that only warn and did not pass, as the end of a paragraph; those that
+    only words show by their scores."""
+    count = 0
+    by_words: dict[str, str] = {}
+    for check in verdict.checks:
+        if check.blocks or check.passed:
+            continue
+        if check.by_words:
+            by_words[check.metric or ""] = f"{check.metric} {score(check.current)}"
+        else:
+            count += 1
+    text = ""
+    if count:
+        text = f" {counted(count, 'check that only warns', 'checks that only warn')} did not pass."
+    if by_words:
+        text += f" By word comparison, {', '.join(by_words.values())}."
+    return text
 
 
 def _changes(verdict: GateVerdict) -> QuestionChanges | None:
     return next((finding.data for finding in verdict.of_kind(QUESTIONS)), None)
 
 
-def _sensitivity(verdict: GateVerdict) -> str:
+def _sensitivity(verdict: GateVerdict, samples: int) -> str:
     """What the run could have shown, as the end of a sentence."""
     if verdict.sensitivity is None:
         return ""
     sensitivity = verdict.sensitivity.data
     if sensitivity.broken is None:
         return "; so few questions can't show a loss"
+    if samples < FEW:
+        return f"; fewer than {sensitivity.broken} that break would not show"
     broken = f"; {sensitivity.broken} questions that break would show"
     if sensitivity.loss is None:
         return broken

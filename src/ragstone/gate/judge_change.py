@@ -15,7 +15,6 @@ from ragstone.gate.grouping import mean_of
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.stats.agreement import Agreement, krippendorff_alpha
 from ragstone.stats.estimate import Estimate
 
 CONFIDENCE = 0.95
@@ -61,26 +60,21 @@ class JudgesCompared:
     """The mean by the judge of this run."""
     difference: Estimate
     """Now minus then."""
-    agreement: Agreement
-    """Krippendorff's alpha at interval level."""
 
     def sentence(self) -> str:
         """The comparison for a report."""
         difference = self.difference
-        alpha = self.agreement
-        text = (
-            f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
-            f"{score(self.then)} before (difference {change(difference.estimate)}, "
-            f"{interval_words(difference.low, difference.high, difference.confidence, change)})"
+        span = interval_words(
+            difference.low, difference.high, difference.confidence, change
         )
-        if alpha.estimate is None or alpha.low is None or alpha.high is None:
-            return f"{text}; all scores are the same."
-        span = interval_words(alpha.low, alpha.high, alpha.confidence)
-        return f"{text}; agreement of the scores {score(alpha.estimate)} (Krippendorff's alpha, {span})."
+        return (
+            f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
+            f"{score(self.then)} before (difference {change(difference.estimate)}, {span})."
+        )
 
 
 def compare_judges(
-    then: RunScores, now: RunScores, metrics: Sequence[str], *, seed: int = 0
+    then: RunScores, now: RunScores, metrics: Sequence[str]
 ) -> tuple[JudgesCompared, ...]:
     """Compare the scores of the same answers by two judges, on the samples that both
     scored."""
@@ -106,10 +100,7 @@ def compare_judges(
             confidence=CONFIDENCE,
             bounds=(-1.0, 1.0),
         )
-        agreement = krippendorff_alpha(
-            scores_then, scores_now, confidence=CONFIDENCE, seed=seed
-        )
         compared.append(
-            JudgesCompared(metric, len(ids), mean_then, mean_now, difference, agreement)
+            JudgesCompared(metric, len(ids), mean_then, mean_now, difference)
         )
     return tuple(compared)

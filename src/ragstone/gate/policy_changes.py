@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import LIMITS
+from ragstone.gate.policy_table import LIMITS, MetricRule
 from ragstone.gate.source import KeyPath
 from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
@@ -157,8 +157,10 @@ def _accepted(base: Policy, head: Policy) -> Iterator[str]:
 def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key that is set, in the file or by default, with its value. Rules block
     unless they say otherwise."""
-    rules = {("metrics", name): rule for name, rule in policy.metrics.items()}
+    rules: dict[KeyPath, MetricRule] = {}
     keys: dict[KeyPath, object] = {}
+    for name, rule in policy.metrics.items():
+        rules["metrics", name] = rule
     for tag, part in policy.slices.items():
         for name, rule in part.metrics.items():
             rules["slices", tag, "metrics", name] = rule

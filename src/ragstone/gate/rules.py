@@ -3,7 +3,7 @@ defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ragstone.errors import suggestion
@@ -55,6 +55,12 @@ class Rule:
         if floor_blocks or drop_blocks:
             return Action.BLOCK
         return Action.WARN
+
+    def covered(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Those of the samples that it is about."""
+        if self.samples is None:
+            return tuple(ids)
+        return tuple(sample_id for sample_id in ids if sample_id in self.samples)
 
     @property
     def title(self) -> str:

@@ -76,29 +76,15 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     allows, or by half."""
     figures = paired_usage(evidence.pairing)
     max_rises = evidence.policy.system.rises
-    slower: list[UsageChange] = []
-    dearer: list[UsageChange] = []
+    rises: list[str] = []
     for usage in figures:
         change = usage.change
-        yield Finding(
-            USAGE, Level.FACT, f"{usage.figure.title}: {change.moved}", data=change
-        )
+        text = f"{change.title}: {change.moved}"
+        yield Finding(USAGE, Level.FACT, text, data=change)
         if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE)):
-            is_latency = usage.figure.limit == MEDIAN_LATENCY.limit
-            (slower if is_latency else dearer).append(change)
-    words = []
-    if slower:
-        words.append("slower")
-    if dearer:
-        words.append("dearer")
-    if words:
-        shown = [
-            f"{change.title.lower()} {change.moved}{change.times}"
-            for change in (*slower[:1], *dearer)
-        ]
-        text = (
-            f"Answers are {' and '.join(words)} than in the baseline: {listed(shown)}."
-        )
+            rises.append(f"{change.title.lower()} {change.moved}{change.times}")
+    if rises:
+        text = f"Answers take or cost more than in the baseline: {listed(rises)}."
         yield Finding(USAGE_ROSE, Level.WARNING, text)
 
 

@@ -58,7 +58,7 @@ _SENTENCES = {
     ProblemKind.FORGOTTEN: "Turn {place} no longer carries {detail}",
     ProblemKind.WRONG_ARGUMENT: "`{place}` is called with the wrong {detail}",
     ProblemKind.TOOL_FAILS: "`{place}` fails",
-    ProblemKind.LOST_HOP: "Hop {place} no longer finds its evidence",
+    ProblemKind.LOST_HOP: "Hop {place} no longer finds {detail}",
     ProblemKind.NOT_CALLED: "`{place}` is no longer called",
     ProblemKind.OTHER_RESULT: "`{place}` gives another result for the same arguments",
     ProblemKind.REPEATED: "`{place}` is called repeatedly with the same arguments",
@@ -66,7 +66,7 @@ _SENTENCES = {
 }
 _WITHOUT_BASELINE = {
     ProblemKind.FORGOTTEN: "Turn {place} doesn't carry {detail}",
-    ProblemKind.LOST_HOP: "Hop {place} doesn't find its evidence",
+    ProblemKind.LOST_HOP: "Hop {place} doesn't find {detail}",
     ProblemKind.NOT_CALLED: "`{place}` is not called",
 }
 _OF_MISTAKE = {
@@ -85,7 +85,7 @@ class Problem:
     place: str = ""
     """The number of the turn or hop, or the tool."""
     detail: str = ""
-    """What was forgotten, or the argument that is wrong."""
+    """What was forgotten or is not found, or the argument that is wrong."""
 
     @property
     def where(self) -> str | None:
@@ -101,10 +101,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ProblemSamples:
-    """The samples that have a problem, and those of them whose cause it is."""
+    """Who has a problem: conversations, if something was forgotten, else samples."""
 
     present: set[str] = field(default_factory=set)
     caused: set[str] = field(default_factory=set)
+    """The samples whose cause it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +129,28 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         problems, key=lambda problem: (-len(problems[problem].caused), problem)
     )[:MAX_SENTENCES]
     worse = _worse(evidence)
-    causes = [problem for problem in ranked if _explains(problems[problem], worse)]
+    explaining: dict[ProblemKind, Problem] = {}
+    for problem in ranked:
+        if _explains(problems[problem], worse):
+            explaining.setdefault(problem.kind, problem)
+    causes = list(explaining.values())[:MAX_ALERTS]
     explained = 0.0
     if causes:
         explained = len(worse & problems[causes[0]].caused) / len(worse)
     turn = _first_turn(run, worse)
-    if turn is not None and all(
-        cause.kind is not ProblemKind.FORGOTTEN for cause in causes[:MAX_ALERTS]
-    ):
-        text = f"In most conversations with a worse turn, turn {turn} is the first of them."
-        where = f"turn {turn}" if explained < MIN_SHARE else None
-        yield Finding(STEPS, Level.ALERT, text, where)
+    is_forgotten = ProblemKind.FORGOTTEN in [cause.kind for cause in causes]
+    if turn is not None and turn.is_clear and not is_forgotten:
+        where = f"turn {turn.number}" if explained < MIN_SHARE else None
+        yield Finding(STEPS, Level.ALERT, str(turn), where)
         causes = causes[: MAX_ALERTS - 1]
+    elif turn is not None:
+        yield Finding(STEPS, Level.NOTE, str(turn))
+    answers = _answers(run, baseline)
     for problem in ranked:
         samples = problems[problem]
-        text = _sentence(problem, samples, compared=baseline is not None)
-        if problem in causes[:MAX_ALERTS]:
+        possible = sum(_could_have(problem, answer) for answer in answers)
+        text = _sentence(problem, samples, possible, compared=baseline is not None)
+        if problem in causes:
             is_place = problem is causes[0] and explained >= MIN_SHARE
             yield Finding(STEPS, Level.ALERT, text, problem.where if is_place else None)
         elif len(samples.present) >= MIN_BROKEN:
@@ -173,8 +180,26 @@ def _worse(evidence: Evidence) -> set[str]:
     return worse
 
 
-def _first_turn(run: RunScores, worse: Collection[str]) -> int | None:
-    """The turn, not the first, that got worse first in most conversations that did."""
+@dataclass(frozen=True, slots=True)
+class _FirstTurn:
+    """The turn that got worse first in most conversations that did."""
+
+    number: int
+    count: int
+    conversations: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether most conversations broke at this turn, which is not turn 1."""
+        needed = max(MIN_BROKEN, CLEAR_SHARE * self.conversations)
+        return self.number > 1 and self.count >= needed
+
+    def __str__(self) -> str:
+        conversations = counted(self.conversations, "conversation")
+        return f"In {self.count:,} of {conversations} with a worse turn, turn {self.number} is the first."
+
+
+def _first_turn(run: RunScores, worse: Collection[str]) -> _FirstTurn | None:
     first: dict[str, int] = {}
     for sample_id in worse:
         turn = run.samples[sample_id].turn
@@ -183,17 +208,38 @@ def _first_turn(run: RunScores, worse: Collection[str]) -> int | None:
     if not first:
         return None
     number, count = Counter(sorted(first.values())).most_common(1)[0]
-    is_clear = count >= MIN_BROKEN and count >= CLEAR_SHARE * len(first)
-    return number if is_clear and number > 1 else None
+    return _FirstTurn(number, count, len(first))
 
 
-def _sentence(problem: Problem, samples: ProblemSamples, *, compared: bool) -> str:
+def _sentence(
+    problem: Problem, samples: ProblemSamples, possible: int, *, compared: bool
+) -> str:
     text = _SENTENCES[problem.kind]
     if not compared:
         text = _WITHOUT_BASELINE.get(problem.kind, text)
     text = text.format(place=problem.place, detail=problem.detail)
     example = min(samples.caused or samples.present)
-    return f"{text} ({counted(len(samples.present), 'answer')}, such as {example})."
+    unit = "conversation" if problem.kind is ProblemKind.FORGOTTEN else "answer"
+    total = counted(possible, unit)
+    return f"{text} ({len(samples.present):,} of {total}, such as {example})."
+
+
+def _could_have(problem: Problem, answer: _Answer) -> bool:
+    """Whether an answer could have a problem."""
+    turn = 0 if answer.turn is None else answer.turn.number
+    match problem.kind:
+        case ProblemKind.NO_CLARIFICATION:
+            return answer.facts.asks_back is not None
+        case ProblemKind.EARLIER_ANSWER:
+            return turn > 1
+        case ProblemKind.FORGOTTEN:
+            return problem.place == str(turn)
+        case ProblemKind.LOST_HOP:
+            return any(problem.place == str(hop.hop) for hop in answer.facts.hops)
+    tools = {*answer.facts.expected, *(call.tool for call in answer.facts.calls)}
+    if answer.baseline is not None:
+        tools |= {call.tool for call in answer.baseline.calls}
+    return problem.place in tools
 
 
 def step_problems(
@@ -208,14 +254,17 @@ def step_problems(
         problems = set(_problems(answer))
         if _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
-        if answer.turn is not None and (lost := _lost_values(answer)):
+        lost = _lost_values(answer)
+        if answer.turn is not None and lost:
             # Later turns that lack it are consequences.
             what = _name_of(lost, names)
             problem = Problem(ProblemKind.FORGOTTEN, str(answer.turn.number), what)
             problems.add(forgotten.setdefault(answer.turn.id, problem))
         for problem in problems:
             samples = found.setdefault(problem, ProblemSamples())
-            samples.present.add(answer.sample_id)
+            is_forgotten = problem.kind is ProblemKind.FORGOTTEN
+            unit = answer.turn.id if is_forgotten and answer.turn else answer.sample_id
+            samples.present.add(unit)
         if problems:
             found[min(problems)].caused.add(answer.sample_id)
     return found
@@ -283,9 +332,7 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
     baseline = answer.baseline
     if facts.asks_back is False and (baseline is None or baseline.asks_back):
         yield Problem(ProblemKind.NO_CLARIFICATION)
-    lost_hop = _lost_hop(facts, baseline)
-    if lost_hop is not None:
-        yield Problem(ProblemKind.LOST_HOP, str(lost_hop))
+    yield from _lost_hop(facts, baseline)
     mistakes = facts.mistakes
     if baseline is not None:
         mistakes -= baseline.mistakes
@@ -297,16 +344,18 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
             yield Problem(_OF_MISTAKE[mistake.kind], mistake.tool, mistake.argument)
 
 
-def _lost_hop(facts: StepFacts, baseline: StepFacts | None) -> int | None:
+def _lost_hop(facts: StepFacts, baseline: StepFacts | None) -> Iterator[Problem]:
     """The first hop that doesn't find its evidence, if it did in the baseline."""
-    for hop in facts.hops:
-        if not hop.found:
-            if baseline is None or any(
-                before.hop == hop.hop and before.found for before in baseline.hops
-            ):
-                return hop.hop
-            return None
-    return None
+    lost = [hop.hop for hop in facts.hops if not hop.found][:1]
+    if baseline is None:
+        for hop in lost:
+            yield Problem(ProblemKind.LOST_HOP, str(hop), "its evidence")
+        return
+    for before in baseline.hops:
+        if before.hop in lost and before.found:
+            source = f"the evidence from `{before.source}`"
+            what = source if before.source else "its evidence"
+            yield Problem(ProblemKind.LOST_HOP, str(before.hop), what)
 
 
 def _call_problems(facts: StepFacts, baseline: StepFacts) -> Iterator[Problem]:

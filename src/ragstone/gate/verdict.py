@@ -343,10 +343,6 @@ class Changed:
 
     what: str
     how: str
-    lost: int = 0
-    """The documents of the corpus that are no longer returned."""
-    samples: int = 0
-    """The samples for which they were."""
 
 
 @dataclass(frozen=True, slots=True)

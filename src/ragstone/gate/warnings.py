@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ragstone.formatting import counted, most_common, some, usual_reason
 from ragstone.gate.checks.applicability import (
@@ -138,17 +138,32 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 def uncalled_tools(evidence: Evidence) -> Iterator[str]:
     """A warning that names expected tools that no answer called."""
     steps = evidence.current.system.steps.values()
+    expected = {tools for facts in steps for tools in facts.expected}
     called = {name for facts in steps for name in facts.called}
-    uncalled: set[str] = set()
-    for facts in steps:
-        for tools in facts.expected:
-            if called.isdisjoint(tools.split(" or ")):
-                uncalled.add(tools)
+    yield from unknown_tools(expected, called)
+
+
+def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
+    """A sentence that names the `expected` tools (``a or b``) that were not `called`,
+    and what was."""
+    uncalled = {tools for tools in expected if called.isdisjoint(tools.split(" or "))}
     if uncalled:
         calls = f"called were {some(sorted(called))}" if called else "no tool was"
         yield (
             f"The golden set expects tools that were never called: {some(sorted(uncalled))}; {calls}. Names are "
             "compared as written."
+        )
+
+
+def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
+    """A note that contexts are those of several searches and of tools too."""
+    steps = evidence.current.system.steps.values()
+    retrievals = sum(facts.retrievals for facts in steps)
+    results = sum(facts.results for facts in steps)
+    if retrievals or results:
+        yield (
+            f"Contexts include what the steps of answers found: {counted(retrievals, 'retrieval')} and "
+            f"{counted(results, 'tool result')}."
         )
 
 

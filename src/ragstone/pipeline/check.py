@@ -23,7 +23,7 @@ from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
-from ragstone.gate.warnings import FLOORS_WARN
+from ragstone.gate.warnings import FLOORS_WARN, unknown_tools
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
@@ -34,7 +34,7 @@ from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossi
 from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
-from ragstone.system.response import Response, System
+from ragstone.system.response import Response, System, called_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +187,23 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
     if system.can_be_asked_again:
         return ()
     lacking: list[str] = []
+    called: set[str] = set()
     try:
         await system.start()
         for sample in golden:
             response = await system.ask(sample)
+            called |= called_tools(response)
             if response.failure is not None:
                 lacking.append(sample.id)
     finally:
         await system.close()
-    if not lacking:
-        return ()
-    samples = counted(len(golden), "sample")
-    return (
-        f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}.",
-    )
+    expected = {" or ".join(call.names) for sample in golden for call in sample.tools}
+    warnings = list(unknown_tools(expected, called))
+    if lacking:
+        samples = counted(len(golden), "sample")
+        missing = f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}."
+        warnings.insert(0, missing)
+    return tuple(warnings)
 
 
 def remarks(

@@ -17,7 +17,7 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import RunScores, means, without_drafts
 from ragstone.formatting import counted, score, some
-from ragstone.gate.accepted import InForce, accepted_in, floor_notes, offers
+from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import renamed_note, same_question, with_ids_of
 from ragstone.gate.decide import decide_gate
@@ -249,7 +249,6 @@ def decide(
         golden = golden_set_change(
             current.scores,
             baseline.scores,
-            renamed=baseline.stored_ids,
             drafts=current.drafts,
         )
         changes = changes_since(current.scores, baseline.scores, corpus, golden)
@@ -263,10 +262,7 @@ def decide(
     if run is not None and baseline is not None and baseline.run is not None:
         commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
         verdict = verdict.with_findings(
-            after=(
-                *findings(ACCEPT, Level.FACT, commands),
-                *findings("floor", Level.NOTE, floor_notes(verdict.checks)),
-            )
+            after=(*findings(ACCEPT, Level.FACT, commands),)
         )
     return verdict if unproven is None else verdict.unproven(unproven)
 

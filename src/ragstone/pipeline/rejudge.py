@@ -153,7 +153,7 @@ async def rejudge(
         return _unguarded(baseline, plan, error.message.rstrip("."))
     finally:
         await stored.close()
-    return _rejudged(baseline, plan, judged, seed=session.plan.seed)
+    return _rejudged(baseline, plan, judged)
 
 
 def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
@@ -161,9 +161,7 @@ def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
     return {sample.id: SampleFacts.of(sample) for sample in samples}
 
 
-def _rejudged(
-    baseline: ComparedRun, plan: _Plan, judged: RunDirectory, *, seed: int
-) -> Rejudged:
+def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejudged:
     """The baseline with the scores of `judged`, its answers as they were judged
     again."""
     scores = judged.scores()
@@ -178,7 +176,7 @@ def _rejudged(
     ]
     notes: tuple[str, ...] = ()
     if plan.judge_changed:
-        compared = compare_judges(baseline.scores, scores, tuple(scores), seed=seed)
+        compared = compare_judges(baseline.scores, scores, tuple(scores))
         notes = tuple(difference.sentence() for difference in compared)
     if notes:
         warnings[0] += (

@@ -216,7 +216,7 @@ def changes(report: Document) -> str:
     Who reads a report knows that the code changed.
     """
     others = [change for change in report.explanation.changes if change.what != "code"]
-    return changes_line(others, worse=report.verdict.status is Status.FAIL)
+    return changes_line(others)
 
 
 def usage_changes(report: Document) -> str:
