@@ -37,7 +37,6 @@ def written(folder: Path, text: str) -> Path:
         ("[metrics.faithfulness]\nmin = 101\n", 2, "at most 1, found 101", ""),
         ("[metrics.mrr]\nmin = 0.8\nmax_dorp = 0.1\n", 3, "unknown key 'metrics.mrr.max_dorp'", "'max_drop'"),
         ("\n[gaet]\nmin_coverage = 1\n", 2, "unknown key 'gaet'", "'gate'"),
-        ("tags = ['a']\n", 1, "unknown key 'tags'", "[slices.TAG.metrics.NAME]"),
         ("[gate]\ninconclusive = 'guess'\n", 2, "'pass', 'warn' or 'fail', found \"guess\"", ""),
         ("[gate]\nmin_coverage = '1'\n", 2, "must be a number", ""),
         ("[gate]\nmin_coverage = true\n", 2, "must be a number", ""),

@@ -245,28 +245,14 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     ending = {Status.FAIL}
     if policy_gate.inconclusive == "fail":
         ending.add(Status.INCONCLUSIVE)
-    acceptable = [
-        *_acceptable_edits(blocking, ending),
-        *_acceptable_losses(blocking, ending),
-    ]
+    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET]
+    edits = [check for check in edits if check.status in {*ending, Status.ERROR}]
+    paired = [check for check in blocking if check.kind is CheckKind.PAIRED]
+    acceptable = [] if paired else edits[:1]
+    if all(check.status is not Status.ERROR for check in paired):
+        acceptable += _acceptable_losses(blocking, ending)
     possible = [offer_for(check) for check in acceptable]
     return tuple(offer for offer in possible if offer is not None)
-
-
-def _acceptable_edits(
-    blocking: Sequence[Check], ending: Collection[Status]
-) -> list[Check]:
-    """The first edit of the golden set that ends the run; none where the run ends
-    whatever is accepted."""
-    if any(check.kind is CheckKind.PAIRED for check in blocking):
-        return []
-    for check in blocking:
-        if check.kind is CheckKind.GOLDEN_SET and check.status in {
-            Status.ERROR,
-            *ending,
-        }:
-            return [check]
-    return []
 
 
 def _acceptable_losses(
@@ -278,23 +264,21 @@ def _acceptable_losses(
         for check in blocking
         if check.status in ending and check.kind is not CheckKind.GOLDEN_SET
     ]
-    questions_fail = any(
-        check.kind is CheckKind.QUESTIONS and check.failed for check in blocking
+    if any(map(_is_beyond_accepting, losses)):
+        return []
+    is_of_many = any(
+        check.kind is CheckKind.QUESTIONS
+        or (check.kind in CHANGES and not check.metric)
+        for check in losses
+        if check.failed or check.kind in CHANGES
     )
-    mean_ends = any(check.kind in CHANGES and check.metric is None for check in losses)
-    if questions_fail or mean_ends:
+    if is_of_many:
         # These are accepted as the drops that they are made of.
         losses += [
             check
             for check in blocking
             if check.kind in CHANGES and check.status is Status.INCONCLUSIVE
         ]
-    is_starved = any(
-        check.kind is CheckKind.PAIRED and check.status is Status.ERROR
-        for check in blocking
-    )
-    if is_starved or any(map(_is_beyond_accepting, losses)):
-        return []
     missed = {check.place for check in losses if check.kind in LEVELS}
     return [check for check in losses if check.place not in missed]
 

@@ -101,13 +101,7 @@ def _check_comparison(
         raise source.error(path, message, "Set one of them, or remove the table.")
 
 
-_LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
-_OTHER_WAY = {
-    "min": "max",
-    "max": "min",
-    "max_drop": "max_rise",
-    "max_rise": "max_drop",
-}
+_KEYS_OF_DIRECTION = {False: ("min", "max_drop"), True: ("max", "max_rise")}
 
 
 def _check_directions(table: PolicyTable, source: Source) -> None:
@@ -118,26 +112,23 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
     """
     directions: dict[str, bool] = {}
     for path, name, rule in table.rules():
-        directions_by_key = {
-            key: lower
-            for key, lower in _LOWER_IS_BETTER.items()
-            if getattr(rule, key) is not None
-        }
-        if rule.lower_is_better is not None:
-            directions_by_key = {
-                "lower_is_better": rule.lower_is_better,
-                **directions_by_key,
-            }
         built_in = lower_is_better(name)
-        for key, is_lower in directions_by_key.items():
-            expected = built_in
-            if expected is None:
-                expected = directions.setdefault(name, is_lower)
+        if built_in is not None:
+            directions[name] = built_in
+        written: dict[str, bool] = {}
+        if rule.lower_is_better is not None:
+            written["lower_is_better"] = rule.lower_is_better
+        for is_lower, keys in _KEYS_OF_DIRECTION.items():
+            for key in keys:
+                if getattr(rule, key) is not None:
+                    written[key] = is_lower
+        for key, is_lower in written.items():
+            expected = directions.setdefault(name, is_lower)
             if is_lower is not expected:
-                direction = "lower" if expected else "higher"
-                why = ", as the other keys say" if built_in is None else ""
+                better = "lower" if expected else "higher"
+                level, change = _KEYS_OF_DIRECTION[expected]
                 raise source.error(
                     (*path, key),
-                    f"'{'.'.join(path)}.{key}' doesn't fit: {direction} is better for {name}{why}.",
-                    f"Use '{_OTHER_WAY[key]}'." if key in _OTHER_WAY else "Remove it.",
+                    f"'{'.'.join(path)}.{key}' doesn't fit: {better} is better for {name}.",
+                    f"Use '{level}' and '{change}'.",
                 )

@@ -58,7 +58,7 @@ class Source:
             return self.error(
                 path,
                 f"unknown key '{key}'.",
-                _hint_for_unknown(path, fields_at(model, path[:-1])),
+                suggestion(path[-1], fields_at(model, path[:-1])),
             )
         if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
@@ -73,13 +73,6 @@ class Source:
         return self.error(
             path, f"'{key}' {expected(details)}, found {shown(value)}.", hint
         )
-
-
-def _hint_for_unknown(path: KeyPath, keys: Collection[str]) -> str:
-    """What to write instead of an unknown key in a table with these `keys`."""
-    if path[-1] in ("tag", "tags") and "slices" in keys:
-        return "Rules for the samples with a tag: [slices.TAG.metrics.NAME]."
-    return suggestion(path[-1], keys)
 
 
 def first_error(error: ValidationError) -> Any:
