@@ -101,7 +101,7 @@ def _check_comparison(
         raise source.error(path, message, "Set one of them, or remove the table.")
 
 
-_KEYS_OF_DIRECTION = {False: ("min", "max_drop"), True: ("max", "max_rise")}
+_KEYS_OF_DIRECTION = {True: ("max", "max_rise"), False: ("min", "max_drop")}
 
 
 def _check_directions(table: PolicyTable, source: Source) -> None:
