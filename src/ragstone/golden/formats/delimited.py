@@ -103,11 +103,18 @@ def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     """The row with the names of the columns: of the first ones, what names the
     question, or else has more than one cell. Those above it are a title."""
     first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
-    wide = [row for row in first_rows if sum(map(bool, map(str.strip, row[1]))) > 1]
+    wide = [row for row in first_rows if not _is_title(row[1])]
     for row in (*wide, first_rows[0]):
         if _names_question(row[1]):
             return row
     return (wide or first_rows)[0]
+
+
+def _is_title(cells: list[str]) -> bool:
+    """Whether the row has one cell at most, and not the last of several, as where
+    pandas leaves the name of its index empty."""
+    filled = [cell for cell in cells if cell.strip()]
+    return len(filled) < 2 and (len(cells) < 2 or not cells[-1].strip())
 
 
 def _names_question(header: list[str]) -> bool:
