@@ -92,7 +92,9 @@ class CommandPeer:
         except TimeoutError:
             message = f"No answer within {timeout_s:g} s."
             if self._answers == 0:
-                message += " It must flush each line."
+                message += (
+                    " It must flush each line (in Python: print(line, flush=True))."
+                )
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
             how = await child.ending()
