@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
         "Must-pass sample house-999: it is not in this run.",
     ),
     "a must-pass sample without a floor": (
-        with_policy('must_pass = ["house-1"]\n[metrics.faithfulness]\nmax_drop = 0.1\n'),
+        with_policy('must_pass = ["house-1"]\n[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.1\n'),
         5,
         "no metric with a floor has a score for it",
     ),
@@ -140,7 +140,7 @@ def test_samples_without_a_recorded_answer_are_counted(tmp_path: Path) -> None:
     assert "2 of 4 samples have no usable recorded answer: house-1, house-3." in found.stdout
 
 
-@pytest.mark.parametrize(("n", "says"), [(1, "the only sample is a draft"), (3, "all 3 samples are drafts")])
+@pytest.mark.parametrize(("n", "says"), [(1, "of 1 sample, all are drafts"), (3, "of 3 samples, all are drafts")])
 def test_a_set_of_drafts_alone_ends_check_and_gate_alike(tmp_path: Path, n: int, says: str) -> None:
     project = make_project(tmp_path / "p", n=n)
     change_rows(project, lambda row: {**row, "status": "draft"})

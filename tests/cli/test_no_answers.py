@@ -41,12 +41,10 @@ def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path)
     command = ["--entrypoint", f"command:{sys.executable} rag.py"]
     checked = ragstone(["check", *command], project, exit_code=4)
     assert "print(line, flush=True)" in checked.stderr
-    assert "timeout_s" not in checked.stderr
     found = ragstone(["gate", *command, "--verbose"], project, exit_code=4)
-    assert "It must flush each line" in found.stdout.splitlines()[1] + found.stdout.splitlines()[2]
+    assert "it must flush each line" in " ".join(found.stdout.split())
     (project / "rag.py").write_text(HANGING, encoding="utf-8")
     hanging = ragstone(["check", *command], project)
-    assert "flush" not in hanging.stderr
     assert "raise timeout_s in [system]" in hanging.stderr
 
 

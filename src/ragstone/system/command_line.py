@@ -92,9 +92,7 @@ class CommandPeer:
         except TimeoutError:
             message = f"No answer within {timeout_s:g} s."
             if self._answers == 0:
-                message += (
-                    " It must flush each line (in Python: print(line, flush=True))."
-                )
+                message += " If it did print one, it must flush each line (in Python: print(line, flush=True))."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
             how = await child.ending()

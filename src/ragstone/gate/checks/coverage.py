@@ -115,11 +115,7 @@ def _has_scores(run: RunScores) -> bool:
 def _why_nothing(run: RunScores) -> str:
     evaluated = 0 if run.manifest is None else run.manifest.golden.samples
     if not run.samples and evaluated:
-        drafts = (
-            "the only sample is a draft"
-            if evaluated == 1
-            else f"all {evaluated:,} samples are drafts"
-        )
+        drafts = f"of {counted(evaluated, 'sample')}, all are drafts"
         return (
             f"{drafts}. A draft counts once a person has reviewed it (ragstone review)."
         )
