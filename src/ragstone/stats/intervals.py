@@ -17,7 +17,9 @@ from ragstone.stats.estimate import Estimate, check_confidence
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
-_DRAWS = 4000
+_DRAWN = 1_000_000
+"""So many weights are drawn for an interval, in at most _MAX_DRAWS sets of them."""
+_MAX_DRAWS = 40_000
 _MAX_BLOCKS = 200
 """More independent blocks of values are taken together, at random, in so many."""
 
@@ -81,9 +83,10 @@ def _gaffke_limits(
         sizes = _sums(larger, sizes[order])
     blocks = np.column_stack([totals, sizes])
     distinct, repeats = np.unique(blocks, axis=0, return_counts=True)
-    weights = rng.standard_gamma(repeats, (_DRAWS, len(distinct)))
+    draws = min(_MAX_DRAWS, _DRAWN // len(distinct))
+    weights = rng.standard_gamma(repeats, (draws, len(distinct)))
     # The extra observation is as large as the block of a value that is drawn at random.
-    extra = rng.standard_exponential(_DRAWS) * float(sizes @ sizes) / len(values)
+    extra = rng.standard_exponential(draws) * float(sizes @ sizes) / len(values)
     sums, counts = (weights @ distinct).T
     counts = counts + extra
     low = np.quantile((sums + extra * bounds[0]) / counts, tail)
