@@ -100,7 +100,7 @@ generated: $(VENV)/.installed-dev
 	$(BIN)/python scripts/configuration_page.py > docs/configuration.md
 	$(BIN)/python scripts/schemas.py
 	$(BIN)/python scripts/attack_table.py
-	$(BIN)/python scripts/phrase_words.py
+	$(BIN)/python scripts/phrases.py
 
 # The part of GitHub's OpenAPI description that the tests use. Run after a change to scripts/github_description.py; needs npm.
 # make github-description CHECK=--check compares only.

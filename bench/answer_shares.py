@@ -28,8 +28,8 @@ from labelled_sets import Case, Pointwise, load_items
 from numpy.typing import NDArray
 from public_scores import public_scores
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ragstone.judge.offline.normal import normalise
+from ragstone.judge.normal import normalise
 from ragstone.judge.sentences import split_sentences
 
 Change = Callable[[str, str, random.Random], str | None]

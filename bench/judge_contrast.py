@@ -25,7 +25,7 @@ from data_sets import data_folder
 from labelled_sets import Case
 from public_scores import public_scores
 
-from ragstone.judge.offline.normal import normalise
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
 

@@ -18,8 +18,8 @@ from labelled_sets import HARD_CASES_NAME, Item, hard_cases
 from scipy.stats import binomtest
 
 from ragstone.judge.factory import build_judge
-from ragstone.judge.offline.reliability import Evidence, Grade
 from ragstone.judge.protocol import Judge, Ledger
+from ragstone.judge.reliability import Evidence, Grade
 from ragstone.settings.settings import JudgeSettings
 
 _MAX_WEAKEST = 3

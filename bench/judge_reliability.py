@@ -23,8 +23,8 @@ from judge_opinions import NoOpinion, Opinion, Outcome, summarise
 from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise, load_items
 from public_scores import public_scores
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.registry import METRICS as METRIC

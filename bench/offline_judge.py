@@ -75,12 +75,11 @@ def peak_mb() -> float:
 STEPS = {
     "splitting into sentences": ("sentences.py", "split_sentences"),
     "keys of contexts, and where they are": ("passage.py", "places"),
-    "pairs of keys": ("evidence.py", "_pairs_held"),
     "splitting into statements": ("statements.py", "split_statements"),
     "matching statements": ("evidence.py", "match"),
     "of that, conflicts": ("conflicts.py", "conflicting"),
     "usefulness of contexts": ("agreement.py", "use_features"),
-    "answer relevancy": ("relevance.py", "answer_features"),
+    "answer relevancy": ("relevance.py", "relevancy"),
 }
 """What is shown of the profile: the file and the function of each step; time in what they call is theirs."""
 

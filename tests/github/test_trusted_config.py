@@ -23,7 +23,7 @@ from ragstone.github.commit_files import BaseFiles, BaseUnreadable
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
-from ragstone.judge.offline.model import load_weights
+from ragstone.judge.offline.model import judge_version
 from ragstone.settings.load import OPTIONS, load_settings
 from ragstone.settings.settings import TABLES, JudgeSettings, Settings
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
@@ -545,7 +545,7 @@ def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
     model = FittedModel(
         bias=0.0, weights=weights, labels=40, passes=20, groups=40, cross_validated=graded, offline=graded
     )
-    file = FittedFile(offline=load_weights().version, faithfulness=model)
+    file = FittedFile(offline=judge_version(), faithfulness=model)
     checkout.write("judge.json", file.model_dump_json(indent=indent))
     return hashlib.sha256((checkout.root / "judge.json").read_bytes()).hexdigest()
 

@@ -14,10 +14,10 @@ from ragstone.judge.judgements import (
     Judgements,
 )
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.offline.topic import Topic
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call
 from ragstone.judge.similarity import LexicalSimilarity
+from ragstone.judge.with_embeddings import OfflineJudgeWithEmbeddings
 from ragstone.system.response import Response
 
 SAMPLE = Sample("a", "When?", reference="In 1931.", other_references=("In the year 1931.",))
@@ -30,7 +30,7 @@ def collect(judge: OfflineJudge | WithEarlierAnswers) -> Judgements:
 
 
 def test_the_offline_judge_with_embeddings_compares_with_every_reference() -> None:
-    judge = OfflineJudge(topic=Topic(LexicalSimilarity(["When?"])))
+    judge = OfflineJudgeWithEmbeddings(LexicalSimilarity(["When?"]))
     for one in (judge, WithEarlierAnswers(judge, lambda _: None)):
         found = collect(one).answer_similarity
         assert isinstance(found, AnswerSimilarity)

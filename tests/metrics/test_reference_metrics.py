@@ -12,8 +12,6 @@ from ragstone.judge.judgements import (
     JudgementFailure,
     Judgements,
 )
-from ragstone.judge.offline.lexicon import read_data
-from ragstone.judge.offline.support import digest
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.squad import exact_match, token_f1
@@ -105,11 +103,6 @@ def test_entities_that_the_judge_listed_are_looked_for_and_the_missing_ones_name
     assert recalled("…", entities=listed) == Scored(0.0, note="no contexts were returned")
     assert isinstance(recalled("Ada Brown.", "Ada Brown.", entities=EntityList(())), NotApplicable)
     assert recalled("Ada Brown.", "Ada Brown.", entities=JudgementFailure("cut off")) == Failed("judge", "cut off")
-
-
-@pytest.mark.parametrize("file", ["weights.json", "lexicon.json", "wordforms.json"])
-def test_the_digest_changes_with_each_file_of_the_offline_judge(file: str) -> None:
-    assert digest(lambda name: read_data(name) + (" " if name == file else "")) != digest()
 
 
 WORDS = Response("a", "one two three", (Context("one two"), Context("three four")), latency_s=2.0)

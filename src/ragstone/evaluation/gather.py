@@ -24,6 +24,7 @@ from ragstone.evaluation.step_facts import step_facts
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import cites_what_is_there
+from ragstone.judge.clarification import asks_back
 from ragstone.judge.judgements import (
     JudgementFailure,
     Judgements,
@@ -31,7 +32,6 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.alignment import UsedContexts, used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 

@@ -14,7 +14,7 @@ from ragstone.judge.judgements import (
     SupportTable,
     Verdict,
 )
-from ragstone.judge.offline.wording import (
+from ragstone.judge.wording import (
     may_be_restated,
     may_be_reworded,
     stands_in_one_sentence,
@@ -79,7 +79,6 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
             statements.get(support.statement_id, ""),
             texts,
             sample.question,
-            contradicted=support.verdict is Verdict.CONTRADICTED,
         )
     ]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.offline.clarification import asks_back
+from ragstone.judge.clarification import asks_back
 from ragstone.metrics.hops import found_contexts, hops_of
 from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
 from ragstone.system.response import (

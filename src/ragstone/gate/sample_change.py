@@ -20,8 +20,8 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language
-from ragstone.judge.offline.normal import normalise
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.retrieval_change import (
     EvidenceChange,

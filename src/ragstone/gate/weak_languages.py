@@ -7,7 +7,7 @@ from itertools import islice
 
 from ragstone.formatting import percent
 from ragstone.gate.evidence import Evidence
-from ragstone.judge.offline.reliability import grade, weak_languages
+from ragstone.judge.reliability import grade, weak_languages
 
 MAX_QUESTIONS = 200
 """Questions whose language is looked at."""

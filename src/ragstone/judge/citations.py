@@ -17,8 +17,8 @@ from ragstone.judge.judgements import (
     Verdict,
     context_id,
 )
+from ragstone.judge.normal import FOOTNOTE, normalise
 from ragstone.judge.offline.lexicon import guess_language
-from ragstone.judge.offline.normal import FOOTNOTE, normalise
 from ragstone.judge.offline.statements import (
     MAX_STATEMENTS,
     answer_abstains,

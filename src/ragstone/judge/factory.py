@@ -19,7 +19,6 @@ from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ragstone.judge.offline import OfflineJudge
-    from ragstone.judge.offline.topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +102,8 @@ def build_offline(
 ) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    topic, endpoint = _topic(settings, surroundings.environ)
-    return OfflineJudge(topic=topic, endpoint=endpoint)
-
-
-def _topic(
-    settings: JudgeSettings, environ: Mapping[str, str]
-) -> tuple[Topic | None, str | None]:
-    """The offline judge's embedding comparison of question and answer, and the endpoint
-    that it uses."""
     if settings.embeddings is None:
-        return None, None
+        return OfflineJudge()
     service, _, model = settings.embeddings.partition(":")
     if service != "openai-compatible" or not model:
         raise ConfigError(
@@ -122,7 +112,9 @@ def _topic(
             hint="Write 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it out.",
         )
     from ragstone.judge.llm.assembly import endpoint_similarity
-    from ragstone.judge.offline.topic import Topic
+    from ragstone.judge.with_embeddings import OfflineJudgeWithEmbeddings
 
-    similarity, closers, endpoint = endpoint_similarity(settings, model, environ)
-    return Topic(similarity, closers), endpoint
+    similarity, closers, endpoint = endpoint_similarity(
+        settings, model, surroundings.environ
+    )
+    return OfflineJudgeWithEmbeddings(similarity, closers, endpoint)

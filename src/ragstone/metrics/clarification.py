@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
+from ragstone.judge.clarification import asks_back
 from ragstone.judge.judgements import Judgements
-from ragstone.judge.offline.clarification import asks_back
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
@@ -13,7 +13,7 @@ from ragstone.system.response import Response
 class Clarification(BaseMetric):
     """1 if the answer asks the user back, else 0. It applies to samples that expect so,
     and no other metric of answers does. No judge is asked: see
-    judge/offline/clarification.py."""
+    judge/clarification.py."""
 
     info = MetricInfo(
         name="clarification",

@@ -10,10 +10,10 @@ from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import Language, guess_language
-from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.model import judge_version
 from ragstone.judge.offline.passage import Sentence, read_passage
-from ragstone.judge.offline.support import digest
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import BaseMetric, MetricInfo, require
@@ -132,8 +132,8 @@ class ContextEntityRecall(BaseMetric):
     reference.
 
     An LLM judge lists the entities of the reference; they are then looked for in the
-    contexts with the offline judge's word lists. The digest of these, and the version
-    of the prompt, are part of the metric's version. Other judges list none: then
+    contexts with the offline judge's word lists. Its version, and that of the prompt,
+    are part of the metric's version. Other judges list none: then
     entities are found by capitals and digits, which is coarser. Of several references,
     the judge reads the one that the contexts hold most of; by writing, the best counts.
     Not applicable if the reference names no entities.
@@ -141,7 +141,7 @@ class ContextEntityRecall(BaseMetric):
 
     info = MetricInfo(
         name="context_entity_recall",
-        version=f"4.{ENTITIES_PROMPT_VERSION}-{digest()}",
+        version=f"5.{ENTITIES_PROMPT_VERSION}-{judge_version()}",
         blames="retrieval",
         source="RAGAS documentation, context entities recall = |CE ∩ RE| / |RE|; entities by writing are Ragstone's",
         answerless=True,

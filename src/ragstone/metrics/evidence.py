@@ -1,11 +1,10 @@
 """Where evidence texts are in the contexts of an answer, however the corpus was cut
 into chunks.
 
-Texts are compared as sequences of words, without case, punctuation and white space. A
-word of the evidence is found in a context if it is part of a run of three words that
-the context has, too (six characters in scripts without spaces); at the ends of a
-context, shorter runs and parts of a word count, because chunks may be cut anywhere. The
-first k contexts *have* the evidence if together they have nearly all of it: at least
+Texts are compared without case, punctuation and white space. A word of the evidence is
+found where its letters are parts of runs of RUN characters that contexts have, too, or
+of a shorter one at the end of a context, because chunks may be cut anywhere. The first
+k contexts *have* the evidence if together they have nearly all of it: at least
 MIN_SHARE of its words, with fewer than GAP missing in a row. So it doesn't matter
 whether it lies in one chunk or is split over several.
 """
@@ -14,12 +13,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate, islice
+from functools import lru_cache
+from itertools import islice
 
 MIN_SHARE = 0.9
 """Evidence is retrieved if at least this share of its words is found."""
@@ -32,10 +29,12 @@ OVERLAP = 0.5
 """A context carries evidence if they have this share of the shorter of the two in
 common."""
 
-RUN = 3
-"""A run of so many words in common is no accident."""
+RUN = 16
+"""A run of so many characters in common is no accident."""
 
-_UNSPACED_FACTOR = 2
+RUN_WORDS = 3
+"""Nor is one of so many words."""
+
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
 _ASCII_WORD = re.compile("[0-9a-z]+")
@@ -44,15 +43,8 @@ _INVISIBLE = dict.fromkeys(
 )
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _REMEMBERED = 8
-_MAX_PLACES = 100
-"""Of a run that comes more often in one text, as in "0 0 0 …", the rest counts as
-missing."""
-_BETWEEN = "\0"
-"""What no word contains."""
 _SHORT = 20_000
 """Characters of a text whose words are remembered."""
-_LONG = 2000
-"""In evidence of more words, a few at a seam don't matter."""
 
 Words = tuple[str, ...]
 
@@ -91,11 +83,11 @@ def locate(
     """Where each text of `evidence` is in `contexts`, in rank order.
 
     Each evidence text should be given once (`distinct`). One without a word is in no
-    context. Time is linear in the length of the contexts, also for texts that repeat
-    themselves.
+    context.
     """
-    contexts_read = [_Context(words(text)) for text in contexts]
-    return tuple(_place(words(text), contexts_read) for text in evidence)
+    plain = [_plain(text) for text in contexts]
+    runs = [_character_runs(text, RUN) for text in plain]
+    return tuple(_place(_plain(text), plain, runs) for text in evidence)
 
 
 @lru_cache(maxsize=2 * _REMEMBERED)
@@ -130,7 +122,7 @@ def _words(text: str) -> Words:
 _remembered_words = lru_cache(maxsize=64)(_words)  # those of one sample
 
 
-def runs_of(text: Words, size: int = RUN) -> set[Words]:
+def runs_of(text: Words, size: int = RUN_WORDS) -> set[Words]:
     """All runs of `size` words in `text`; a shorter text is one run."""
     return set(_runs(text, size)) or {text}
 
@@ -140,155 +132,67 @@ def _runs(text: Words, size: int) -> Iterator[Words]:
     return zip(*(islice(text, at, None) for at in range(size)), strict=False)
 
 
-def _place(evidence: Words, contexts: Sequence[_Context]) -> EvidencePlace:
-    if not evidence:
+def _plain(text: str) -> str:
+    """The words of `text`, with a space around each."""
+    return f" {' '.join(words(text))} "
+
+
+def _character_runs(text: str, size: int) -> Set[str]:
+    return {text[at : at + size] for at in range(len(text) - size + 1)}
+
+
+def _place(
+    evidence: str, contexts: Sequence[str], runs: Sequence[Set[str]]
+) -> EvidencePlace:
+    """Where plain `evidence` is in plain `contexts`, which have these runs."""
+    if not evidence.strip():
         return EvidencePlace(0.0, None, ())
-    factor = _factor(evidence)
-    size = min(RUN * factor, len(evidence))
-    runs = _limited_runs(evidence, size)
-    sought = set(_runs(evidence, size))
-    together = bytes(len(evidence))
-    seams = _Seams(evidence if len(evidence) <= _LONG else (), size - 1)
+    size = min(RUN, len(evidence))
+    together = bytearray(len(evidence))
     complete: int | None = None
-    carriers = []
+    carriers: list[int] = []
     for rank, context in enumerate(contexts, start=1):
-        common = sought & context.runs(size)
-        alone = bytearray(len(evidence))
-        if common:
-            alone = _covered(bytes(map(common.__contains__, runs)), size)
-        for place in seams.add(context.words):
-            alone[place] = 1
-        if not any(alone):
-            continue
-        if alone.count(1) >= OVERLAP * min(len(evidence), len(context.words)):
+        context_runs = runs[rank - 1]
+        if size < RUN:
+            context_runs = _character_runs(context, size)
+        alone = _common(evidence, context, context_runs, size)
+        if alone.count(1) >= OVERLAP * min(len(evidence), len(context)):
             carriers.append(rank)
-        together = _either(together, alone)
-        if complete is None and _is_retrieved(together, GAP * factor):
+        together = bytearray(map(max, together, alone))
+        if complete is None and _is_retrieved(_word_flags(evidence, together)):
             complete = rank
-    return EvidencePlace(together.count(1) / len(evidence), complete, tuple(carriers))
+    flags = _word_flags(evidence, together)
+    return EvidencePlace(flags.count(1) / len(flags), complete, tuple(carriers))
 
 
-def _limited_runs(evidence: Words, size: int) -> Sequence[Words | None]:
-    """The runs by place; None where one comes that often before that it counts as
-    missing."""
-    runs = tuple(_runs(evidence, size))
-    if len(runs) - len(set(runs)) < _MAX_PLACES:
-        return runs
-    times: Counter[Words] = Counter()
-    limited: list[Words | None] = []
-    for run in runs:
-        times[run] += 1
-        limited.append(run if times[run] <= _MAX_PLACES else None)
-    return limited
+def _common(
+    evidence: str, context: str, context_runs: Set[str], size: int
+) -> bytearray:
+    """1 for each character of `evidence` that `context` has: in a run of `size`, or at
+    its end, if the evidence begins there, or at its beginning."""
+    common = bytearray(len(evidence))
+    for at in range(len(evidence) - size + 1):
+        if evidence[at : at + size] in context_runs:
+            common[at : at + size] = b"\1" * size
+    begin, end = context.rstrip(), context.lstrip()
+    for length in range(2, size):
+        if begin.endswith(evidence[:length]):
+            common[:length] = b"\1" * length
+        if end.startswith(evidence[-length:]):
+            common[-length:] = b"\1" * length
+    return common
 
 
-class _Context:
-    """The words of a context, and its runs, which several evidence texts are compared
-    with."""
-
-    def __init__(self, text: Words) -> None:
-        self.words = text
-        self._sets: dict[int, set[Words]] = {}
-
-    def runs(self, size: int) -> set[Words]:
-        if size not in self._sets:
-            self._sets[size] = runs_of(self.words, size)
-        return self._sets[size]
+def _word_flags(evidence: str, common: bytearray) -> bytes:
+    """1 for each word of `evidence` whose characters are all `common`."""
+    flags = bytearray()
+    start = 1
+    for word in evidence.split():
+        end = start + len(word)
+        flags.append(0 not in common[start:end])
+        start = end + 1
+    return bytes(flags)
 
 
-def _covered(begins: bytes, size: int) -> bytearray:
-    """1 for each word of a run of `size` words, of which `begins` has 1 where one
-    begins."""
-    first = int.from_bytes(begins, "little")
-    covered = 0
-    for step in range(size):
-        covered |= first << 8 * step
-    return bytearray(covered.to_bytes(len(begins) + size - 1, "little"))
-
-
-class _Seams:
-    """Words of the evidence at the ends of contexts, where chunks were cut: fewer than
-    a run, or a part of a word.
-
-    `anchor` is how many words on the inner side must agree, or all up to the end of the
-    evidence. A word that was cut in two is found once both of its parts are.
-    """
-
-    def __init__(self, evidence: Words, anchor: int) -> None:
-        self._evidence = evidence
-        self._anchor = anchor
-        self._parts: dict[int, tuple[set[int], set[int]]] = {}
-        self._joined = _BETWEEN.join(("", *evidence, ""))
-
-    def add(self, context: Words) -> set[int]:
-        """The places in the evidence of words at both ends of `context`."""
-        if context:
-            return {*self._end(context, 1), *self._end(context, -1)}
-        return set()
-
-    def _end(self, context: Words, step: int) -> Iterator[int]:
-        """Of the last words of `context` (`step` 1) or, read backwards, of the first
-        (`step` -1)."""
-        text = context[::step]
-        last = text[-1]
-        for place in self._with_part(last, step):
-            inside = self._inside(place, step)
-            if inside != text[-1 - len(inside) : -1]:
-                continue
-            yield from range(place - len(inside) * step, place, step)
-            if self._evidence[place] == last or self._is_whole(place, len(last), step):
-                yield place
-
-    def _with_part(self, part: str, step: int) -> Iterator[int]:
-        """The places of the words that begin with `part` or, with `step` -1, end with
-        it."""
-        sought = _BETWEEN + part if step == 1 else part + _BETWEEN
-        at = self._joined.find(sought)
-        while at >= 0:
-            yield bisect(self._begins, at + 1) - 1
-            at = self._joined.find(sought, at + 1)
-
-    @cached_property
-    def _begins(self) -> Sequence[int]:
-        """The character of `_joined` at which each word begins."""
-        return tuple(
-            accumulate((len(word) + 1 for word in self._evidence[:-1]), initial=1)
-        )
-
-    def _is_whole(self, place: int, letters: int, step: int) -> bool:
-        begins, ends = self._parts.setdefault(place, (set(), set()))
-        if step == 1:
-            begins.add(letters)
-        else:
-            ends.add(letters)
-        total = len(self._evidence[place])
-        return any(total - begin in ends for begin in begins)
-
-    def _inside(self, place: int, step: int) -> Words:
-        """The words of the evidence beside that at `place` that a context must have, in
-        the order of reading."""
-        if step == 1:
-            return self._evidence[max(0, place - self._anchor) : place]
-        return self._evidence[place + 1 : place + 1 + self._anchor][::-1]
-
-
-def _either(first: bytes, second: bytearray) -> bytes:
-    """1 wherever one of them is."""
-    union = int.from_bytes(first, "little") | int.from_bytes(second, "little")
-    return union.to_bytes(len(first), "little")
-
-
-def _is_retrieved(present: bytes, gap: int) -> bool:
-    return present.count(1) >= MIN_SHARE * len(present) and bytes(gap) not in present
-
-
-def _factor(text: Words) -> int:
-    """How many times as many words make a run: more in scripts without spaces, where
-    words are characters."""
-    if "".join(text).isascii():
-        return 1
-    if 2 * sum(re.match(f"[{_UNSPACED}]", word) is not None for word in text) > len(
-        text
-    ):
-        return _UNSPACED_FACTOR
-    return 1
+def _is_retrieved(flags: bytes) -> bool:
+    return flags.count(1) >= MIN_SHARE * len(flags) and bytes(GAP) not in flags

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration
 from ragstone.judge.names import provider_of
-from ragstone.judge.offline.reliability import grade
 from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.reliability import grade
 
 _MEASURE_YOURS = "measure yours: ragstone label, then ragstone calibrate"
 _MEASURES = {

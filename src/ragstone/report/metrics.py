@@ -15,7 +15,7 @@ from ragstone.gate.verdict import (
     GateVerdict,
     Status,
 )
-from ragstone.judge.offline.reliability import grade
+from ragstone.judge.reliability import grade
 from ragstone.metrics.registry import metric_title
 from ragstone.report.filters import METRIC_KINDS, severity
 from ragstone.report.parts import Limit, MetricPart

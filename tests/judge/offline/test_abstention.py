@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.statements import answer_abstains
 from ragstone.judge.protocol import Call
 
@@ -75,7 +75,7 @@ BESIDES = (
     ("渡轮到岛上需要50分钟，但我不知道什么时候出发。", "渡轮到岛上需要50分钟"),
     ("フェリーは島まで50分かかりますが、出発時刻はわかりません。", "フェリーは島まで50分かかりますが"),
     ("تستغرق العبارة 50 دقيقة، لكن لا أعرف متى تغادر.", "تستغرق العبارة 50 دقيقة"),
-    ("I'm not sure, but the ferry takes 50 minutes.", "I'm not sure, but the ferry takes 50 minutes."),
+    ("I'm not sure, but the ferry takes 50 minutes.", "the ferry takes 50 minutes."),
 )
 """Sentences that refuse one thing and claim another, and the claim."""
 

@@ -95,18 +95,6 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "said"),
-    [
-        ("en", "Passage 2 mentions an old tower, but does not provide any details of its height.", "An old tower"),
-        ("en", "The passages discuss old towers, although they don't offer a list.", "Old towers"),
-    ],
-)
-def test_what_a_source_is_silent_about_is_no_claim_but_what_it_says_is(code: str, text: str, said: str) -> None:
-    assert claim(text, code) == said
-    assert "34" in claim(f"{text[:-1]}; 34 metres.", code), "nothing that may be a claim is lost"
-
-
 @pytest.mark.parametrize(("code", "text"), ASIDES)
 def test_greetings_and_offers_are_no_claims(code: str, text: str) -> None:
     assert is_aside(text, code)

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.judge import MAX_CHARACTERS, MAX_CONTEXT_CHARACTERS
-from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.statements import split_statements
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import MAX_SENTENCE, _blocks, _bounded, _parts
 from ragstone.system.response import Context
@@ -46,18 +44,6 @@ def test_no_odd_text_takes_the_square_of_its_length(name: str, length: int, part
         check=False,
     )
     assert done.returncode == 0, f"{done.returncode} (-24: more than {CPU_S} s of processor time)\n{done.stderr}"
-
-
-def test_short_sentences_that_lean_on_the_one_before_are_joined_up_to_the_length_of_a_sentence() -> None:
-    english = language("en")
-    assert [one.text for one in split_statements("The tower is in Paris. It is tall.", english)] == [
-        "The tower is in Paris. It is tall."
-    ]
-    text = ODD["negations"](50_000)
-    found = split_statements(text, english)
-    assert len(found) > 10
-    assert max(len(one.text) for one in found) <= MAX_SENTENCE
-    assert " ".join(one.text for one in found) == text.strip()
 
 
 @given(st.text(alphabet="ab.。！ \"'?", max_size=300).map(lambda text: text * 40))

@@ -8,8 +8,8 @@ from statistics import fmean
 import pytest
 from answer_styles import STYLES, by_style, load_facts
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import language
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.statements import split_statements
 
 
@@ -34,12 +34,11 @@ def test_an_invented_answer_is_found_in_every_style(style: str) -> None:
         ("The boat is 9 m long (Passage 2, point 3).", ["The boat is 9 m long."]),
         ("The boat is 9 m long [1, 3]. The sail is red 【4†source】.", ["The boat is 9 m long.", "The sail is red."]),
         ("Passage 3 also says that the boat is red.", ["The boat is red."]),
-        ("Boats: According to passage 2, the boat is red.", ["The boat is red."]),
         ("Use the rope as described in passage 1 to tie it.", ["Use the rope to tie it."]),
         ("The boat is red. None of the passages mentions its length.", ["The boat is red."]),
         ("The boat is red. It is always best to ask a professional.", ["The boat is red."]),
         ("Here is how to tie a boat:\n\n1. Take the rope.\n2. Tie it.", ["Take the rope.", "Tie it."]),
-        ("## Colours\n\n- red\n- blue", ["Colours: red", "Colours: blue"]),
+        ("## Colours\n\n- red\n- blue", ["red", "blue"]),
         ("**The boat is red.**\n\nThe sails are white.", ["The boat is red.", "The sails are white."]),
         ("| Boat | Length |\n|---|---|\n| Ada | 9 m |", ["| Ada | 9 m |"]),
         ("| # | Fact | Source |\n|---|---|---|\n| 1 | It is red. | [2] |", ["It is red."]),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragstone.judge.offline.evidence import SHARES, Match, match
+from ragstone.judge.offline.evidence import Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
 
 QUESTION_DISCOUNT = 0.3
@@ -37,9 +37,7 @@ def compare(
     """How much of `statement` is in `passage`; `question` are the question's keys."""
     evidence = match(statement, [passage])
     matched = evidence.matched[0]
-    share = _share(statement, matched, question) * (
-        1 - max(evidence.features[len(SHARES) :])
-    )
+    share = _share(statement, matched, question) * (1 - evidence.conflict)
     return Agreement(
         _weight(statement.key_set, question),
         share,
@@ -51,14 +49,10 @@ def overall(agreements: Sequence[Agreement]) -> float | None:
     """The weighted mean share over all statements, in [0, 1]; None when their weights
     sum to 0."""
     total = sum(agreement.weight for agreement in agreements)
-    return (
-        min(
-            1.0,
-            sum(agreement.share * agreement.weight for agreement in agreements) / total,
-        )
-        if total
-        else None
-    )
+    if not total:
+        return None
+    stated = sum(agreement.share * agreement.weight for agreement in agreements)
+    return min(1.0, stated / total)
 
 
 USE_FEATURES = ("share", "window")
@@ -94,8 +88,6 @@ def _share(
     """The share of a statement that is in `matched`, by weight; 0 if it has no
     weight."""
     total = _weight(statement.key_set, question)
-    return (
-        _weight(statement.key_set.intersection(matched), question) / total
-        if total
-        else 0.0
-    )
+    if not total:
+        return 0.0
+    return _weight(statement.key_set.intersection(matched), question) / total

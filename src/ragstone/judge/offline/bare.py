@@ -4,109 +4,76 @@ only with their question."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
-from ragstone.judge.offline.lexicon import Language
+from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.phrases import compiled
 
-_YES = re.compile(
-    r"(?:yes|yeah|yep|true|correct|right|ja|richtig|wahr|stimmt|oui|vrai|exact|si|sí|verdadero|cierto|correcto)"
-)
-_NO = re.compile(
-    r"(?:no|nope|false|incorrect|wrong|nein|falsch|non|faux|falso|incorrecto)"
-)
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_LETTER = re.compile(
-    r"\W*(?:(?:option|answer|antwort|réponse|respuesta|opción)\s+)?([A-Ha-h])\W*"
-)
 _OPTION = re.compile(r"(?:^|[\s(])\(?([A-H])[).:]\s+")
-_ANNOUNCED = re.compile(
-    r"^(?:true or false|yes or no|richtig oder falsch|wahr oder falsch|ja oder nein|vrai ou faux|oui ou non"
-    r"|verdadero o falso|sí o no)\W+",
-    re.IGNORECASE,
-)
 _MAX_LENGTH = 80
-_STOPS = " .,;!"
-_MIN_OPTIONS = 2
+_OPENING_MARKS = " \"'*_(-"
+_STOPS = " .,;!\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
-    """A bare answer: whether it affirms, or the `letter` of an option."""
-
-    affirms: bool | None = None
-    letter: str | None = None
+def _pattern(name: str) -> re.Pattern[str]:
+    return compiled(load_data("bare.json")[name])
 
 
-def opening(text: str) -> bool | None:
-    """Whether `text` opens with a yes (True) or a no (False); None if with neither."""
-    first = _WORD.search(text[:_MAX_LENGTH])
-    word = (
-        first.group().lower()
-        if first and not text[: first.start()].strip(" \"'*_(-")
-        else ""
-    )
-    if _YES.fullmatch(word):
-        return True
-    return False if _NO.fullmatch(word) else None
+def opening(text: str) -> str | None:
+    """Whether `text` opens with a yes or a no; None if with neither."""
+    word = _WORD.match(text[:_MAX_LENGTH].lstrip(_OPENING_MARKS))
+    if word and _pattern("yes").fullmatch(word[0]):
+        return "yes"
+    if word and _pattern("no").fullmatch(word[0]):
+        return "no"
+    return None
 
 
-def read_bare(answer: str, language: Language) -> Bare | None:
-    """What normalised `answer` says if it is bare: "Yes.", "No, they aren't.", "True",
-    "B)"; else None."""
+def read_bare(answer: str, language: Language) -> str | None:
+    """What normalised `answer` says if it is bare: "yes" ("Yes, they are."), "no", or
+    the letter of an option ("B)"); None if it says more."""
     text = answer.strip()
-    if not text or len(text) > _MAX_LENGTH:
-        return None
-    letter = _LETTER.fullmatch(text)
+    letter = _pattern("letter").fullmatch(text)
     if letter:
-        return Bare(letter=letter[1].upper())
-    affirms = opening(text)
-    if affirms is None:
+        return letter[1].upper()
+    if len(text) > _MAX_LENGTH or any(character.isdigit() for character in text):
         return None
-    words = _WORD.findall(text.lower())[1:]
-    says_more = Sentence(" ".join(words), language).keys or any(
-        letter.isdigit() for letter in text
-    )
-    return None if says_more else Bare(affirms=affirms)
+    more = " ".join(_WORD.findall(text.lower())[1:])
+    return None if Sentence(more, language).keys else opening(text)
 
 
 def options(question: str) -> dict[str, str]:
     """The options of a normalised `question`, by their letters: "A) Paris B) Rome"."""
-    marks = list(_OPTION.finditer(question))
-    if len(marks) < _MIN_OPTIONS:
-        return {}
-    ends = [mark.start() for mark in marks[1:]] + [len(question)]
-    return {
-        mark[1]: question[mark.end() : end].strip(" ,;\n")
-        for mark, end in zip(marks, ends, strict=True)
-    }
+    _, *parts = _OPTION.split(question)
+    texts = [part.strip(_STOPS) for part in parts[1::2]]
+    return dict(zip(parts[::2], texts, strict=True))
 
 
-def option_letter(text: str, offered: Mapping[str, str]) -> str | None:
-    """The letter of the option that `text` names by its letter, "B" or "B) Rome", or in
-    full, "Rome"; else None."""
-    letter = _LETTER.fullmatch(text.strip()) or _OPTION.match(text.strip())
+def choice(text: str, question: str) -> str | None:
+    """What normalised `text` chooses: an option of `question`, by its letter, "B" or
+    "B) Rome", or in full, "Rome"; else a yes or no that it opens with."""
+    text = text.strip()
+    letter = _pattern("letter").fullmatch(text) or _OPTION.match(text)
     if letter:
         return letter[1].upper()
-    named = [
-        key
-        for key, option in offered.items()
-        if option.strip(_STOPS).lower() == text.strip(_STOPS).lower()
-    ]
-    return named[0] if named else None
+    for name, option in options(question).items():
+        if option.lower() == text.strip(_STOPS).lower():
+            return name
+    return opening(text)
 
 
-def full_statement(question: str, answer: str, bare: Bare) -> str | None:
-    """The statement that a bare `answer` makes with its `question`; None if the option
-    isn't known."""
-    question_text = _ANNOUNCED.sub("", question.strip())
-    if bare.letter is None:
-        mark = "" if question_text.endswith("?") else "?"
-        return f"{question_text.rstrip('.')}{mark} {answer.strip()}"
-    chosen = options(question).get(bare.letter)
-    first = _OPTION.search(question)
-    return f"{question[: first.start()].strip()} {chosen}" if chosen and first else None
+def full_statement(question: str, answer: str, language: Language) -> str | None:
+    """The statement that normalised `answer` makes with its `question` if it is bare;
+    None if it isn't, or the question says nothing."""
+    bare = read_bare(answer, language)
+    if bare is None or not Sentence(question, language).keys:
+        return None
+    if bare in ("yes", "no"):
+        asked = _pattern("announced").sub("", question.strip())
+        return f"{asked.rstrip('.?')}? {answer.strip()}"
+    chosen = options(question).get(bare)
+    return f"{_OPTION.split(question)[0].strip()} {chosen}" if chosen else None
 
 
 def read_statement(text: str, language: Language) -> Sentence:
@@ -114,6 +81,6 @@ def read_statement(text: str, language: Language) -> Sentence:
     asked, or the opposite of it."""
     question, mark, answer = text.rpartition("?")
     bare = read_bare(answer, language) if mark else None
-    if bare is None or bare.affirms is None:
-        return Sentence(text, language)
-    return Sentence(f"{question}?", language, denied=not bare.affirms)
+    if bare in ("yes", "no"):
+        return Sentence(f"{question}?", language, denied=bare == "no")
+    return Sentence(text, language)

@@ -3,19 +3,18 @@ conflicts with them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from operator import itemgetter
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.passage import Passage, Sentence
-from ragstone.judge.offline.tokens import NUMBER
+from ragstone.judge.offline.tokens import NUMBER, KeySet, union
 
-SHARES = ("words", "content", "one_place", "pairs", "numbers", "names")
+SHARES = ("words", "content", "one_place", "numbers", "names")
 """Shares in [0, 1], higher is better: of all words, of the content words, of those in
-three neighbouring sentences, of the neighbouring pairs, of the numbers and of the names
-that the texts contain.
-"""
+three neighbouring sentences, of the numbers and of the names that the texts contain."""
+
 FEATURES = (*SHARES, *KINDS)
 """Names of the features, in the order of `Match.features`: the shares, and for each
 kind of conflict how sure it is."""
@@ -28,145 +27,90 @@ _PREFIX = 5
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How a statement and texts go together.
-
-    `features` are as FEATURES names them. For each text, `matched` are the statement's
-    keys that it contains, and `windows` the largest share of the keys in neighbouring
-    sentences.
-    """
+    """How a statement and texts go together."""
 
     features: tuple[float, ...]
-    matched: tuple[frozenset[str], ...]
-    windows: tuple[float, ...]
+    """As FEATURES names them."""
+    matched: Sequence[KeySet]
+    """The statement's keys that each text contains."""
+    windows: Sequence[float]
+    """The largest share of the keys in neighbouring sentences, for each text."""
+
+    def __getitem__(self, feature: str) -> float:
+        return self.features[FEATURES.index(feature)]
 
     @property
-    def conflicts(self) -> bool:
-        """Whether the nearest text contradicts the statement."""
-        return any(self.features[len(SHARES) :])
+    def conflict(self) -> float:
+        """How surely the nearest text contradicts the statement."""
+        return max(self.features[len(SHARES) :])
 
 
 def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     """`statement` against all `contexts` (at least one) together."""
-    keys = statement.key_set
-    places = [_places(statement, context) for context in contexts]
-    matched = tuple(frozenset(positions) for positions in places)
-    all_held = frozenset[str]().union(*matched)
-    windows, near = _windows(places)
-    size = max(1, len(keys))
-    function = statement.function
-    function_words = sum(
-        any(word in context.function for context in contexts) for word in function
-    )
-    closest = sorted(
-        (-count, len(contexts[rank].sentences[position].keys), rank, position)
-        for count, rank, position in near
-        if count >= max(1, _NEAR * size)
-    )
-    del closest[_MAX_NEAR:]
-    conflicts = conflicting(
-        statement,
-        [
-            (contexts[rank].sentences[position], -less / size)
-            for less, _, rank, position in closest
-        ],
-        all_held,
-    )
+    size = max(1, len(statement.key_set))
+    matched: list[KeySet] = []
+    windows: list[float] = []
+    near: list[tuple[Sentence, float]] = []
+    for context in contexts:
+        by_sentence = _keys_by_sentence(statement, context)
+        matched.append(union(by_sentence.values()))
+        windows.append(_largest_window(by_sentence) / size)
+        for position, keys in by_sentence.items():
+            if len(keys) >= _NEAR * size:
+                near.append((context.sentences[position], len(keys) / size))
+    near.sort(key=itemgetter(1), reverse=True)
+    all_matched = union(matched)
+    in_contexts = union(context.function for context in contexts)
     shares = (
-        (function_words + len(all_held)) / max(1, len(function) + len(keys)),
-        len(all_held) / size,
-        max(windows, default=0) / size,
-        _pairs_held(statement, contexts),
-        _share(statement.numbers, all_held),
-        _share(statement.name_keys, all_held),
+        _share(statement.function | statement.key_set, in_contexts | all_matched),
+        len(all_matched) / size,
+        max(windows),
+        _share(statement.numbers, all_matched),
+        _share(statement.name_keys, all_matched),
     )
-    return Match(
-        (*shares, *conflicts), matched, tuple(window / size for window in windows)
-    )
+    conflicts = conflicting(statement, near[:_MAX_NEAR], all_matched)
+    return Match((*shares, *conflicts), matched, windows)
 
 
-def _places(statement: Sentence, context: Passage) -> dict[str, Sequence[int]]:
-    """The positions of the sentences of `context` that contain each of the statement's
-    keys; keys in none are left out.
-
-    A number and its unit are also there if the context has the same amount in another
-    unit.
-    """
-    places: dict[str, Sequence[int]] = {}
-    for key in statement.key_set:
-        for form in forms(key):
-            if form in context.places:
-                places[key] = context.places[form]
-                break
-    lacking = statement.numbers - places.keys()
-    if lacking and not context.amounts.isdisjoint(statement.amounts):
-        for value, key in statement.amounts.items():
-            if value in context.amounts and key in statement.key_set:
-                positions = [
-                    at
-                    for at, sentence in enumerate(context.sentences)
-                    if value in sentence.amounts
-                ]
-                place = statement.keys.index(key)
-                for equal in statement.keys[place : place + 2]:
-                    places.setdefault(equal, positions)
-    return places
+def _keys_by_sentence(statement: Sentence, context: Passage) -> dict[int, set[str]]:
+    """The statement's keys that each sentence of `context` contains, by its position;
+    those of a measure also where the same amount is in another unit."""
+    by_sentence: dict[int, set[str]] = {}
+    for key in dict.fromkeys(statement.keys):
+        for position in positions_of(key, context.places):
+            by_sentence.setdefault(position, set()).add(key)
+    for value, number in statement.amounts.items():
+        place = statement.keys.index(number)
+        for position in context.amounts.get(value, ()):
+            measure = statement.keys[place : place + 2]
+            by_sentence.setdefault(position, set()).update(measure)
+    return by_sentence
 
 
-def _windows(
-    places: Sequence[Mapping[str, Sequence[int]]],
-) -> tuple[list[int], Iterator[tuple[int, int, int]]]:
-    """How many keys neighbouring sentences of each context have at most; and (keys,
-    context, position) by sentence."""
-    windows: list[int] = []
-    by_sentence: list[dict[int, int]] = []
-    for context_places in places:
-        masks: dict[int, int] = {}
-        for bit, positions in enumerate(context_places.values()):
-            for position in positions:
-                masks[position] = masks.get(position, 0) | 1 << bit
-        by_sentence.append(masks)
-        most = 0
-        for position, mask in masks.items():
-            for step in range(1, _WINDOW):
-                mask |= masks.get(position + step, 0)
-            most = max(most, mask.bit_count())
-        windows.append(most)
-    sentences = (
-        (mask.bit_count(), rank, position)
-        for rank, masks in enumerate(by_sentence)
-        for position, mask in masks.items()
-    )
-    return windows, sentences
+def _largest_window(by_sentence: Mapping[int, set[str]]) -> int:
+    """How many keys neighbouring sentences have at most."""
+    largest = 0
+    for position, keys in by_sentence.items():
+        following = range(position + 1, position + _WINDOW)
+        window = keys.union(*(by_sentence.get(after, ()) for after in following))
+        largest = max(largest, len(window))
+    return largest
 
 
-def _pairs_held(statement: Sentence, contexts: Sequence[Passage]) -> float:
-    """The share of the statement's neighbouring keys that are neighbours in a sentence
-    of the contexts."""
-    pairs = frozenset(pairwise(statement.keys))
-    return _share(
-        pairs,
-        frozenset(
-            pair for pair in pairs if any(pair in context.pairs for context in contexts)
-        ),
-    )
+def _share(wanted: Collection[str], present: Collection[str]) -> float:
+    """The share of `wanted` that is in `present`; 1 when nothing is wanted."""
+    if not wanted:
+        return 1.0
+    return sum(item in present for item in wanted) / len(wanted)
 
 
-def _share(wanted: Collection[object], present: Collection[object]) -> float:
-    """The share of `wanted` that is in `present`; 1 when there are none."""
-    return sum(item in present for item in wanted) / len(wanted) if wanted else 1.0
-
-
-def holds_key(key: str, places: Mapping[str, Sequence[int]]) -> bool:
-    """Whether `places` have `key` or its word family."""
-    return any(form in places for form in forms(key))
-
-
-def forms(key: str) -> tuple[str, ...]:
-    """`key`, and what is looked for if it is not found, its word family: without its
-    last letter or two, at least five long, and as or instead of a German participle.
-    """
-    if key.startswith(NUMBER):
-        return (key,)
+def positions_of(key: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    """Where `places` have `key`, or else its word family: without its last letter or
+    two, at least five long, and as or instead of a German participle."""
+    if key in places or key.startswith(NUMBER):
+        return places.get(key, ())
     participle = key[2:] if key.startswith("ge") else f"ge{key}"
-    shorter = [key[:-cut] for cut in (1, 2) if len(key) - cut >= _PREFIX]
-    return (key, *shorter, participle)
+    for form in (key[:-1], key[:-2], participle):
+        if form in places and (form is participle or len(form) >= _PREFIX):
+            return places[form]
+    return ()

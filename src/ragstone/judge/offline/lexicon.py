@@ -10,63 +10,42 @@ from functools import cache
 from importlib import resources
 from typing import Any, cast
 
+_SAMPLE = 600
 _SAMPLE_WORDS = 80
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
-_SCRIPTS = (
-    (re.compile(r"[\u3040-\u30ff]"), "ja"),
-    (re.compile(r"[\uac00-\ud7af]"), "ko"),
-    (re.compile(r"[\u3400-\u9fff]"), "zh"),
-    (re.compile(r"[\u0400-\u04ff]"), "ru"),
-    (re.compile(r"[\u0600-\u06ff]"), "ar"),
-    (re.compile(r"[\u0590-\u05ff]"), "he"),
-    (re.compile(r"[\u0900-\u097f]"), "hi"),
-    (re.compile(r"[\u0370-\u03ff]"), "el"),
-    (re.compile(r"[\u0e00-\u0e7f]"), "th"),
-)
-_WORD_LISTS = [
-    *(
-        "function",
-        "negations",
-        "averting",
-        "only",
-        "vague",
-        "hedging",
-        "pronouns",
-        "agents",
-    ),
-]
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Language:
-    """The word lists of one language, all in lower case. `stemmer` is the name of a
-    Snowball algorithm.
-
-    `averting` words deny without a negation ("avoid"); before an `only` word a negation
-    negates nothing ("not only", "don't forget"); `hedging` are words that claim nothing
-    ("perhaps", "please"); `agents` introduce who did it; `units` maps a unit's forms to
-    its name, `numbers` number words to digits, `magnitudes` words to powers of ten, and
-    `directions` a word to an axis and its end of it. `half`, `minus` and `clock` are
-    patterns of how numbers are said.
-    """
+    """The word lists of one language, all in lower case."""
 
     code: str
+    script: str = ""
+    """The letters of a script that no other language here has, as a pattern."""
     stemmer: str | None = None
+    """The name of a Snowball algorithm."""
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
-    averting: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
+    """Before these a negation negates nothing: "not only", "don't forget"."""
     vague: frozenset[str] = frozenset()
     hedging: frozenset[str] = frozenset()
+    """They claim nothing: "perhaps", "please"."""
     pronouns: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
+    """They introduce who did it."""
     months: Mapping[str, int] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    """The name of the unit by its forms."""
     directions: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
+    """An axis, and which end of it a word says."""
     numbers: Mapping[str, str] = field(default_factory=dict)
+    """Number words, as digits."""
     magnitudes: Mapping[str, int] = field(default_factory=dict)
+    """Words for powers of ten."""
     half: str = ""
+    """A pattern, as the next two are."""
     minus: str = ""
     clock: str = ""
 
@@ -86,14 +65,11 @@ class Language:
         return self.code == "de"
 
 
-def read_data(name: str) -> str:
-    """The text of a data file of this package."""
-    return resources.files(__package__ or "").joinpath(name).read_text(encoding="utf-8")
-
-
-def load_data(name: str) -> dict[str, Any]:
+@cache
+def load_data(name: str) -> Mapping[str, Any]:
     """A JSON file of this package."""
-    return cast(dict[str, Any], json.loads(read_data(name)))
+    file = resources.files(__package__ or "").joinpath(name)
+    return cast(Mapping[str, Any], json.loads(file.read_text(encoding="utf-8")))
 
 
 @cache
@@ -102,40 +78,13 @@ def languages() -> Mapping[str, Language]:
     with a stemmer or function words alone, so that they aren't taken for others.
     """
     return {
-        code: _language(code, lists)
+        code: Language(code, **{name: _read(value) for name, value in lists.items()})
         for code, lists in load_data("lexicon.json").items()
     }
 
 
-def _language(code: str, lists: Mapping[str, Any]) -> Language:
-    words: dict[str, Any] = {
-        name: frozenset(lists.get(name, "").split()) for name in _WORD_LISTS
-    }
-    return Language(
-        code=code,
-        stemmer=lists.get("stemmer"),
-        **words,
-        months={
-            month: number
-            for number, month in enumerate(lists.get("months", "").split(), start=1)
-        },
-        units={
-            form: group.split()[0]
-            for group in lists.get("units", "").split(";")
-            for form in group.split()
-        },
-        directions={
-            word: (axis, end == 0)
-            for axis, pair in enumerate(lists.get("directions", "").split(";"))
-            for end, group in enumerate(pair.split("/"))
-            for word in group.split()
-        },
-        numbers=dict(entry.split("=") for entry in lists.get("numbers", "").split()),
-        magnitudes=lists.get("magnitudes", {}),
-        half=lists.get("half", ""),
-        minus="|".join(lists.get("minus", "").split()),
-        clock=lists.get("clock", ""),
-    )
+def _read(value: Any) -> Any:
+    return frozenset(value) if isinstance(value, list) else value
 
 
 def language(code: str) -> Language:
@@ -159,16 +108,18 @@ def guess_language(text: str) -> Language:
 
     English when neither decides.
     """
-    head = text[:600]
+    head = text[:_SAMPLE]
     if not head.isascii():
         letters = len(_LETTER.findall(head))
-        for script, code in _SCRIPTS:
-            if len(script.findall(head)) * 4 > letters:
-                return language(code)
+        for candidate in languages().values():
+            if (
+                candidate.script
+                and len(re.findall(candidate.script, head)) * 4 > letters
+            ):
+                return candidate
     votes = {"en": 0.0}
-    for codes in filter(
-        None, map(_speakers().get, _WORD.findall(head.lower())[:_SAMPLE_WORDS])
-    ):
+    for word in _WORD.findall(head.lower())[:_SAMPLE_WORDS]:
+        codes = _speakers().get(word, [])
         for code in codes:
             votes[code] = votes.get(code, 0.0) + 1.0 / len(codes)
     best = max(votes, key=lambda code: (votes[code], code == "en"))

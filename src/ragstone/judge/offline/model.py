@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from ragstone.judge.offline.lexicon import load_data
 
@@ -33,37 +31,22 @@ class Logistic:
 
     def probability(self, features: Sequence[float]) -> float:
         """The probability in (0, 1) for one row of features."""
-        return logistic(
-            self.bias
-            + sum(
-                weight * value
-                for weight, value in zip(self.weights, features, strict=True)
-            )
-        )
+        z = self.bias
+        for weight, value in zip(self.weights, features, strict=True):
+            z += weight * value
+        return logistic(z)
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """All learned weights."""
-
-    version: str
-    models: Mapping[str, Mapping[str, Any]]
-
-    def model(self, name: str, features: Sequence[str]) -> Logistic:
-        """The model called `name` over `features`. Raises ValueError when the file and
-        the code disagree."""
-        model = self.models[name]
-        if set(model["weights"]) != set(features):
-            raise ValueError(
-                f"weights.json and the code disagree on the weights of '{name}'"
-            )
-        weights = tuple(float(model["weights"][feature]) for feature in features)
-        return Logistic(float(model["bias"]), weights, float(model["threshold"]))
+def load_model(name: str, features: Sequence[str]) -> Logistic:
+    """The model called `name` over `features`. Raises ValueError when the file and the
+    code disagree."""
+    model = load_data("weights.json")[name]
+    if model["weights"].keys() != set(features):
+        raise ValueError(f"weights.json and the code disagree on '{name}'")
+    weights = tuple(float(model["weights"][feature]) for feature in features)
+    return Logistic(model["bias"], weights, model["threshold"])
 
 
-@cache
-def load_weights() -> Weights:
-    """The weights shipped with this package."""
-    document = load_data("weights.json")
-    version = str(document.pop("version"))
-    return Weights(version, document)
+def judge_version() -> str:
+    """The version of the judge, which changes with its scores."""
+    return str(load_data("weights.json")["version"])

@@ -4,58 +4,39 @@ day become digits."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from functools import cache
+from functools import cache, partial
 
-from ragstone.judge.offline.lexicon import Language, language
+from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.phrases import compiled
 
 _DIGITS = r"\d+(?:[.,]\d+)*"
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
-_NOON = 12
-_CLOCK_CUES = {"en": ("m.", "am", "pm"), "de": ("uhr",), "fr": ("h",), "es": ("de la",)}
-_HALF_CUES = ("half", "halb", "demi", "medi")
-_Rule = tuple[tuple[str, ...], re.Pattern[str], Callable[[re.Match[str]], str]]
-"""Texts of which one must be there for the pattern to match; the pattern; and what it
-is replaced by."""
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]+(?:(?:-| y | et )[^\W\d_]+)*")
 
-SCALES: Mapping[str, tuple[str, float]] = {
-    "decade": ("month", 120),
-    "year": ("month", 12),
-    "month": ("month", 1),
-    "week": ("minute", 10_080),
-    "day": ("minute", 1440),
-    "hour": ("minute", 60),
-    "minute": ("minute", 1),
-    "second": ("minute", 1 / 60),
-    "kilometre": ("metre", 1000),
-    "metre": ("metre", 1),
-    "centimetre": ("metre", 0.01),
-    "millimetre": ("metre", 0.001),
-    "ton": ("gram", 1_000_000),
-    "kilogram": ("gram", 1000),
-    "gram": ("gram", 1),
-    "litre": ("litre", 1),
-    "millilitre": ("litre", 0.001),
-}
-"""For each unit that is a multiple of another one: that unit, and how many of it."""
+_NOON = 12
 
 
 def plain_numbers(text: str, of: Language) -> str:
     """`text` with its numbers as digits: "twenty-four" as 24, "1.2 million" as 1200000,
     "half a year" as 0.5 year, "3 pm" as 15:00, "minus 5" as -5, "1e3" as 1000.
     """
-    lowered = text.lower()
-    for cues, pattern, replace in _rules(of.code):
-        if any(cue in lowered for cue in cues):
-            text = pattern.sub(replace, text)
-    return text
+    if not of.has_lists:
+        return text
+    text = _POWER.sub(_of_power, text)
+    text = compiled(of.clock).sub(_time, text)
+    text = _WORDS.sub(partial(_of_words, of), text)
+    text = compiled(_scales(of)).sub(partial(_scaled, of), text)
+    text = compiled(of.half).sub("0.5 ", text)
+    return compiled(rf"(?<![\w.,])(?:{of.minus}) (?=\d)").sub("-", text)
 
 
 def plain_number(digits: str) -> str:
     """``1,200.50`` and ``1.200,50`` as ``1200.5``, ``09:00`` as ``9:00``; other text is
     unchanged (``3.11.7``)."""
-    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
+    if digits.startswith("-"):
+        return "-" + plain_number(digits[1:])
     if _THOUSANDS.match(digits):
         digits = digits.replace(",", "")
     elif _POINT_THOUSANDS.match(digits) and ("," in digits or digits.count(".") > 1):
@@ -65,63 +46,48 @@ def plain_number(digits: str) -> str:
     if digits.count(".") == 1:
         digits = digits.rstrip("0").rstrip(".")
     whole, point, fraction = digits.partition(".")
-    return sign + (whole.lstrip("0") or "0") + point + fraction
+    return (whole.lstrip("0") or "0") + point + fraction
 
 
 def amount(number: str, unit: str) -> tuple[str, float] | None:
-    """A plain number of `unit` as (base unit, value); None if the unit is no multiple
-    of another one."""
-    if unit not in SCALES or not number.replace(".", "", 1).isdecimal():
+    """A plain number of `unit` in base units; None if it is no multiple of one."""
+    if unit not in load_data("units.json") or not _is_decimal(number):
         return None
-    base, factor = SCALES[unit]
-    return base, round(float(number) * factor, 6)
+    base, size = load_data("units.json")[unit]
+    return base, round(float(number) * size, 6)
+
+
+def _of_power(match: re.Match[str]) -> str:
+    return f"{float(match[1]) * 10 ** int(match[2]):.0f}"
+
+
+def _of_words(of: Language, match: re.Match[str]) -> str:
+    return of.numbers.get(match[0].lower().replace(" ", "-"), match[0])
 
 
 @cache
-def _rules(code: str) -> tuple[_Rule, ...]:
-    of = language(code)
-    if not of.has_lists:
-        return ()
-    compounds = sorted(
-        (word for word in of.numbers if "-" in word), key=len, reverse=True
-    )
-    any_compound = "|".join(
-        re.escape(word).replace(r"\-", "[- ]") for word in compounds
-    )
+def _scales(of: Language) -> str:
     powers = "|".join(of.magnitudes)
+    return rf"(?<![\w.,])({_DIGITS})[ -]?({powers})\b"
 
-    def compound(match: re.Match[str]) -> str:
-        return of.numbers[match[0].lower().replace(" ", "-")]
 
-    def scaled(match: re.Match[str]) -> str:
-        number = of.numbers.get(match[1].lower()) or plain_number(match[1])
-        if not number.replace(".", "", 1).isdecimal():
-            return match[0]
-        value = float(number) * 10 ** of.magnitudes[match[2].lower()]
-        return f"{value:.0f}"
+def _scaled(of: Language, match: re.Match[str]) -> str:
+    number = plain_number(match[1])
+    if not _is_decimal(number):
+        return match[0]
+    return f"{float(number) * 10 ** of.magnitudes[match[2].lower()]:.0f}"
 
-    def clock(match: re.Match[str]) -> str:
-        hour = int(match[1]) % _NOON if code in ("en", "es") else int(match[1])
-        late = _NOON if match["late"] and hour < _NOON else 0
-        return f"{hour + late}:{match[2] or '00'}"
 
-    def exponent(match: re.Match[str]) -> str:
-        return f"{float(match[1]) * 10 ** int(match[2]):.0f}"
+def _time(match: re.Match[str]) -> str:
+    """A time of day with its hour from 0 to 23; `late` matches a word for the afternoon
+    or evening, `early` one for the hours before noon."""
+    hour = int(match[1])
+    if match["early"] and hour == _NOON:
+        hour = 0
+    if match["late"] and hour < _NOON:
+        hour += _NOON
+    return f"{hour}:{match[2] or '00'}"
 
-    rules: list[tuple[Collection[str], str, Callable[[re.Match[str]], str]]] = [
-        (("e",), r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", exponent),
-        (_CLOCK_CUES[code], of.clock, clock),
-        (
-            {word.partition("-")[0] for word in compounds},
-            rf"\b(?:{any_compound})\b",
-            compound,
-        ),
-        (of.magnitudes, rf"(?<![\w.,])({_DIGITS}|[^\W\d_]+)[ -]?({powers})\b", scaled),
-        (_HALF_CUES, of.half, lambda _: "0.5 "),
-        (of.minus.split("|"), rf"(?<![\w.,])(?:{of.minus}) (?=\d)", lambda _: "-"),
-    ]
-    return tuple(
-        (tuple(cues), re.compile(pattern, re.IGNORECASE), replace)
-        for cues, pattern, replace in rules
-        if cues
-    )
+
+def _is_decimal(number: str) -> bool:
+    return number.replace(".", "", 1).isdecimal()

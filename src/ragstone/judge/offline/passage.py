@@ -1,46 +1,38 @@
-"""Texts parsed once, and only as far as they are asked about: sentences, keys, and the
-positions of each key."""
+"""Texts parsed once, and only as far as they are asked about: sentences, their keys,
+what they negate and measure, and the positions of each key."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.normal import normalise
 from ragstone.judge.offline.numerals import amount, plain_number, plain_numbers
-from ragstone.judge.offline.tokens import (
-    FUNCTION,
-    NUMBER,
-    sequence,
-    sequence_words,
-    surface_words,
-)
+from ragstone.judge.offline.tokens import NUMBER, KeySet, tokens_and_keys, union, words
 from ragstone.judge.sentences import split_sentences
 
 Name = tuple[int, int, tuple[str, ...]]
 """A run of capitalised keys: its start and end in the sequence, and the keys."""
 
+Amount = tuple[str, float]
+Fact = tuple[Hashable, Hashable]
+"""What something is said of, and what is said of it."""
+
 _CLAUSE = re.compile(r"[;:.!?]\s|,\s(?=(?:and|but|und|aber|et|mais|y|pero)\b)")
 _NEGATION_REACH = 6
 _NEGATED_KEYS = 2
-_AVERTED_REACH = 8
-_MARK_REACH = 3
+_DIRECTION_REACH = 3
+_AGENT_REACH = 4
 _MEASURE = re.compile(
     r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?"
 )
-_NONE = frozenset[str]()
-"""Shared, so that sentences without negations and numbers give garbage collection
-nothing to visit."""
 
 
 class Sentence:
-    """One sentence, as normalised text. `denied`: the text is a question that is
-    answered with no, so that the opposite of what it asks is claimed. Equal only to
-    itself.
-    """
+    """One sentence, as normalised text. Equal only to itself."""
 
     def __init__(
         self, text: str, language: Language, *, denied: bool | None = None
@@ -48,6 +40,8 @@ class Sentence:
         self.text = text
         self.language = language
         self.denied = denied
+        """Whether the text is a question that is answered with no, so that the opposite
+        of what it asks is claimed; None if it is no question."""
 
     @cached_property
     def plain(self) -> str:
@@ -55,68 +49,68 @@ class Sentence:
         return plain_numbers(self.text, self.language)
 
     @cached_property
+    def _read(self) -> tuple[list[str], list[str]]:
+        return tokens_and_keys(self.plain, self.language)
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The tokens, in lower case."""
+        return self._read[0]
+
+    @property
+    def sequence(self) -> Sequence[str]:
+        """The keys of its tokens, FUNCTION for function words."""
+        return self._read[1]
+
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """The content keys, in order, with repeats."""
         return tuple(filter(None, self.sequence))
 
     @cached_property
-    def key_set(self) -> frozenset[str]:
+    def key_set(self) -> KeySet:
         """The content keys."""
         return frozenset(self.keys)
 
     @cached_property
-    def tokens(self) -> tuple[str, ...]:
-        """The tokens whose keys are the sequence, in lower case."""
-        return sequence_words(self.plain)
-
-    @cached_property
-    def sequence(self) -> tuple[str, ...]:
-        """The keys of its tokens, FUNCTION for function words."""
-        return tuple(sequence(self.plain, self.language))
-
-    @cached_property
-    def surface(self) -> tuple[str, ...]:
+    def surface(self) -> Sequence[str]:
         """The tokens as written."""
-        return surface_words(self.plain)
+        return words(self.plain)
 
     @cached_property
-    def function(self) -> frozenset[str]:
+    def function(self) -> KeySet:
         """Its function words."""
-        return self.language.function.intersection(self.tokens) or _NONE
-
-    @property
-    def numbers(self) -> frozenset[str]:
-        """The keys of numbers and months."""
-        return frozenset(key for key in self.key_set if key.startswith(NUMBER)) or _NONE
+        return self.language.function.intersection(self.tokens)
 
     @cached_property
-    def negated(self) -> frozenset[str]:
-        """The first content keys after each negation in its clause; where only numbers
-        and months follow ("not in August"), the last ones before it, or else these.
-        Keys that also occur elsewhere in the sentence are left out: "passing the ball
-        without control of the ball". Empty for languages without word lists.
+    def numbers(self) -> KeySet:
+        """The keys of numbers and months."""
+        return frozenset(key for key in self.key_set if key.startswith(NUMBER))
+
+    @cached_property
+    def negated(self) -> KeySet:
+        """The first content words after each negation in its clause, or the last ones
+        before it: "in winter, not in August"; without those that are also said
+        elsewhere. Empty for languages without word lists.
         """
         if not self.negations:
-            return _NONE
+            return frozenset()
         negated: list[str] = []
         for clause in _CLAUSE.split(self.plain):
-            tokens = sequence_words(clause)
-            keys = sequence(clause, self.language)
-            for at in (at for at, token in enumerate(tokens) if self._negates(token)):
-                if self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
-                    after = keys[at + 1 : at + 1 + _NEGATION_REACH]
-                    before = keys[max(0, at - _NEGATION_REACH) : at][::-1]
-                    numbers = list(filter(None, after))
-                    words = _words(after) or (numbers and _words(before)) or numbers
-                    negated += words[:_NEGATED_KEYS]
-        return (
-            frozenset(
-                key for key in negated if negated.count(key) >= self.sequence.count(key)
-            )
-            or _NONE
+            tokens, keys = tokens_and_keys(clause, self.language)
+            for at, token in enumerate(tokens):
+                if not self._negates(token):
+                    continue
+                if tokens[at + 1 : at + 2] and tokens[at + 1] in self.language.only:
+                    continue
+                after = _words(keys[at + 1 : at + 1 + _NEGATION_REACH])
+                before = _words(keys[max(0, at - _NEGATION_REACH) : at])
+                negated += after[:_NEGATED_KEYS] or before[-_NEGATED_KEYS:]
+        return frozenset(
+            key for key in negated if negated.count(key) >= self.sequence.count(key)
         )
 
-    @property
+    @cached_property
     def negations(self) -> int:
         """How often it negates."""
         return sum(map(self._negates, self.tokens))
@@ -125,108 +119,78 @@ class Sentence:
         return token in self.language.negations or token.endswith("n't")
 
     @cached_property
-    def averted(self) -> frozenset[str]:
-        """The keys after a word that denies without a negation: "avoid", "rather
-        than"."""
-        if self.language.averting.isdisjoint(self.tokens):
-            return _NONE
-        return frozenset(
-            key
-            for position, token in enumerate(self.tokens)
-            if token in self.language.averting
-            for key in self.sequence[position + 1 : position + 1 + _AVERTED_REACH]
-            if key
-        )
+    def directions(self) -> frozenset[Fact]:
+        """On which end of an axis a word is: "before noon", "more than"."""
+        facts: set[Fact] = set()
+        for at, token in enumerate(self.tokens):
+            if token in self.language.directions:
+                axis, end = self.language.directions[token]
+                after = self.sequence[at + 1 : at + 1 + _DIRECTION_REACH]
+                facts.update(((axis, key), end) for key in after if key)
+        return frozenset(facts)
 
     @cached_property
-    def directions(self) -> Mapping[str, frozenset[tuple[int, bool]]]:
-        """The keys after "before", "more"..., with what is said there, as an axis and
-        the end of it."""
-        marks = self.language.directions
-        if marks.keys().isdisjoint(self.tokens):
-            return {}
-        directions: dict[str, frozenset[tuple[int, bool]]] = {}
-        for position, token in enumerate(self.tokens):
-            after = (
-                self.sequence[position + 1 : position + 1 + _MARK_REACH]
-                if token in marks
-                else ()
-            )
-            key = next(filter(None, after), FUNCTION)
-            if key:
-                directions[key] = directions.get(key, frozenset()) | {marks[token]}
-        return directions
-
-    @cached_property
-    def measures(self) -> Mapping[str, frozenset[str]]:
-        """The keys of its numbers that have a unit, with these units."""
-        measures: dict[str, frozenset[str]] = {}
+    def units(self) -> frozenset[tuple[str, str]]:
+        """The units of numbers."""
         units = self.language.units
-        if not self.numbers:
-            return measures
-        units_by_key = [
-            (
-                NUMBER + plain_number(digits),
-                units.get(currency) or units.get(after.lower()),
-            )
-            for currency, digits, after in _MEASURE.findall(self.plain)
-        ]
-        units_by_key += [
-            (key, units.get(word))
-            for key, word in zip(self.sequence, self.tokens[1:], strict=False)
-        ]
-        for key, unit in units_by_key:
-            if unit and key.startswith(NUMBER):
-                measures[key] = measures.get(key, _NONE) | {unit}
-        return measures
+        facts: set[tuple[str, str]] = set()
+        for currency, digits, after in _MEASURE.findall(self.plain):
+            unit = units.get(currency) or units.get(after.lower())
+            if unit:
+                facts.add((NUMBER + plain_number(digits), unit))
+        for key, token in zip(self.sequence, self.tokens[1:], strict=False):
+            if key.startswith(NUMBER) and token in units:
+                facts.add((key, units[token]))
+        return frozenset(facts)
 
     @cached_property
-    def amounts(self) -> Mapping[tuple[str, float], str]:
+    def amounts(self) -> Mapping[Amount, str]:
         """What its measures come to in base units, with the keys of their numbers: two
         years are 24 months."""
-        amounts = [
-            (amount(key[1:], unit), key)
-            for key, units in self.measures.items()
-            for unit in units
-        ]
-        return {value: key for value, key in amounts if value is not None}
+        amounts: dict[Amount, str] = {}
+        for key, unit in self.units:
+            value = amount(key.removeprefix(NUMBER), unit)
+            if value is not None and key in self.key_set:
+                amounts[value] = key
+        return amounts
 
     @cached_property
-    def names(self) -> tuple[Name, ...]:
-        """Its names, except what opens the sentence before a comma: "In Paris, ..."."""
+    def roles(self) -> frozenset[Fact]:
+        """Which of two names that follow each other does what a word between them
+        says, also in the passive voice."""
+        facts: set[Fact] = set()
+        for (_, first_end, first), (start, _, second) in pairwise(self.names):
+            names = (first[-1], second[-1])
+            before = self.tokens[max(0, start - _AGENT_REACH) : start]
+            is_passive = not self.language.agents.isdisjoint(before)
+            for word in filter(None, self.sequence[first_end:start]):
+                facts.add(((frozenset(names), word), names[is_passive]))
+        return frozenset(facts)
+
+    @cached_property
+    def names(self) -> Sequence[Name]:
+        """Its names: runs of capitalised words."""
         if len(self.surface) != len(self.sequence):
             return ()
-        runs: list[Name] = []
-        capitals = [
-            position
-            for position, token in enumerate(self.surface)
-            if token[0].isupper()
-            and self.sequence[position]
-            and not self.sequence[position].startswith(NUMBER)
-        ]
-        start = end = -1
-        for position in (*capitals, len(self.surface) + 1):
-            if position != end:
-                if start >= 0 and not (
-                    start == 1 and f"{self.surface[end - 1]}, " in self.text
-                ):
-                    runs.append((start, end, tuple(self.sequence[start:end])))
-                start = position
-            end = position + 1
-        return tuple(runs)
+        names: list[Name] = []
+        start = None
+        for at, token in enumerate((*self.surface, "")):
+            is_name = token[:1].isupper() and bool(_words(self.sequence[at : at + 1]))
+            if is_name and start is None:
+                start = at
+            if not is_name and start is not None:
+                names.append((start, at, tuple(self.sequence[start:at])))
+                start = None
+        return names
 
     @cached_property
-    def name_keys(self) -> frozenset[str]:
+    def name_keys(self) -> KeySet:
         """The keys of capitalised words except the first word (German nouns aren't
         names, but are rare words too)."""
-        if self.text[1:].islower() or len(self.surface) != len(self.sequence):
-            return _NONE
-        pairs = zip(self.surface[1:], self.sequence[1:], strict=True)
-        return frozenset(
-            key
-            for token, key in pairs
-            if key and token[0].isupper() and not key.startswith(NUMBER)
-        )
+        keys: set[str] = set()
+        for start, _, name in self.names:
+            keys.update(name if start else name[1:])
+        return frozenset(keys)
 
 
 class Passage:
@@ -236,13 +200,6 @@ class Passage:
     def __init__(self, sentences: Sequence[Sentence], language: Language) -> None:
         self.sentences = sentences
         self.language = language
-
-    @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """The pairs of neighbouring keys in its sentences."""
-        return frozenset(
-            pair for sentence in self.sentences for pair in pairwise(sentence.keys)
-        )
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -255,25 +212,24 @@ class Passage:
         return places
 
     @cached_property
-    def function(self) -> frozenset[str]:
+    def function(self) -> KeySet:
         """All function words."""
-        text = " ".join(sentence.text for sentence in self.sentences)
-        return self.language.function.intersection(sequence_words(text.lower()))
+        return union(sentence.function for sentence in self.sentences)
 
     @cached_property
-    def amounts(self) -> frozenset[tuple[str, float]]:
-        """What the measures in it come to in base units."""
-        return frozenset(
-            value for sentence in self.sentences for value in sentence.amounts
-        )
+    def amounts(self) -> Mapping[Amount, Sequence[int]]:
+        """What the measures in it come to, with the positions of their sentences."""
+        amounts: dict[Amount, list[int]] = {}
+        for position, sentence in enumerate(self.sentences):
+            for value in sentence.amounts:
+                amounts.setdefault(value, []).append(position)
+        return amounts
 
 
 def read_passage(text: str, language: Language) -> Passage:
     """The raw `text`, normalised and parsed."""
     sentences = split_sentences(normalise(text), language.code)
-    return Passage(
-        tuple(Sentence(sentence, language) for sentence in sentences), language
-    )
+    return Passage([Sentence(sentence, language) for sentence in sentences], language)
 
 
 def _words(keys: Sequence[str]) -> list[str]:

@@ -8,104 +8,24 @@ says? This replaces reverse questions, which need a generating model.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from statistics import fmean
 
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.bare import opening
-from ragstone.judge.offline.evidence import holds_key, match
-from ragstone.judge.offline.lexicon import Language, language, load_data
+from ragstone.judge.offline.evidence import match, positions_of
+from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.model import Logistic
 from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.phrases import compiled
 from ragstone.judge.offline.statements import FINITE_VERB
-from ragstone.judge.offline.tokens import NUMBER, key_sequence
+from ragstone.judge.offline.tokens import NUMBER, KeySet, keys_of, union
 from ragstone.judge.sentences import split_sentences
 
 FEATURES = ("question_held", "kind_of_answer")
 """Names of the features of a text compared with a question, in [0, 1]."""
-
-_DATE = re.compile(
-    r"\b(?:1[0-9]{3}|20[0-9]{2})\b|\b\d{1,2}(?:st|nd|rd|th)? century\b"
-    r"|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|today|tomorrow|yesterday|tonight|noon|midnight|weekends?"
-    r"|january|february|march|april|june|july|august|september|october|november|december"
-    r"|(?:mon|diens|donners|frei|sams|sonn)tags?|mittwochs?|heute|morgen|gestern|januar|februar|märz|juni|juli|oktober"
-    r"|dezember|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|aujourd'hui|demain|hier|janvier|février|mars|avril"
-    r"|juin|juillet|août|septembre|octobre|novembre|décembre|lunes|martes|miércoles|jueves|viernes|sábado|domingo|hoy"
-    r"|mañana|ayer|enero|febrero|marzo|abril|junio|julio|agosto|septiembre|octubre|noviembre|diciembre)\b",
-    re.IGNORECASE,
-)
-"""What answers "when?" beside a number."""
-_REASON = re.compile(
-    r"\b(?:because|since|due to|so that|in order to|as a result|therefore|caused|leads? to|reason|thus|weil|denn|damit"
-    r"|parce|car|afin|porque|para|perché|affinché)\b",
-    re.IGNORECASE,
-)
-
-
-@cache
-def _kinds() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple(
-        (kind, re.compile(cue, re.IGNORECASE))
-        for kind, cue in load_data("questions.json").items()
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, parsed once, with the kind of phrase that would answer it; None if
-    that is yes or no."""
-
-    sentence: Sentence
-    kind: str | None
-
-    def shared(self, keys: Collection[str]) -> float:
-        """The share of the question's words that are in `keys`."""
-        question_keys = self.sentence.key_set
-        return len(question_keys.intersection(keys)) / max(1, len(question_keys))
-
-
-def read_question(sentence: Sentence) -> Question:
-    """The question in `sentence`, with the kind of phrase that would answer it: that of
-    its last sentence."""
-    last = split_sentences(sentence.text, sentence.language.code)[-1:]
-    text = last[0] if last else sentence.text
-    return Question(
-        sentence, next((kind for kind, cue in _kinds() if cue.search(text)), None)
-    )
-
-
-def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
-    """The features of a text, given as its sentences, compared with `question`."""
-    keys = set(chain.from_iterable(sentence.keys for sentence in sentences))
-    return question.shared(keys), float(
-        any(has_kind(question, sentence) for sentence in sentences)
-    )
-
-
-def has_kind(question: Question, sentence: Sentence) -> bool:
-    """Whether `sentence` has a phrase of the kind asked for, not from the question."""
-    new = sentence.key_set - question.sentence.key_set
-    number = any(key.startswith(NUMBER) for key in new)
-    if question.kind == "number":
-        return number
-    if question.kind == "when":
-        return number or _DATE.search(sentence.text) is not None
-    if question.kind == "why":
-        return _REASON.search(sentence.text) is not None
-    if question.kind in ("who", "where"):
-        question_words = {token.lower() for token in question.sentence.surface}
-        first, *later_words = sentence.surface or ("",)
-        is_name = first[:1].isupper() and len(later_words) < _NAME_WORDS
-        return is_name or any(
-            token[:1].isupper() and token.lower() not in question_words
-            for token in later_words
-        )
-    return bool(new)
-
 
 ANSWER_FEATURES = ("topic", "says_new", "kind_of_answer", "grounded", "on_topic")
 """Names of the features of an answer to its question, higher is better: how much of the
@@ -122,13 +42,14 @@ _NAME_WORDS = 4
 _MUCH_NEW = 8.0
 _PHRASE_WORDS = 8
 _PLAIN_WORDS = 2
+_MOST = 0.5
 _TOPIC = 0.2
 _NEAR = 0.4
 _LIKE_REFERENCE = 0.3
 _FROM_CONTEXTS = 0.5
-"""How much of the question a statement about it shares at least, how near it is by
-embeddings, how much it is like a reference, and from which share on its words being in
-the contexts says so."""
+"""How much of the question a statement about it shares at least, how much of it an
+answer shares that needs no more, how much it is like a reference, and from which share
+on its words being in the contexts says so."""
 
 _WHOLE = 0.6
 """The share of a reference's statement, beyond the question, from which an answer makes
@@ -139,21 +60,88 @@ _NOTHING_COVERED = 0.5
 may say so in other words."""
 
 
+@cache
+def _pattern(name: str) -> str:
+    return str(load_data("questions.json")[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, parsed once."""
+
+    sentence: Sentence
+    kind: str | None
+    """The kind of phrase that would answer it; None if that is yes or no."""
+
+    def shared(self, keys: Collection[str]) -> float:
+        """The share of the question's words that are in `keys`."""
+        question_keys = self.sentence.key_set
+        return len(question_keys.intersection(keys)) / max(1, len(question_keys))
+
+
+def read_question(sentence: Sentence) -> Question:
+    """The question in `sentence`, of the kind that its last sentence asks for."""
+    sentences = split_sentences(sentence.text, sentence.language.code)
+    last = (sentences or [sentence.text])[-1]
+    for kind in ("when", "number", "who", "where", "why", "what"):
+        if compiled(_pattern(kind)).search(last):
+            return Question(sentence, kind)
+    return Question(sentence, None)
+
+
+def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
+    """The features of a text, given as its sentences, compared with `question`."""
+    keys = _all_keys(sentences)
+    has_answer = any(has_kind(question, sentence) for sentence in sentences)
+    return question.shared(keys), float(has_answer)
+
+
+def has_kind(question: Question, sentence: Sentence) -> bool:
+    """Whether `sentence` has a phrase of the kind asked for, not from the question."""
+    new = sentence.key_set - question.sentence.key_set
+    has_number = any(key.startswith(NUMBER) for key in new)
+    match question.kind:
+        case "number":
+            return has_number
+        case "when":
+            date = compiled(_pattern("date"))
+            return has_number or date.search(sentence.text) is not None
+        case "why":
+            return compiled(_pattern("reason")).search(sentence.text) is not None
+        case "who" | "where":
+            return _has_name(question, sentence)
+    return bool(new)
+
+
+def _has_name(question: Question, sentence: Sentence) -> bool:
+    """Whether `sentence` has a word with a capital that is not from the question; of a
+    short phrase, its first word counts, too."""
+    asked = {token.lower() for token in question.sentence.surface}
+    start = 0 if len(sentence.surface) <= _NAME_WORDS else 1
+    return any(
+        token[0].isupper() and token.lower() not in asked
+        for token in sentence.surface[start:]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, given as its statements (at least one), its question, and what else it
-    can be compared with.
-
-    That is the contexts and the references. `nearness` is the topic similarity by
-    embeddings, in [0, 1]; None without embeddings.
-    """
+    """An answer, its question, and what else it can be compared with."""
 
     question: Question
     sentences: Sequence[Sentence]
-    language: Language
-    contexts: Sequence[Passage] = ()
-    references: Sequence[Passage] = ()
-    nearness: float | None = None
+    """The statements of the answer, at least one."""
+    contexts: Sequence[Passage]
+    references: Sequence[Passage]
+
+    @property
+    def language(self) -> Language:
+        return self.sentences[0].language
+
+    @property
+    def texts(self) -> Sequence[Passage]:
+        """The contexts and the references."""
+        return (*self.contexts, *self.references)
 
     def relevancy(self, model: Logistic) -> float:
         """How surely the answer addresses the question, in [0, 1], right or wrong: the
@@ -164,47 +152,37 @@ class Answer:
         MAX_UNCERTAIN; not so "It was built in 1871", which has the question's verb.
         """
         first = self.sentences[0]
-        phrase = is_phrase(self.sentences, self.language)
-        if phrase and self._is_answered_by(first):
-            return 1.0
-        phrase = phrase and not (
-            FINITE_VERB.search(first.text) and self.question.shared(first.key_set)
-        )
-        if phrase and not self.contexts and not self.references:
-            return MAX_UNCERTAIN
-        weights = [len(sentence.key_set) or 1 for sentence in self.sentences]
-        about = [
-            weight * self._about(sentence)
-            for weight, sentence in zip(weights, self.sentences, strict=True)
-        ]
+        is_uncertain = False
+        if is_phrase(self.sentences):
+            if self._is_answered_by(first):
+                return 1.0
+            has_verb = FINITE_VERB.search(first.text) is not None
+            is_uncertain = not (has_verb and self.question.shared(first.key_set))
+            if is_uncertain and not self.texts:
+                return MAX_UNCERTAIN
+        total = about = 0.0
+        for sentence in self.sentences:
+            weight = len(sentence.key_set) or 1
+            total += weight
+            about += weight * self._about(sentence)
         covered = max(map(self._covered, self.references), default=1.0)
-        whole = _NOTHING_COVERED + (1 - _NOTHING_COVERED) * covered
-        relevancy = (
-            model.probability(self.features()) * whole * math.fsum(about) / sum(weights)
-        )
-        return min(relevancy, MAX_UNCERTAIN) if phrase else relevancy
+        relevancy = model.probability(self.features()) * about / total
+        relevancy *= _NOTHING_COVERED + (1 - _NOTHING_COVERED) * covered
+        return min(relevancy, MAX_UNCERTAIN) if is_uncertain else relevancy
 
     def features(self) -> tuple[float, ...]:
         """The features of the answer, as `ANSWER_FEATURES` names them."""
-        keys = frozenset[str]().union(
-            *(sentence.key_set for sentence in self.sentences)
-        )
-        alike = max(
-            (self._alike(keys, reference) for reference in self.references), default=0.0
-        )
+        keys = _all_keys(self.sentences)
+        alike = max((self._alike(keys, text) for text in self.references), default=0.0)
         new = self._news(keys)
         shared = self.question.shared(keys)
-        on_topic = min(1.0, shared / _NEAR)
-        if self.nearness is not None:
-            on_topic = (on_topic + min(1.0, self.nearness / _NEAR)) / 2
+        has_answer = any(has_kind(self.question, each) for each in self.sentences)
         return (
-            min(1.0, max(shared, self.nearness or 0.0) + alike),
+            min(1.0, shared + alike),
             1.0 - math.exp(-len(new) / _MUCH_NEW),
-            float(
-                any(has_kind(self.question, sentence) for sentence in self.sentences)
-            ),
+            float(has_answer),
             self._grounded(new),
-            on_topic,
+            min(1.0, shared / _NEAR),
         )
 
     def _about(self, sentence: Sentence) -> float:
@@ -220,65 +198,48 @@ class Answer:
         new = self._news(keys)
         if not new and self.question.kind is not None:
             return 0.0
-        evidence = [self.question.shared(keys) / _TOPIC, (self.nearness or 0.0) / _NEAR]
-        evidence.extend(
-            self._alike(keys, reference) / _LIKE_REFERENCE
-            for reference in self.references
-        )
+        evidence = [self.question.shared(keys) / _TOPIC]
+        evidence += [
+            self._alike(keys, text) / _LIKE_REFERENCE for text in self.references
+        ]
         if self.contexts:
-            evidence.append(
-                (self._grounded(new) - _FROM_CONTEXTS) / (1 - _FROM_CONTEXTS)
-            )
+            grounded = self._grounded(new) - _FROM_CONTEXTS
+            evidence.append(grounded / (1 - _FROM_CONTEXTS))
         return min(1.0, max(0.0, *evidence))
 
-    def _news(self, keys: frozenset[str]) -> frozenset[str]:
+    def _news(self, keys: Set[str]) -> Set[str]:
         """Those of `keys` that are not in the question, and say something: not
         "provided", "important"."""
-        return keys - self.question.sentence.key_set - _vague(self.language.code)
+        return keys - self.question.sentence.key_set - _vague(self.language)
 
     def _is_answered_by(self, phrase: Sentence) -> bool:
         """Whether a phrase is a yes or no where that is asked for, or is of the kind
         asked for and a text has its numbers, its names and most of its words.
         """
+        opens_with_pronoun = phrase.tokens[0] in self.language.pronouns
         if self.question.kind is None and (
-            opening(phrase.text) is not None
-            or phrase.tokens[0] in self.language.pronouns
+            opens_with_pronoun or opening(phrase.text) is not None
         ):
             return True
-        texts = (*self.contexts, *self.references)
-        if not texts:
+        if not self.texts:
             return False
-        question_keys = self.question.sentence.key_set
-        matched = frozenset[str]().union(*match(phrase, texts).matched) | question_keys
-        words = phrase.key_set - question_keys
-        exact = phrase.numbers | phrase.name_keys
-        return (
-            exact <= matched
-            and 2 * len(words & matched) > len(words)
-            and has_kind(self.question, phrase)
-        )
+        question = Passage([self.question.sentence], self.language)
+        evidence = match(phrase, [*self.texts, question])
+        is_held = evidence["numbers"] == evidence["names"] == 1.0
+        has_most_words = evidence["content"] > _MOST
+        return is_held and has_most_words and has_kind(self.question, phrase)
 
     def _grounded(self, keys: Iterable[str]) -> float:
-        """The share of `keys` that the contexts or references hold; 1 if there is
-        nothing to compare.
-
-        Numbers count as found.
-        """
-        texts = (*self.contexts, *self.references)
+        """The share of `keys`, without numbers, that the contexts or references hold; 1
+        if there is nothing to compare."""
         words = _without_numbers(keys)
-        if not texts or not words:
-            return 1.0
-        return sum(
-            any(holds_key(key, text.places) for text in texts) for key in words
-        ) / len(words)
+        return _held(words, self.texts) if self.texts and words else 1.0
 
     def _alike(self, keys: Iterable[str], reference: Passage) -> float:
         """F1, of `keys` and of a reference beyond the question, numbers left out."""
         question_keys = self.question.sentence.key_set
-        own, expected = (
-            _without_numbers(set(keys) - question_keys),
-            _without_numbers(reference.places.keys() - question_keys),
-        )
+        own = _without_numbers(keys) - question_keys
+        expected = _without_numbers(reference.places) - question_keys
         total = len(own) + len(expected)
         return 2 * len(own & expected) / total if total else 0.0
 
@@ -290,34 +251,41 @@ class Answer:
         for sentence in reference.sentences:
             words = sentence.key_set - self.question.sentence.key_set
             if words:
-                share = sum(holds_key(key, answer.places) for key in words) / len(words)
-                shares.append(min(1.0, share / _WHOLE))
-        return fmean(shares) if shares else 1.0
+                shares.append(min(1.0, _held(words, [answer]) / _WHOLE))
+        return fmean(shares or [1.0])
 
 
-def is_phrase(sentences: Sequence[Sentence], language: Language) -> bool:
+def _held(words: Collection[str], texts: Sequence[Passage]) -> float:
+    """The share of `words` that some of `texts` has."""
+    held = [any(positions_of(word, text.places) for text in texts) for word in words]
+    return sum(held) / len(held)
+
+
+def is_phrase(sentences: Sequence[Sentence]) -> bool:
     """Whether an answer is a phrase rather than a sentence: "30 days", "Yes, with a
     receipt", "It is Ada"."""
     first = sentences[0]
+    is_short = 0 < len(first.surface) <= _PHRASE_WORDS
+    if len(sentences) > 1 or not is_short or ": " in first.text:
+        return False
     if (
-        len(sentences) > 1
-        or not 0 < len(first.surface) <= _PHRASE_WORDS
-        or ": " in first.text
+        FINITE_VERB.search(first.text)
+        and first.tokens[0] not in first.language.pronouns
     ):
         return False
-    if FINITE_VERB.search(first.text) and first.tokens[0] not in language.pronouns:
-        return False
-    plain = [
-        key
-        for token, key in zip(first.surface, first.sequence, strict=False)
-        if key and token.islower()
-    ]
-    return len(plain) <= _PLAIN_WORDS
+    plain = 0
+    for token, key in zip(first.surface, first.sequence, strict=False):
+        plain += bool(key) and token.islower()
+    return plain <= _PLAIN_WORDS
 
 
 @cache
-def _vague(code: str) -> frozenset[str]:
-    return frozenset(key_sequence(sorted(language(code).vague), language(code)))
+def _vague(language: Language) -> KeySet:
+    return frozenset(map(keys_of(language).of, language.vague))
+
+
+def _all_keys(sentences: Sequence[Sentence]) -> KeySet:
+    return union(sentence.key_set for sentence in sentences)
 
 
 def _without_numbers(keys: Iterable[str]) -> set[str]:

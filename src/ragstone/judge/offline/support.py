@@ -3,16 +3,15 @@ features."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.judge.judgements import Support, Verdict, context_id
 from ragstone.judge.offline.evidence import FEATURES, Match, match
-from ragstone.judge.offline.lexicon import read_data
-from ragstone.judge.offline.model import Weights
+from ragstone.judge.offline.model import load_model
 from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.tokens import KeySet
 
 BASE_RATE = 0.85
 """The share of statements that are supported where the probabilities are calibrated."""
@@ -35,25 +34,17 @@ class Rating:
 class SupportModel:
     """Rates statements against contexts with the shipped weights."""
 
-    def __init__(self, weights: Weights) -> None:
-        self._model = weights.model("support", FEATURES)
-        self._whole = weights.model("whole", WHOLE_FEATURES)
-
-    def holds(self, rating: Rating) -> bool:
-        """Whether a statement counts as supported: from the threshold on, and from the
-        base rate if it conflicts."""
-        least = (
-            max(self._model.threshold, BASE_RATE)
-            if rating.match.conflicts
-            else self._model.threshold
-        )
-        return rating.chance >= least
+    def __init__(self) -> None:
+        self._model = load_model("support", FEATURES)
+        self._whole = load_model("whole", WHOLE_FEATURES)
 
     def rate(self, statement: Sentence, contexts: Sequence[Passage]) -> Rating:
         """The rating of `statement` by all `contexts` (at least one) together."""
         evidence = match(statement, contexts)
         return Rating(
-            self._model.probability(evidence.features), len(statement.key_set), evidence
+            self._model.probability(evidence.features),
+            len(statement.key_set) or 1,
+            evidence,
         )
 
     def whole(self, ratings: Sequence[Rating]) -> float:
@@ -65,18 +56,16 @@ class SupportModel:
         return self._whole.probability(features)
 
     def verdict(self, statement_id: str, rating: Rating) -> Support:
-        """Supported if the contexts support it; else contradicted if something
-        contradicts it; else unsupported."""
-        if self.holds(rating):
-            return Support(
-                statement_id,
-                Verdict.SUPPORTED,
-                _supporting(rating.match.matched),
-                rating.chance,
-            )
-        verdict = (
-            Verdict.CONTRADICTED if rating.match.conflicts else Verdict.UNSUPPORTED
-        )
+        """Supported from the threshold on, and where something contradicts it, from the
+        base rate on; else contradicted or unsupported."""
+        is_contradicted = rating.match.conflict > 0
+        least = self._model.threshold
+        if is_contradicted:
+            least = max(least, BASE_RATE)
+        if rating.chance >= least:
+            contexts = _supporting(rating.match.matched)
+            return Support(statement_id, Verdict.SUPPORTED, contexts, rating.chance)
+        verdict = Verdict.CONTRADICTED if is_contradicted else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, (), rating.chance)
 
 
@@ -96,42 +85,22 @@ def whole_features(
     """The features of a text of several statements (at least one) of these
     `weights`."""
     total = sum(weights)
-    if not total:
-        weights, total = [1.0] * len(chances), len(chances)
-    mean = (
-        sum(
-            weight * math.log(chance)
-            for chance, weight in zip(chances, weights, strict=True)
-        )
-        / total
-    )
-    product = len(chances) * mean
+    logs = [
+        weight * math.log(chance)
+        for chance, weight in zip(chances, weights, strict=True)
+    ]
+    product = len(chances) * sum(logs) / total
     odds = product - math.log(max(-math.expm1(product), 1e-9))
     several = min(1.0, (len(chances) - 1) / (_MANY - 1))
     return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
 
 
-def _supporting(matched: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """Each context that alone holds about as much as the best one, and those that add
-    keys; by its id."""
-    most = max(map(len, matched))
-    chosen: set[int] = set()
-    covered = frozenset[str]()
-    for rank in sorted(range(len(matched)), key=lambda rank: -len(matched[rank])):
-        if len(matched[rank]) >= _AS_GOOD * most or matched[rank] - covered:
-            chosen.add(rank)
-            covered |= matched[rank]
-    return tuple(map(context_id, sorted(chosen)))
-
-
-def digest(read: Callable[[str], str] = read_data) -> str:
-    """Eight hex digits that change with the weights, the judge's version and the word
-    lists.
-
-    Code that uses the judge's internals outside a judging round includes them in its
-    own version.
-    """
-    hasher = hashlib.sha256()
-    for name in ("weights.json", "lexicon.json", "wordforms.json"):
-        hasher.update(read(name).encode())
-    return hasher.hexdigest()[:8]
+def _supporting(matched: Sequence[KeySet]) -> tuple[str, ...]:
+    """Each context that alone holds about as much as the best one, and those that have
+    keys that it lacks; by its id."""
+    best = max(matched, key=len)
+    return tuple(
+        context_id(rank)
+        for rank, keys in enumerate(matched)
+        if len(keys) >= _AS_GOOD * len(best) or keys - best
+    )

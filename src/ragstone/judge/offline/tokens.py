@@ -4,14 +4,12 @@ scripts without spaces."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
-from itertools import chain
-from typing import TypeVar
 
 import Stemmer
 
-from ragstone.judge.offline.lexicon import Language, language, load_data
+from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.numerals import plain_number
 
 NUMBER = "#"
@@ -31,64 +29,65 @@ _TOKEN = re.compile(
 _NO_SPACES = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 )
-_UNSPACED = f"[{_NO_SPACES}]"
+_UNSPACED = re.compile(f"[{_NO_SPACES}]")
 _THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
 _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
 _ORDINALS = frozenset(
-    {"st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"}
+    ["st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"]
 )
-_DEGREES = frozenset({"c", "f", "mph", "kmh"})
+_DEGREES = frozenset(["c", "f", "mph", "kmh"])
 """Units that may be written right after a number or not; so may those of the language's
 list."""
 _MAX_CACHED_WORDS = 100_000
-_MAX_CACHED_WORD = 40
-Made = TypeVar("Made")
+_MAX_WORD = 60
+
+KeySet = frozenset[str]
+Opposites = Sequence[tuple[KeySet, KeySet]]
+"""The keys of words, and those of their opposites, in both directions."""
+
+
+def union(sets: Iterable[Set[str]]) -> KeySet:
+    """The keys that are in one of `sets`."""
+    return frozenset().union(*sets)
 
 
 def words(text: str) -> list[str]:
-    """The surface tokens of normalised `text`, in order."""
+    """The tokens of normalised `text` as written, in order."""
     return (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text)
 
 
-def _cached(read: Callable[[str], Made]) -> Callable[[str], Made]:
-    """`read`, which remembers what it gives for words and other short pieces of
-    text."""
-    remembered = lru_cache(maxsize=_MAX_CACHED_WORDS)(read)
-    return lambda word: (
-        remembered(word) if len(word) <= _MAX_CACHED_WORD else read(word)
-    )
-
-
-# No token contains a space, and none depends on what is beyond one, so that a text's
-# tokens are those of the pieces between its spaces. Most pieces were seen before.
-_surface = _cached(lambda piece: tuple(words(piece)))
-_lowered = _cached(lambda piece: tuple(words(piece.lower())))
-
-
-def surface_words(text: str) -> tuple[str, ...]:
-    """`words` of `text`, faster."""
-    return tuple(chain.from_iterable(map(_surface, text.split())))
-
-
-def sequence_words(text: str) -> tuple[str, ...]:
-    """The tokens whose keys are the key sequence of `text`: in lower case, unless some
-    of it has no spaces."""
+def tokens_and_keys(text: str, of: Language) -> tuple[list[str], list[str]]:
+    """The tokens of normalised `text`, in lower case unless some of it has no spaces,
+    and the keys in order, with FUNCTION for function words: one a token, or several
+    n-grams for one without spaces."""
+    key = keys_of(of).of
     if has_unspaced(text):
-        return tuple(words(text))
-    return tuple(chain.from_iterable(map(_lowered, text.split())))
+        return words(text), list(_unspaced_keys(text, key))
+    tokens = words(text.lower())
+    return tokens, [key(token) for token in tokens]
 
 
-def sequence(text: str, of: Language) -> list[str]:
-    """The keys of the tokens of `text`, whose numbers are plain, function words
-    included as FUNCTION."""
-    tokens = sequence_words(text)
-    return (
-        unspaced_sequence(tokens, of)
-        if has_unspaced(text)
-        else key_sequence(tokens, of)
-    )
+def has_unspaced(text: str) -> bool:
+    """Whether some of `text` is in a script without spaces between words (Korean
+    counts: its words inflect)."""
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def _unspaced_keys(text: str, key: Callable[[str], str]) -> Iterator[str]:
+    for piece in _PIECES.findall(text):
+        if _UNSPACED.match(piece):
+            yield from _ngrams(piece)
+        else:
+            yield key(piece.lower())
+
+
+def _ngrams(run: str) -> Iterator[str]:
+    size = 3 if _THREE_LETTERS.search(run) else 2
+    for start in range(max(1, len(run) - size + 1)):
+        gram = run[start : start + size]
+        yield FUNCTION if _HIRAGANA.fullmatch(gram) and len(run) > size else gram
 
 
 class Keys:
@@ -97,42 +96,30 @@ class Keys:
 
     def __init__(self, of: Language) -> None:
         self._language = of
-        self._stem: Callable[[str], str] = (
-            Stemmer.Stemmer(of.stemmer, 0).stemWord if of.stemmer else str
-        )
+        self._stem: Callable[[str], str] = str
+        if of.stemmer:
+            self._stem = Stemmer.Stemmer(of.stemmer, 0).stemWord
         forms = load_data("wordforms.json").get(of.code, {})
-        self._base: dict[str, str] = {}
-        for row in f"{forms.get('same', '')};{forms.get('irregular', '')}".split(";"):
-            first, *forms_of_word = row.split() or [""]
-            first = self._base.get(first, first)
-            for form in forms_of_word:
-                self._base.setdefault(form, first)
+        self._base: Mapping[str, str] = forms.get("base", {})
         self._stems = {
             self._stem(form): self._stem(first) for form, first in self._base.items()
         }
-        self.of = _cached(self._key)
-        """The key of a word."""
-        self.opposites = self._opposites(forms.get("opposite", ""))
-        """For each key that has an opposite: the keys of its own side, and of the other
-        side."""
+        self._cached = lru_cache(maxsize=_MAX_CACHED_WORDS)(self._key)
+        self.opposites = self._opposites(forms.get("opposite", ()))
 
-    def _opposites(
-        self, rows: str
-    ) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-        own: dict[str, set[str]] = {}
-        contrary: dict[str, set[str]] = {}
-        for row in filter(None, rows.split(";")):
-            left_side, right_side = (
-                set(filter(None, map(self.of, side.split()))) for side in row.split("/")
+    def of(self, word: str) -> str:
+        """The key of a word, of an endless one by its beginning."""
+        return self._cached(word[:_MAX_WORD])
+
+    def _opposites(self, rows: Sequence[str]) -> Opposites:
+        opposites = []
+        for row in rows:
+            left, right = (
+                frozenset(map(self.of, side.split())) - {FUNCTION}
+                for side in row.split("/")
             )
-            for side, opposite in ((left_side, right_side), (right_side, left_side)):
-                for key in side:
-                    own.setdefault(key, set()).update(side)
-                    contrary.setdefault(key, set()).update(opposite)
-        return {
-            key: (frozenset(own[key]), frozenset(contrary[key] - own[key]))
-            for key in own
-        }
+            opposites += [(left, right), (right, left)]
+        return opposites
 
     def _key(self, word: str) -> str:
         of = self._language
@@ -161,55 +148,14 @@ class Keys:
         return self._stems.get(stem, stem)
 
     def _number(self, word: str) -> str:
-        parts = _WITH_UNIT.match(word)
-        if parts is None:
-            return word
-        digits, unit = parts.groups()
-        bare = (
-            not unit
-            or unit in _ORDINALS
-            or unit in _DEGREES
-            or (unit in self._language.units and unit != "m")
-        )
-        return NUMBER + plain_number(digits) + ("" if bare else unit)
+        digits, unit = _WITH_UNIT.findall(word)[0]
+        is_known = unit in self._language.units and unit != "m"
+        if is_known or unit in _ORDINALS or unit in _DEGREES:
+            unit = ""
+        return NUMBER + plain_number(digits) + unit
 
 
 @cache
-def keys_of(code: str) -> Keys:
+def keys_of(language: Language) -> Keys:
     """The keys of one language."""
-    return Keys(language(code))
-
-
-def key_sequence(lowered: Sequence[str], of: Language) -> list[str]:
-    """The keys of lower-case tokens in order, function words included as FUNCTION."""
-    return list(map(keys_of(of.code).of, lowered))
-
-
-def unspaced_sequence(surface: Sequence[str], of: Language) -> list[str]:
-    """The keys of tokens some of which are runs of a script without spaces, which
-    become overlapping n-grams."""
-    keys: list[str] = []
-    for token in surface:
-        if not re.search(_UNSPACED, token):
-            keys.extend(key_sequence([token.lower()], of))
-            continue
-        for piece in _PIECES.findall(token):
-            if re.match(_UNSPACED, piece):
-                keys.extend(_ngrams(piece))
-            else:
-                keys.extend(key_sequence([piece.lower()], of))
-    return keys
-
-
-def has_unspaced(text: str) -> bool:
-    """Whether some of `text` is in a script without spaces between words (Korean
-    counts: its words inflect)."""
-    return not text.isascii() and re.search(_UNSPACED, text) is not None
-
-
-def _ngrams(run: str) -> list[str]:
-    size = 3 if _THREE_LETTERS.search(run) else 2
-    if len(run) <= size:
-        return [run]
-    grams = [run[start : start + size] for start in range(len(run) - size + 1)]
-    return [FUNCTION if _HIRAGANA.fullmatch(gram) else gram for gram in grams]
+    return Keys(language)

@@ -3,25 +3,16 @@ instead of answering."""
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language, load_data
-from ragstone.judge.offline.normal import normalise
+from ragstone.judge.offline.phrases import compiled
 from ragstone.judge.sentences import Kind, split_blocks
 
 _LOOK_AT = 20_000
 _MAX_SENTENCE = 400
 _CLOSING_MARKS = " \"')*_]"
 _QUESTION_MARKS = ("?", "？", "؟")
-_OPTIONS = frozenset({Kind.ITEM, Kind.ROW, Kind.TABLE_HEAD, Kind.NOTE})
-
-
-@cache
-def _pattern(kind: str) -> re.Pattern[str]:
-    """The patterns of one kind in clarification.json, in all languages: an answer may
-    be too short to guess its own."""
-    return re.compile("|".join(load_data("clarification.json")[kind]), re.IGNORECASE)
+_OPTIONS = (Kind.ITEM, Kind.ROW, Kind.TABLE_HEAD, Kind.NOTE)
 
 
 def asks_back(answer: str) -> bool:
@@ -31,7 +22,7 @@ def asks_back(answer: str) -> bool:
     Options in a list after the question, thanks, and what the reply is good for ("Then
     I can look it up.") may follow. Offers of more help ("Anything else?") are no
     question back; nor is the offer to do something ("Shall I cancel it?"), unless the
-    answer has nothing besides.
+    answer says nothing besides.
     """
     text = normalise(answer[:_LOOK_AT])
     blocks = split_blocks(text, guess_language(text).code)
@@ -39,20 +30,26 @@ def asks_back(answer: str) -> bool:
         blocks.pop()
     sentences: list[str] = []
     for _, block in blocks:
-        for sentence in block:
-            ending = sentence[-_MAX_SENTENCE:]
-            is_aside = _pattern("asides").search(ending) is not None and not _asks(
-                ending
-            )
-            if not is_aside and not _pattern("help").search(ending):
-                sentences.append(ending)
+        endings = [sentence[-_MAX_SENTENCE:] for sentence in block]
+        sentences += [ending for ending in endings if not _is_beside(ending)]
     if not sentences or not _asks(sentences[-1]):
         return False
-    return _pattern("offers").search(sentences[-1]) is None or all(
-        map(_asks, sentences)
-    )
+    return not _has("offers", sentences[-1]) or all(map(_asks, sentences))
+
+
+def _is_beside(sentence: str) -> bool:
+    """Whether a sentence is an aside, or offers help."""
+    is_aside = _has("asides", sentence) and not _asks(sentence)
+    return is_aside or _has("help", sentence)
 
 
 def _asks(sentence: str) -> bool:
     is_question = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
-    return is_question or _pattern("requests").search(sentence) is not None
+    return is_question or _has("requests", sentence)
+
+
+def _has(kind: str, sentence: str) -> bool:
+    """Whether `sentence` has a phrase of a kind in clarification.json, in any language:
+    an answer may be too short to guess its own."""
+    patterns = load_data("clarification.json")[kind]
+    return compiled("|".join(patterns)).search(sentence) is not None

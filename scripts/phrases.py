@@ -1,32 +1,30 @@
-"""Write what every match of a pattern in asides.json contains: `src/ragstone/judge/offline/phrase_words.json`.
+"""Write `src/ragstone/judge/offline/phrases.json` from `scripts/phrases.json`: patterns, with the words that they name.
 
-By language and kind, two strings for each pattern: with what a match begins, and words of which it contains one, both
-separated by "|", and empty if that can be anything. The judge compiles a pattern at the first text that has them.
+Each has words of which every match contains one, "" if no such words were recognised. The judge compiles a pattern at
+the first text that has them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from ragstone.judge.offline.lexicon import load_data
-from ragstone.judge.offline.phrases import SHARED, filled_patterns
-
-FILE = Path(__file__).parents[1] / "src" / "ragstone" / "judge" / "offline" / "phrase_words.json"
+SOURCE = Path(__file__).with_suffix(".json")
+FILE = Path(__file__).parents[1] / "src" / "ragstone" / "judge" / "offline" / "phrases.json"
+SHARED = "shared"
 ALONE = ("citations", "ids", "source_lists")
 """Kinds that are the same in all languages."""
+
+NAME = re.compile(r"\{([a-z]\w*)\}")
 
 MAX_WORDS = 40
 MAX_LENGTH = 12
 """Longer words are cut: so many characters are rare enough."""
-
-MAX_BEGINNING = 4
-MAX_BEGINNINGS = 100
 
 Words = frozenset[str]
 EMPTY: Words = frozenset({""})
@@ -105,53 +103,32 @@ def _commonness(words: Words) -> float:
     return float(sum(8.0 ** -min(len(word.encode()), MAX_LENGTH) for word in words))
 
 
-def beginnings(pattern: str) -> list[str]:
-    """Texts in lower case with one of which every match of `pattern` begins; [""] if no such texts were recognised."""
-    texts = _beginnings(list(parser.parse(pattern, re.IGNORECASE)))
-    length = MAX_BEGINNING
-    while length > 1 and len({text[:length] for text in texts}) > MAX_BEGINNINGS:
-        length -= 1
-    return sorted({text[:length] for text in texts}) if "" not in texts else [""]
-
-
-def _beginnings(items: Sequence[tuple[Any, Any]]) -> Words:
-    """The first characters of each match of `items`; "" if they can be any."""
-    if not items:
-        return EMPTY
-    op, argument = items[0]
-    texts, _ = _of_item(op, argument)
-    if texts is not None and min(map(len, texts)) >= MAX_BEGINNING:
-        return texts
-    if texts is not None:
-        continued = _beginnings(items[1:])
-        return frozenset((before + after)[:MAX_BEGINNING] for before in texts for after in continued)
-    if op is ops.SUBPATTERN:
-        return _beginnings(list(argument[3]))
-    if op is ops.BRANCH:
-        return frozenset().union(*(_beginnings(list(branch)) for branch in argument[1]))
-    if op in REPEATS:
-        repeated = _beginnings(list(argument[2]))
-        return repeated if argument[0] else repeated | _beginnings(items[1:])
-    return EMPTY
+def filled(pattern: str, words: Mapping[str, str]) -> str:
+    """`pattern` with the words that it names."""
+    result = NAME.sub(lambda name: words[name[1]], pattern)
+    return pattern if result == pattern else filled(result, words)
 
 
 def text() -> str:
     """The file, a pattern per line."""
-    lines = []
-    asides = load_data("asides.json")
-    for name in asides:
-        kinds = ALONE if name == SHARED else sorted(asides["en"].keys() - {"words"})
-        by_kind = [f"{json.dumps(kind)}: {_needs_of_kind(kind, name)}" for kind in kinds]
-        lines.append(f"{json.dumps(name)}: {{\n" + ",\n".join(by_kind) + "\n}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    source = json.loads(SOURCE.read_text(encoding="utf-8"))
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {_of_language(name, source)}" for name in source) + "\n}\n"
 
 
-def _needs_of_kind(kind: str, name: str) -> str:
-    lines = []
-    for pattern in filled_patterns(kind, name):
-        needs = ["|".join(beginnings(pattern)), "|".join(needed_words(pattern))]
-        lines.append(json.dumps(needs, ensure_ascii=False))
-    return "[\n" + ",\n".join(lines) + "\n]"
+def _of_language(name: str, source: Mapping[str, Mapping[str, Any]]) -> str:
+    shared, own = source[SHARED], source[name]
+    words = shared["words"] | own["words"]
+    kinds = []
+    for kind in ALONE if name == SHARED else sorted(source["en"].keys() - {"words"}):
+        unfilled = [*own.get(kind, ()), *(() if name == SHARED else shared.get(kind, ()))]
+        patterns = [filled(pattern, words) for pattern in unfilled]
+        lines = [f"{_json(pattern)}: {_json(needed_words(pattern))}" for pattern in patterns]
+        kinds.append(f"{_json(kind)}: {{\n" + ",\n".join(lines) + "\n}")
+    return "{\n" + ",\n".join(kinds) + "\n}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.judge.offline.wording import may_be_restated, may_be_reworded, stands_in_one_sentence
+from ragstone.judge.wording import may_be_restated, may_be_reworded, stands_in_one_sentence
 
 TEXTS = (
     "Sheds. A shed may be at most 6 square metres large and 2.2 metres high. Sprinklers are not allowed on any plot.",
@@ -14,23 +14,23 @@ TEXTS = (
 
 
 @pytest.mark.parametrize(
-    ("statement", "contradicted", "expected"),
+    ("statement", "expected"),
     [
-        ("The maximum for a shed is 6 square metres of floor and a height of 2.2 metres.", False, True),
-        ("It is Mrs Okafor who looks after the list.", False, True),
-        ("The use of sprinklers is forbidden on the plots.", True, True),
-        ("Sprinklers can't be allowed on plots.", True, True),
-        ("A shed may be at most 9 square metres large.", True, False),  # another number
-        ("The list is kept by Mrs Lindqvist.", False, False),  # another name
-        ("Sprinklers are allowed on any plot.", True, False),
-        ("It is not true that a shed may be 6 square metres large.", True, False),
-        ("Fruit trees must stay above 3 metres.", True, False),
-        ("The tap is closed.", True, False),
-        ("A committee of volunteers meets in the old mill.", False, False),
+        ("The maximum for a shed is 6 square metres of floor and a height of 2.2 metres.", True),
+        ("It is Mrs Okafor who looks after the list.", True),
+        ("The use of sprinklers is forbidden on the plots.", True),
+        ("Sprinklers can't be allowed on plots.", True),
+        ("A shed may be at most 9 square metres large.", False),  # another number
+        ("The list is kept by Mrs Lindqvist.", False),  # another name
+        ("Sprinklers are allowed on any plot.", False),
+        ("It is not true that a shed may be 6 square metres large.", False),
+        ("Fruit trees must stay above 3 metres.", False),
+        ("The tap is closed.", False),
+        ("A committee of volunteers meets in the old mill.", False),
     ],
 )
-def test_numbers_names_and_most_words_have_to_be_there(statement: str, contradicted: bool, expected: bool) -> None:
-    assert may_be_reworded(statement, TEXTS, "What are the rules?", contradicted=contradicted) is expected
+def test_numbers_names_and_most_words_have_to_be_there(statement: str, expected: bool) -> None:
+    assert may_be_reworded(statement, TEXTS, "What are the rules?") is expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.judge.offline.clarification import asks_back
+from ragstone.judge.clarification import asks_back
 
 ASKS = [
     "Which order do you mean?",

@@ -12,19 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language, load_data
-from ragstone.judge.offline.normal import normalise
 
 Letter = Literal["A", "B", "C", "D"]
 
 _WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
-_MIN_GRADES: dict[str, tuple[float, float, float]] = {
-    "auroc": (0.90, 0.80, 0.70),
-    "pairwise_accuracy": (0.90, 0.80, 0.70),
-    "share_right": (0.90, 0.80, 0.70),
-    # On the answers used for this measure, people agree with each other at about 0.7.
-    "pearson": (0.65, 0.55, 0.45),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +35,14 @@ class Evidence:
     def letter(self) -> Letter:
         """The grade by the lower end of the interval, so that a small data set gets no
         good grade by luck."""
-        a, b, c = _MIN_GRADES[self.measure]
-        if self.low >= a:
-            return "A"
-        if self.low >= b:
-            return "B"
-        return "C" if self.low >= c else "D"
+        least = {"A": 0.90, "B": 0.80, "C": 0.70}
+        if self.measure == "pearson":
+            # On these answers, people agree with each other at about 0.7.
+            least = {"A": 0.65, "B": 0.55, "C": 0.45}
+        for letter in _WORDS:
+            if self.low >= least.get(letter, -1.0):
+                return letter
+        return "D"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +61,16 @@ class Grade:
         return _WORDS[self.letter]
 
 
+@cache
 def grade(metric_name: str) -> Grade | None:
     """The offline judge's grade for `metric_name`; None for a metric that needs no
     judge."""
-    return _grades().get(metric_name)
+    rows = load_data("reliability.json")["metrics"].get(metric_name)
+    if rows is None:
+        return None
+    evidence = [Evidence(**row) for row in rows]
+    evidence.sort(key=lambda row: (row.letter, -row.low), reverse=True)
+    return Grade(tuple(evidence))
 
 
 MIN_ACCURACY = 0.75
@@ -81,22 +82,9 @@ def weak_languages(texts: Iterable[str]) -> dict[str, float | None]:
     """The languages of `texts` in which the offline judge is weak, by code, with its
     accuracy; None: not measured."""
     accuracies: Mapping[str, float] = load_data("reliability.json")["languages"]
-    codes = dict.fromkeys(guess_language(normalise(text)).code for text in texts)
-    return {
-        code: accuracies.get(code)
-        for code in codes
-        if accuracies.get(code, 0.0) < MIN_ACCURACY
-    }
-
-
-@cache
-def _grades() -> dict[str, Grade]:
-    grades = {}
-    for metric, rows in load_data("reliability.json")["metrics"].items():
-        evidence = sorted(
-            (Evidence(**row) for row in rows),
-            key=lambda row: (row.letter, -row.low),
-            reverse=True,
-        )
-        grades[metric] = Grade(tuple(evidence))
-    return grades
+    weak: dict[str, float | None] = {}
+    for text in texts:
+        code = guess_language(normalise(text)).code
+        if accuracies.get(code, 0.0) < MIN_ACCURACY:
+            weak[code] = accuracies.get(code)
+    return weak

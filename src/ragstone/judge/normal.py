@@ -1,0 +1,49 @@
+"""Text normalisation, so that texts that look the same compare equal."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from importlib import resources
+
+_FILE = resources.files(__package__ or "").joinpath("normal.json")
+_DATA = json.loads(_FILE.read_text(encoding="utf-8"))
+_INVISIBLE = re.compile(_DATA["invisible"])
+"""Also the vowel points of Arabic and Hebrew, which are optional in writing."""
+
+_PLAIN: dict[int, str] = str.maketrans(_DATA["punctuation"])
+for zero in _DATA["zeros"]:
+    _PLAIN |= {ord(zero) + digit: str(digit) for digit in range(10)}
+_LOOKALIKES: dict[int, str] = str.maketrans(_DATA["lookalikes"])
+_ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+FOOTNOTE = re.compile(
+    r"(?<=[.!?。！？])[¹²³⁰⁴-⁹]+|(?<=[^\W\d_]{5})[¹²³⁰⁴-⁹]+(?=[\s.,;:!?])"
+)
+"""Marks of footnotes, after a stop or a longer word: not those of m² and 10³."""
+_WORD = re.compile(r"\w+")
+_LATIN = re.compile(r"[A-Za-z]")
+_GREEK_OR_CYRILLIC = re.compile(r"[Ͱ-ӿԀ-ԯ]")
+
+
+def _one_script(match: re.Match[str]) -> str:
+    word = match.group()
+    mixed = _LATIN.search(word) and _GREEK_OR_CYRILLIC.search(word)
+    return word.translate(_LOOKALIKES) if mixed else word
+
+
+def normalise(text: str) -> str:
+    """`text` in compatibility form (NFKC), without invisible characters and marks of
+    footnotes, with plain quotes and dashes.
+
+    Greek and Cyrillic lookalikes inside a Latin word become Latin. Lone surrogates
+    become U+FFFD.
+    """
+    if text.isascii():
+        return _ASCII_CONTROLS.sub(" ", text)
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    text = FOOTNOTE.sub("", text)
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PLAIN)
+    if _GREEK_OR_CYRILLIC.search(text):
+        text = _WORD.sub(_one_script, text)
+    return _ASCII_CONTROLS.sub(" ", text)
