@@ -58,7 +58,7 @@ least weight, too.
 """
 
 MIN_WEIGHTS = {"numbers": 2.8, "names": 1.9}
-"""Set by hand: in the training sets hardly a number or name is wrong without a conflict, in what models write they are."""
+"""Set by hand: in the training sets hardly a number or name is wrong without a conflict, unlike what models write."""
 
 SCALE = 1487.0
 FOLDS = 5

@@ -25,7 +25,6 @@ _LINK = r"(?:of|the|de|du|von|van|der|la|le|di|da)"
 _NUMBERED = r"(?:\s+\d[\w-]*(?![.:,]?\d))?"
 _CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*{_NUMBERED}")
 _SIDE_BY_SIDE = re.compile(rf"{_NAME}(?:\s+{_NAME})*{_NUMBERED}")
-_CLOCK = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
 _NAMED_AT_START = re.compile(
     r"(?!\w+(?:ing|ly|tion|ment|ness|ity)\b)\w+(?:'s|, (?:and |or )?[A-Z]| \(| (?:is|was|has|[a-z]{2,}s)\b)"
     r"|(?!\w+(?:s|ing|ly|tion|ment|ness|ity)\b)\w+ (?:had|will|can|became|[a-z]+ed)\b"
@@ -64,13 +63,9 @@ def entities(
         names_here = set(_names_in(sentence, language, common, capitalised))
         in_names = {key for name in names_here for key in name}
         entity_keys.update(names_here)
-        for clock in _CLOCK.findall(sentence):
-            entity_keys.add(Sentence(clock, language).keys)
-        without_clocks = _CLOCK.sub(" ", sentence)
-        keys = Sentence(without_clocks, language).keys
-        entity_keys.update(
-            (key,) for key in keys if _is_number(key) and key not in in_names
-        )
+        for key in Sentence(sentence, language).keys:
+            if _is_number(key) and key not in in_names:
+                entity_keys.add((key,))
     return frozenset(entity_keys)
 
 
