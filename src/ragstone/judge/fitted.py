@@ -30,7 +30,7 @@ from ragstone.judge.judgements import (
     context_id,
 )
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.judge.offline.model import log_odds, logistic
+from ragstone.judge.offline.model import logistic
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 
@@ -45,6 +45,12 @@ FEATURES = (
     *("mean_chance", "all_supported", "least", "contradicted", "statements"),
     *("words", "words_held", "pairs_held", "contexts"),
 )
+
+
+def log_odds(chance: float) -> float:
+    """The log-odds of `chance`, at most 6 either way."""
+    inside = min(max(chance, 1e-9), 1 - 1e-9)
+    return max(-6.0, min(6.0, math.log(inside / (1 - inside))))
 
 
 class _Part(BaseModel):

@@ -42,6 +42,7 @@ ABSTENTIONS = (
     "I understand that you want to know when it leaves, but I don't have that information.",
     "Unfortunately the documents do not yet mention the price; please contact the harbour office.",
     "The sources are silent on this point.",
+    "The answer to the given question is not present in the context.",
 )
 
 ANSWERS = (

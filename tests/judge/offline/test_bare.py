@@ -89,6 +89,42 @@ def test_the_same_number_written_otherwise_is_the_same(first: str, second: str) 
         assert score("answer_correctness", "What is it?", statement, context, context) == 1.0
 
 
+def relevancy(question: str, answer: str, reference: str, context: str) -> float:
+    work = OfflineJudge().relevancy(question, answer, [Context(context)], [reference], call=Call("a"))
+    return asyncio.run(work).similarities[0]
+
+
+def test_the_letter_of_an_option_is_compared_where_the_question_does_not_say_what_it_stands_for() -> None:
+    question, context = "Which option applies, A, B, C or D?", "Option C applies to guests."
+    assert score("answer_correctness", question, "C", "C", context) == 1.0
+    assert score("answer_correctness", question, "B", "C", context) == 0.0
+    assert relevancy(question, "C", "C", context) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "context"),
+    [
+        ("\u00bd", "0.5", "The share is 0.5."),
+        ("0.2", "20 %", "The share is 20 %."),
+        ("It lasts two years.", "24 months", "It lasts 24 months."),
+        ("It lasts half a year.", "6 months", "It lasts 6 months."),
+        ("Please have ready nothing.", "You need to bring nothing.", "You need to bring nothing."),
+    ],
+)
+def test_an_answer_in_other_words_for_the_same_amount_is_faithful_and_relevant(
+    answer: str, reference: str, context: str
+) -> None:
+    question = "What must it be, and how long does it last?"
+    assert score("faithfulness", question, answer, reference, context) > 0.8
+    assert relevancy(question, answer, reference, context) > 0.5
+
+
+def test_short_texts_are_read_in_the_language_of_both() -> None:
+    texts = ("\u00bfSe admiten perros?", "No se admiten perros.", "Se admiten perros.", "Se admiten perros.")
+    assert score("faithfulness", *texts) < 0.5
+    assert score("answer_correctness", *texts) == 0.0
+
+
 @pytest.mark.parametrize(
     ("code", "text", "plain"),
     [

@@ -50,16 +50,13 @@ def options(question: str) -> dict[str, str]:
     return dict(zip(parts[::2], texts, strict=True))
 
 
-def choice(text: str, question: str) -> str | None:
-    """What normalised `text` chooses: an option of `question`, by its letter, "B" or
-    "B) Rome", or in full, "Rome"; else a yes or no that it opens with."""
+def choice(text: str) -> str | None:
+    """What normalised `text` chooses: an option by its letter, "B" or "B) Rome", or a
+    yes or no that it opens with."""
     text = text.strip()
     letter = _pattern("letter").fullmatch(text) or _OPTION.match(text)
     if letter:
         return letter[1].upper()
-    for name, option in options(question).items():
-        if option.lower() == text.strip(_STOPS).lower():
-            return name
     return opening(text)
 
 
@@ -72,8 +69,8 @@ def full_statement(question: str, answer: str, language: Language) -> str | None
     if bare in ("yes", "no"):
         asked = _pattern("announced").sub("", question.strip())
         return f"{asked.rstrip('.?')}? {answer.strip()}"
-    chosen = options(question).get(bare)
-    return f"{_OPTION.split(question)[0].strip()} {chosen}" if chosen else None
+    chosen = options(question).get(bare, answer.strip())
+    return f"{_OPTION.split(question)[0].strip()} {chosen}"
 
 
 def read_statement(text: str, language: Language) -> Sentence:

@@ -23,7 +23,7 @@ _MAX_TAKEN_OFF = 6
 _BRACKETS = re.compile(r"(`[^`]+`)|\s*[(\[【]([^()\[\]【】]{1,160})[)\]】]")
 _NUMBERED = re.compile(r"\d|\b[A-F]\b")
 _THOUGHTS = ("think", "thinking", "thought", "reasoning")
-_WRAPPERS = ("final_answer", "answer", "response", "output")
+_WRAPPER = re.compile(r"</?(?:final_answer|answer|response|output)>")
 _NOTE_MARK = re.compile(
     r"<sup>\s*\[?\d{1,3}\]?\s*</sup>"
     r"| ?<(?P<tag>cite|citation|ref|source)\b[^<>]{0,100}>[^<\s]{0,60}</(?P=tag)>"
@@ -68,9 +68,7 @@ def without_thoughts(text: str) -> str:
     answer = text
     for tag in _THOUGHTS:
         answer = _outside(answer, f"<{tag}>", f"</{tag}>")
-    for tag in _WRAPPERS:
-        if f"<{tag}>" in answer and f"</{tag}>" in answer:
-            answer = answer.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
+    answer = _WRAPPER.sub("", answer)
     answer = _NOTE_MARK.sub("", answer)
     return answer if answer.strip() else text
 

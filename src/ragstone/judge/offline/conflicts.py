@@ -64,9 +64,10 @@ def _opposites(sentence: Sentence) -> Opposites:
 
 
 def _likeness(statement: Sentence, sentence: Sentence) -> float:
-    """The share of the statement's words that are in `sentence`, without numbers, names
-    and words of the opposite."""
-    words = statement.key_set - statement.numbers - statement.name_keys
+    """The share of the statement's words that are in `sentence`, without numbers,
+    units, names and words of the opposite."""
+    facts = statement.numbers | statement.name_keys | keys_of(statement.language).units
+    words = statement.key_set - facts
     for own, contrary in _opposites(statement):
         if contrary & sentence.key_set:
             words -= own

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
+from ragstone.judge.offline.numerals import SHARE
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.tokens import NUMBER, KeySet, union
 
@@ -81,8 +82,9 @@ def _keys_by_sentence(statement: Sentence, context: Passage) -> dict[int, set[st
             by_sentence.setdefault(position, set()).add(key)
     for value, number in statement.amounts.items():
         place = statement.keys.index(number)
+        length = 1 if value[0] == SHARE else 2
         for position in context.amounts.get(value, ()):
-            measure = statement.keys[place : place + 2]
+            measure = statement.keys[place : place + length]
             by_sentence.setdefault(position, set()).update(measure)
     return by_sentence
 
@@ -106,11 +108,10 @@ def _share(wanted: Collection[str], present: Collection[str]) -> float:
 
 def positions_of(key: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:
     """Where `places` have `key`, or else its word family: without its last letter or
-    two, at least five long, and as or instead of a German participle."""
+    two, at least five long."""
     if key in places or key.startswith(NUMBER):
         return places.get(key, ())
-    participle = key[2:] if key.startswith("ge") else f"ge{key}"
-    for form in (key[:-1], key[:-2], participle):
-        if form in places and (form is participle or len(form) >= _PREFIX):
+    for form in (key[:-1], key[:-2]):
+        if len(form) >= _PREFIX and form in places:
             return places[form]
     return ()

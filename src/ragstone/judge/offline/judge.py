@@ -111,7 +111,8 @@ class OfflineJudge:
         *,
         call: Call,
     ) -> SupportTable:
-        passages, language = _passages(contexts)
+        said = " ".join(statement.text for statement in statements)
+        passages, language = _passages(contexts, said)
         ratings = [
             self._support.rate(_sentence(statement.text, language), passages)
             for statement in statements
@@ -190,6 +191,8 @@ class OfflineJudge:
         sentences = _split(answer, language)
         if not sentences:
             return ReverseQuestions(questions=(), similarities=(0.0,))
+        if any(_same_word(question, reference, answer) for reference in references):
+            return ReverseQuestions(questions=(), similarities=(1.0,))
         compared = relevance.Answer(
             question_read,
             sentences,
@@ -211,7 +214,7 @@ class OfflineJudge:
         is_same = _same_word(question, reference, answer)
         if is_same is not None:
             return _by_word(question, reference, statements, is_same)
-        language = _language((reference,))
+        language = _language((reference, answer))
         question_keys = _question(question, language).sentence.key_set
         bare_reference = _full_statement(question, reference)
         bare_answer = _full_statement(question, answer)
@@ -324,11 +327,13 @@ def _compared(
     return statements, _read(without_thoughts(text), language)
 
 
-def _passages(contexts: Sequence[Context]) -> tuple[list[Passage], Language]:
-    """The contexts, read in their language. Raises JudgementFailed if they are too long
+def _passages(
+    contexts: Sequence[Context], beside: str = ""
+) -> tuple[list[Passage], Language]:
+    """The contexts, read in the language of them and of what is said beside. Raises JudgementFailed if they are too long
     to be judged."""
     texts = _texts(contexts)
-    language = _language(texts)
+    language = _language((beside, *texts))
     return [_read(text, language) for text in texts], language
 
 
@@ -389,7 +394,7 @@ def _same_word(question: str, reference: str, answer: str) -> bool | None:
     texts = [normalise(reference), normalise(answer)]
     if not any(read_bare(text, language) for text in texts):
         return None
-    expected, chosen = (choice(text, normalise(question)) for text in texts)
+    expected, chosen = map(choice, texts)
     return None if None in (expected, chosen) else expected == chosen
 
 

@@ -27,6 +27,8 @@ class Language:
     """The name of a Snowball algorithm."""
     function: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+    """Negations that are content, too: "nothing"."""
     only: frozenset[str] = frozenset()
     """Before these a negation negates nothing: "not only", "don't forget"."""
     vague: frozenset[str] = frozenset()
@@ -122,5 +124,5 @@ def guess_language(text: str) -> Language:
         codes = _speakers().get(word, [])
         for code in codes:
             votes[code] = votes.get(code, 0.0) + 1.0 / len(codes)
-    best = max(votes, key=lambda code: (votes[code], code == "en"))
+    best = max(votes, key=lambda code: (votes[code], language(code).has_lists))
     return language(best if votes[best] > 1.2 * votes["en"] else "en")

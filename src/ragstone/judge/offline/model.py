@@ -14,12 +14,6 @@ def logistic(z: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, z))))
 
 
-def log_odds(chance: float) -> float:
-    """The log-odds of `chance`, at most 6 either way."""
-    inside = min(max(chance, 1e-9), 1 - 1e-9)
-    return max(-6.0, min(6.0, math.log(inside / (1 - inside))))
-
-
 @dataclass(frozen=True, slots=True)
 class Logistic:
     """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those

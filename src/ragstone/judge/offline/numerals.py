@@ -15,7 +15,10 @@ _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+(?:(?:-| y | et )[^\W\d_]+)*")
 
+_FRACTION = re.compile(r"(?<!\d)(\d)\u2044(\d)(?!\d)")
 _NOON = 12
+SHARE = "share"
+"""The base unit of percentages: 0.2 is 20 %."""
 
 
 def plain_numbers(text: str, of: Language) -> str:
@@ -25,6 +28,7 @@ def plain_numbers(text: str, of: Language) -> str:
     if not of.has_lists:
         return text
     text = _POWER.sub(_of_power, text)
+    text = _FRACTION.sub(lambda match: f"{int(match[1]) / int(match[2]):g}", text)
     text = compiled(of.clock).sub(_time, text)
     text = _WORDS.sub(partial(_of_words, of), text)
     text = compiled(_scales(of)).sub(partial(_scaled, of), text)

@@ -138,9 +138,6 @@ class Sentence:
             unit = units.get(currency) or units.get(after.lower())
             if unit:
                 facts.add((NUMBER + plain_number(digits), unit))
-        for key, token in zip(self.sequence, self.tokens[1:], strict=False):
-            if key.startswith(NUMBER) and token in units:
-                facts.add((key, units[token]))
         return frozenset(facts)
 
     @cached_property
@@ -148,7 +145,8 @@ class Sentence:
         """What its measures come to in base units, with the keys of their numbers: two
         years are 24 months."""
         amounts: dict[Amount, str] = {}
-        for key, unit in self.units:
+        decimals = [(key, "one") for key in self.numbers if "." in key]
+        for key, unit in (*self.units, *decimals):
             value = amount(key.removeprefix(NUMBER), unit)
             if value is not None and key in self.key_set:
                 amounts[value] = key

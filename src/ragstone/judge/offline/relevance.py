@@ -232,14 +232,19 @@ class Answer:
     def _grounded(self, keys: Iterable[str]) -> float:
         """The share of `keys`, without numbers, that the contexts or references hold; 1
         if there is nothing to compare."""
-        words = _without_numbers(keys)
+        words = self._words(keys)
         return _held(words, self.texts) if self.texts and words else 1.0
+
+    def _words(self, keys: Iterable[str]) -> set[str]:
+        """Those of `keys` that are no number and no unit."""
+        units = keys_of(self.language).units
+        return {key for key in keys if key not in units and key[0] != NUMBER}
 
     def _alike(self, keys: Iterable[str], reference: Passage) -> float:
         """F1, of `keys` and of a reference beyond the question, numbers left out."""
         question_keys = self.question.sentence.key_set
-        own = _without_numbers(keys) - question_keys
-        expected = _without_numbers(reference.places) - question_keys
+        own = self._words(keys) - question_keys
+        expected = self._words(reference.places) - question_keys
         total = len(own) + len(expected)
         return 2 * len(own & expected) / total if total else 0.0
 
@@ -249,7 +254,7 @@ class Answer:
         answer = Passage(self.sentences, self.language)
         shares: list[float] = []
         for sentence in reference.sentences:
-            words = sentence.key_set - self.question.sentence.key_set
+            words = self._words(sentence.key_set - self.question.sentence.key_set)
             if words:
                 shares.append(min(1.0, _held(words, [answer]) / _WHOLE))
         return fmean(shares or [1.0])
@@ -273,10 +278,9 @@ def is_phrase(sentences: Sequence[Sentence]) -> bool:
         and first.tokens[0] not in first.language.pronouns
     ):
         return False
-    plain = 0
-    for token, key in zip(first.surface, first.sequence, strict=False):
-        plain += bool(key) and token.islower()
-    return plain <= _PLAIN_WORDS
+    keys = zip(first.surface, first.sequence, strict=False)
+    plain = [key for token, key in keys if key and token.islower()]
+    return len(plain) <= _PLAIN_WORDS
 
 
 @cache
@@ -286,7 +290,3 @@ def _vague(language: Language) -> KeySet:
 
 def _all_keys(sentences: Sequence[Sentence]) -> KeySet:
     return union(sentence.key_set for sentence in sentences)
-
-
-def _without_numbers(keys: Iterable[str]) -> set[str]:
-    return {key for key in keys if not key.startswith(NUMBER)}

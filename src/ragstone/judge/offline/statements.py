@@ -90,9 +90,8 @@ def claimed_sentences(text: str, language: Language) -> Iterator[tuple[str, str]
 def _leads_in(sentence: str) -> bool:
     """Whether a sentence only announces what follows its colon, rather than claim
     numbers besides."""
-    if not sentence.endswith(_COLONS):
-        return False
-    return len(sentence.split()) <= _LEAD_IN_WORDS or not _DIGIT.search(sentence)
+    is_short = len(sentence.split()) <= _LEAD_IN_WORDS
+    return sentence.endswith(_COLONS) and (is_short or not _DIGIT.search(sentence))
 
 
 def _cells(row: str, language: Language) -> list[str]:

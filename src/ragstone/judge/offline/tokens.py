@@ -30,16 +30,12 @@ _NO_SPACES = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 )
 _UNSPACED = re.compile(f"[{_NO_SPACES}]")
-_THREE_LETTERS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
+_NGRAM = 2
 _PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
 _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
 _ORDINALS = frozenset(
     ["st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"]
 )
-_DEGREES = frozenset(["c", "f", "mph", "kmh"])
-"""Units that may be written right after a number or not; so may those of the language's
-list."""
 _MAX_CACHED_WORDS = 100_000
 _MAX_WORD = 60
 
@@ -84,10 +80,8 @@ def _unspaced_keys(text: str, key: Callable[[str], str]) -> Iterator[str]:
 
 
 def _ngrams(run: str) -> Iterator[str]:
-    size = 3 if _THREE_LETTERS.search(run) else 2
-    for start in range(max(1, len(run) - size + 1)):
-        gram = run[start : start + size]
-        yield FUNCTION if _HIRAGANA.fullmatch(gram) and len(run) > size else gram
+    for start in range(max(1, len(run) - _NGRAM + 1)):
+        yield run[start : start + _NGRAM]
 
 
 class Keys:
@@ -105,6 +99,8 @@ class Keys:
             self._stem(form): self._stem(first) for form, first in self._base.items()
         }
         self._cached = lru_cache(maxsize=_MAX_CACHED_WORDS)(self._key)
+        self.units = frozenset(map(self.of, of.units))
+        """Words that are units."""
         self.opposites = self._opposites(forms.get("opposite", ()))
 
     def of(self, word: str) -> str:
@@ -123,6 +119,8 @@ class Keys:
 
     def _key(self, word: str) -> str:
         of = self._language
+        if word in of.absent:
+            return word
         if word in of.function or word in of.negations or word in of.hedging:
             return FUNCTION
         if word[0].isdecimal() or word[0] == "-":
@@ -150,7 +148,7 @@ class Keys:
     def _number(self, word: str) -> str:
         digits, unit = _WITH_UNIT.findall(word)[0]
         is_known = unit in self._language.units and unit != "m"
-        if is_known or unit in _ORDINALS or unit in _DEGREES:
+        if is_known or unit in _ORDINALS:
             unit = ""
         return NUMBER + plain_number(digits) + unit
 
