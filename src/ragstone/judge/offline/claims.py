@@ -115,9 +115,8 @@ def _without_citation(bracket: re.Match[str]) -> str:
 
 
 def _without_opening(sentence: str, code: str) -> str:
-    head = sentence[:_LOOK_AT].lstrip(_OPENING_MARKS)
-    skipped = len(sentence[:_LOOK_AT]) - len(head)
-    opening = first_match("openings", code, head)
+    text = sentence.lstrip(_OPENING_MARKS)
+    opening = first_match("openings", code, text[:_LOOK_AT])
     if opening and opening.end():
-        return sentence[skipped + opening.end() :].lstrip()
+        return text[opening.end() :].lstrip()
     return sentence

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from ragstone.judge.offline.passage import Fact, Sentence
-from ragstone.judge.offline.tokens import Opposites, keys_of
+from ragstone.judge.offline.tokens import Opposites, keys_of, union
 
 KINDS = ("negation", "opposite", "number", "name", "roles")
 """The kinds of conflict. An opposite is also another direction: "below" for "above"."""
@@ -126,7 +126,7 @@ def _opposed(statement: Sentence, sentence: Sentence) -> bool:
 
 def _other_fact(facts: Set[Fact], near: Iterable[Set[Fact]]) -> bool:
     """Whether of something only other facts are near by."""
-    near_facts = frozenset[Fact]().union(*near)
+    near_facts = union(near)
     subjects = {subject for subject, _ in near_facts}
     return any(fact[0] in subjects and fact not in near_facts for fact in facts)
 

@@ -3,18 +3,20 @@ conflicts with them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import itemgetter
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.numerals import SHARE
 from ragstone.judge.offline.passage import Passage, Sentence
-from ragstone.judge.offline.tokens import NUMBER, KeySet, union
+from ragstone.judge.offline.tokens import NUMBER, KeySet, T, union
 
-SHARES = ("words", "content", "one_place", "numbers", "names")
+SHARES = ("words", "content", "one_place", "pairs", "numbers", "names")
 """Shares in [0, 1], higher is better: of all words, of the content words, of those in
-three neighbouring sentences, of the numbers and of the names that the texts contain."""
+three neighbouring sentences, of the neighbouring pairs, of the numbers and of the names
+that the texts contain."""
 
 FEATURES = (*SHARES, *KINDS)
 """Names of the features, in the order of `Match.features`: the shares, and for each
@@ -61,11 +63,14 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
                 near.append((context.sentences[position], len(keys) / size))
     near.sort(key=itemgetter(1), reverse=True)
     all_matched = union(matched)
+    pairs = frozenset(pairwise(statement.keys))
+    pairs_in_contexts = union(context.pairs & pairs for context in contexts)
     in_contexts = union(context.function for context in contexts)
     shares = (
         _share(statement.function | statement.key_set, in_contexts | all_matched),
         len(all_matched) / size,
         max(windows),
+        _share(pairs, pairs_in_contexts),
         _share(statement.numbers, all_matched),
         _share(statement.name_keys, all_matched),
     )
@@ -99,11 +104,9 @@ def _largest_window(by_sentence: Mapping[int, set[str]]) -> int:
     return largest
 
 
-def _share(wanted: Collection[str], present: Collection[str]) -> float:
+def _share(wanted: Set[T], present: Set[T]) -> float:
     """The share of `wanted` that is in `present`; 1 when nothing is wanted."""
-    if not wanted:
-        return 1.0
-    return sum(item in present for item in wanted) / len(wanted)
+    return len(wanted & present) / len(wanted) if wanted else 1.0
 
 
 def positions_of(key: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:

@@ -189,17 +189,18 @@ class OfflineJudge:
         language = _language((answer,))
         question_read = _asked(question, language)
         sentences = _split(answer, language)
-        if not sentences:
-            return ReverseQuestions(questions=(), similarities=(0.0,))
+        relevancy = 0.0
         if any(_same_word(question, reference, answer) for reference in references):
-            return ReverseQuestions(questions=(), similarities=(1.0,))
-        compared = relevance.Answer(
-            question_read,
-            sentences,
-            [_read(text, language) for text in _texts(contexts)],
-            [_read(text, language) for text in references],
-        )
-        return ReverseQuestions((), (compared.relevancy(self._answering),))
+            relevancy = 1.0
+        elif sentences:
+            compared = relevance.Answer(
+                question_read,
+                sentences,
+                [_read(text, language) for text in _texts(contexts)],
+                [_read(text, language) for text in references],
+            )
+            relevancy = compared.relevancy(self._answering)
+        return ReverseQuestions((), (relevancy,))
 
     async def reference_match(
         self,

@@ -93,7 +93,7 @@ class Sentence:
         before it: "in winter, not in August"; without those that are also said
         elsewhere. Empty for languages without word lists.
         """
-        if not self.negations:
+        if not any(map(self._negates, self.tokens)):
             return frozenset()
         negated: list[str] = []
         for clause in _CLAUSE.split(self.plain):
@@ -109,11 +109,6 @@ class Sentence:
         return frozenset(
             key for key in negated if negated.count(key) >= self.sequence.count(key)
         )
-
-    @cached_property
-    def negations(self) -> int:
-        """How often it negates."""
-        return sum(map(self._negates, self.tokens))
 
     def _negates(self, token: str) -> bool:
         return token in self.language.negations or token.endswith("n't")
@@ -198,6 +193,11 @@ class Passage:
     def __init__(self, sentences: Sequence[Sentence], language: Language) -> None:
         self.sentences = sentences
         self.language = language
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The pairs of neighbouring keys in its sentences."""
+        return union(pairwise(sentence.keys) for sentence in self.sentences)
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:

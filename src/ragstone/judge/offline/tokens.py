@@ -4,8 +4,10 @@ scripts without spaces."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
+from typing import TypeVar
 
 import Stemmer
 
@@ -39,14 +41,15 @@ _ORDINALS = frozenset(
 _MAX_CACHED_WORDS = 100_000
 _MAX_WORD = 60
 
+T = TypeVar("T")
 KeySet = frozenset[str]
 Opposites = Sequence[tuple[KeySet, KeySet]]
 """The keys of words, and those of their opposites, in both directions."""
 
 
-def union(sets: Iterable[Set[str]]) -> KeySet:
-    """The keys that are in one of `sets`."""
-    return frozenset().union(*sets)
+def union(sets: Iterable[Iterable[T]]) -> frozenset[T]:
+    """What is in one of `sets`."""
+    return frozenset(chain.from_iterable(sets))
 
 
 def words(text: str) -> list[str]:
@@ -150,7 +153,7 @@ class Keys:
         is_known = unit in self._language.units and unit != "m"
         if is_known or unit in _ORDINALS:
             unit = ""
-        return NUMBER + plain_number(digits) + unit
+        return f"{NUMBER}{plain_number(digits)}{unit}"
 
 
 @cache
