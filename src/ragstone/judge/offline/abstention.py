@@ -13,7 +13,6 @@ _CLAIM_KEYS = 2
 _LOOK_AT = 400
 _AROUND = " ,;()"
 _OPENING_MARKS = " \"'([*"
-_NEVER = "(?!)()"
 
 
 def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
@@ -81,5 +80,5 @@ def _codes(code: str) -> Sequence[str]:
 
 @cache
 def _pattern(code: str, kind: str) -> re.Pattern[str]:
-    patterns = load_data("abstention.json")[code].get(kind, [_NEVER])
+    patterns = load_data("abstention.json")[code][kind]
     return re.compile("|".join(patterns), re.IGNORECASE)

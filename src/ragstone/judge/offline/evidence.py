@@ -111,10 +111,10 @@ def _share(wanted: Set[T], present: Set[T]) -> float:
 
 def positions_of(key: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:
     """Where `places` have `key`, or else its word family: without its last letter or
-    two, at least five long."""
+    two, and as or instead of a German participle, at least five long."""
     if key in places or key.startswith(NUMBER):
         return places.get(key, ())
-    for form in (key[:-1], key[:-2]):
+    for form in (key[:-1], key[:-2], f"ge{key}", key.removeprefix("ge")):
         if len(form) >= _PREFIX and form in places:
             return places[form]
     return ()

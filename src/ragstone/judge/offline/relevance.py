@@ -42,7 +42,6 @@ _NAME_WORDS = 4
 _MUCH_NEW = 8.0
 _PHRASE_WORDS = 8
 _PLAIN_WORDS = 2
-_MOST = 0.5
 _TOPIC = 0.2
 _NEAR = 0.4
 _LIKE_REFERENCE = 0.3
@@ -226,7 +225,7 @@ class Answer:
         question = Passage([self.question.sentence], self.language)
         evidence = match(phrase, [*self.texts, question])
         is_held = evidence["numbers"] == evidence["names"] == 1.0
-        has_most_words = evidence["content"] > _MOST
+        has_most_words = evidence["content"] > _FROM_CONTEXTS
         return is_held and has_most_words and has_kind(self.question, phrase)
 
     def _grounded(self, keys: Iterable[str]) -> float:
