@@ -72,7 +72,7 @@ SHARES = {"begin/wow": 1.0, "begin/cmu": 0.25, "begin/tc": 0.25, "wice": 1.0}
 CHANGED_SHARE = 0.3
 LONGER_SHARES = {"longer/begin/wow": 1.0, "longer/wice": 0.5}
 SEVERAL, LENGTH = 1.97, 1.2
-FLAGGED_LESS = 0.02
+FLAGGED_LESS = 0.01
 """Set by hand: the weights of how many statements an answer has and of how much they say, and by how much fewer of the
 labelled answers are flagged than people flag, so that on BEGIN dev and on RAGTruth's half the shares are about those of
 people. The composed answers are wrong more plainly than those that language models write."""
