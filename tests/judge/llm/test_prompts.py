@@ -73,4 +73,4 @@ def test_the_prompts_that_judge_are_part_of_the_judges_identity_and_of_the_keys_
 def test_the_version_of_entity_recall_names_that_of_its_prompt() -> None:
     (metric,) = select_metrics(["context_entity_recall"])
     assert load_prompt("entities").version.endswith(f".{ENTITIES_PROMPT_VERSION}")
-    assert metric.info.version.startswith(f"4.{ENTITIES_PROMPT_VERSION}-")
+    assert metric.info.version.startswith(f"5.{ENTITIES_PROMPT_VERSION}-")
