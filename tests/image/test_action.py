@@ -42,28 +42,23 @@ def test_a_workflow_run_posts_what_the_fork_found(step: Runner, github: FakeGitH
 INSTALLED = """
 import importlib.metadata, sys
 assert importlib.metadata.version("iniconfig") == "2.0.0"
-assert "env-" in sys.prefix
+assert sys.prefix.endswith("/env")
 
 def answer(question):
     return {"answer": "I do not know.", "contexts": ["Nothing."]}
 """
 
 
-def test_requirements_go_into_an_environment_of_the_users_own_and_are_kept(step: Runner) -> None:
+def test_requirements_go_into_an_environment_of_the_users_own(step: Runner) -> None:
     step.checkout.write("requirements.txt", "iniconfig==2.0.0\n")
     step.checkout.write("rag.py", INSTALLED)
     inputs: dict[str, Any] = {**RECORDED, "entrypoint": "python:rag:answer", "requirements": "requirements.txt"}
     first = step.run(**inputs)
     assert first.code in (0, 1, 5), first.log
     assert "4" not in first.outputs["verdict"]
-    kept = list((step.folder / "runner_temp").glob("ragstone-*/env-*/ragstone-complete"))
-    assert len(kept) == 1
-    before = kept[0].stat().st_mtime_ns
     assert step.run(**inputs).code == first.code
-    assert kept[0].stat().st_mtime_ns == before
-    step.checkout.write("requirements.txt", "iniconfig==2.0.0  # changed\n")
-    step.run(**inputs)
-    assert len(list((step.folder / "runner_temp").glob("ragstone-*/env-*/ragstone-complete"))) == 2
+    (environment,) = (step.folder / "runner_temp").glob("ragstone-*/env")
+    assert environment.is_dir()
 
 
 @pytest.mark.parametrize(
