@@ -104,7 +104,9 @@ class _Columns:
         for names in (FIELDS[name].strong, FIELDS[name].weak):
             for path in self.named(names):
                 column = ".".join(path)
-                if not self.is_mapped_column(column) and self._fits(name, path):
+                # Ids stay ids, whatever else the user reads from their column.
+                is_free = name == "id" or not self.is_mapped_column(column)
+                if is_free and self._fits(name, path):
                     return column
         return ""
 
