@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regression, Status
 from ragstone.golden.sample import Message, Origin
 from ragstone.metrics.score import Failed
-from ragstone.report.document import MAX_ROWS, document_of
-from ragstone.report.filters import PHRASES, sentence, status_word
+from ragstone.report.document import MAX_ROWS, check_part, document_of
+from ragstone.report.filters import PHRASES, other_checks, sentence, status_word
 from ragstone.report.metrics import metric_parts, state_of
 from ragstone.report.parts import Links
 from ragstone.report.render import render
@@ -244,3 +246,17 @@ def test_without_a_baseline_nothing_got_worse() -> None:
     assert PHRASES["worst_heading"](worst) == "What got worse"
     alone = [replace(sample, changes=tuple(replace(c, baseline=None) for c in sample.changes)) for sample in worst]
     assert PHRASES["worst_heading"](alone) == "What falls short"
+
+
+def test_metrics_that_lost_the_same_samples_share_a_row() -> None:
+    values = {f"q{number}": 0.9 for number in range(5)}
+    lost = {f"x{number}": Failed("judge", "timeout") for number in range(4)}
+    names = ("faithfulness", "context_recall", "context_precision")
+    metrics = {name: MetricScores(values, failed=lost) for name in names}
+    metrics["answer_relevancy"] = MetricScores(values, failed={**lost, "y": Failed("judge", "refused")})
+    samples = dict.fromkeys([*values, *lost, "y"], SampleFacts())
+    checks = map(check_part, decide_gate(RunScores("run", metrics, samples), None, default_policy()).checks)
+    assert [(row.title, row.n) for row in other_checks(checks) if row.kind == CheckKind.COVERAGE] == [
+        ("Coverage: Faithfulness, Context recall, Context precision", 9),
+        ("Coverage: Answer relevancy", 10),
+    ]

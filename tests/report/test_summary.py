@@ -85,6 +85,22 @@ def test_an_alert_that_line_one_has_is_not_repeated() -> None:
     assert report.alerts == ()
 
 
+def test_findings_repeat_neither_line_one_nor_the_row_of_a_metric() -> None:
+    report = helpdesk_report()
+    reasons = {
+        "questions": (None, "12 of 60 questions got worse, none better (at most 5 % may)."),
+        "collapse": ("faithfulness", "Faithfulness is shown to be less than half of its floor."),
+        "answers": (None, "30 of 60 answers are broken."),
+    }
+    checks = tuple(
+        check_part(Check(name, CheckKind.ANSWERS, Status.FAIL, Action.BLOCK, reason, metric=metric))
+        for name, (metric, reason) in reasons.items()
+    )
+    headline = f"{report.verdict.headline} 12 of 60 questions got worse, none better."
+    report = replace(report, checks=checks, verdict=replace(report.verdict, headline=headline))
+    assert summary_of(report).findings == ["30 of 60 answers are broken."]
+
+
 def test_a_report_with_too_much_to_say_is_cut_to_the_fold() -> None:
     long = [f"{number}: {'the index lacks a document; ' * 20}" for number in range(30)]
     gate = [f"{SUBJECTS[0]}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(30)]
@@ -122,6 +138,7 @@ def test_a_long_change_of_the_gate_hides_no_other(room: int) -> None:
         ("Abc. defghij", 9, "Abc."),
         ("Ab. cdefghij", 9, "Ab.…"),
         ("One sentence. Another one.", 20, "One sentence."),
+        ("More than a half of it: a third and a quarter.", 40, "More than a half of it."),
         ("A sentence that is long. Label: a third, a quarter.", 40, "A sentence that is long."),
         ("one two three four", 12, "one two…"),
         ("unbreakable", 6, "unbre…"),

@@ -4,7 +4,7 @@ format."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,22 +192,36 @@ def check_reason(check: Check) -> str:
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first. Of the coverages
-    that pass, the lowest stands for all."""
-    others: list[CheckPart] = []
-    covered: list[CheckPart] = []
-    for check in checks:
-        if check.kind == CheckKind.COVERAGE and check.passed:
-            covered.append(check)
-        elif check.kind not in METRIC_KINDS or check.metric is None:
-            others.append(check)
-    if covered:
-        lowest = min(
-            covered, key=lambda check: (check.estimate is None, check.estimate)
-        )
-        title = lowest.title.partition(":")[0]
-        others.append(replace(lowest, metric=None, slice=None, title=title))
-    return sorted(others, key=severity)
+    """The checks that have no row of a metric, most important first. Those of coverage
+    that say the same are one."""
+    groups: dict[str, list[CheckPart]] = {}
+    for check in sorted(checks, key=severity):
+        if check.kind in METRIC_KINDS and check.metric is not None:
+            continue
+        name = check.name
+        if check.kind == CheckKind.COVERAGE:
+            name = f"{status_word(check)} {check.slice} {check.short_reason}"
+            if check.passed:
+                name = "coverage"
+        groups.setdefault(name, []).append(check)
+    merged = map(_merged, groups.values())
+    return sorted(
+        merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE)
+    )
+
+
+def _merged(checks: Sequence[CheckPart]) -> CheckPart:
+    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or
+    the lowest if they pass."""
+    first = checks[0]
+    if len(checks) == 1:
+        return first
+    title = first.title.partition(":")[0]
+    if first.passed:
+        lowest = min(checks, key=lambda check: (check.estimate is None, check.estimate))
+        return replace(lowest, metric=None, slice=None, title=title)
+    names = [metric_title(check.metric) for check in checks if check.metric is not None]
+    return replace(first, title=f"{title}: {formatting.some(names)}")
 
 
 def changes(report: Document) -> str:

@@ -4,6 +4,7 @@ to look, the worst example."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ line one, which is a heading."""
 
 SUBJECTS = ("This pull request ", "This merge ")
 """How a warning begins that says what a change does to its own gate."""
+_PART_ENDS = re.compile("[.;:] ")
 _LACKING_CONTEXTS = ("system.fruitless", "system.misranked")
 """Checks of answers whose contexts have no evidence, or have it too low."""
 _MIN_CHANGE = 75
@@ -59,8 +61,11 @@ class Room:
 
 ROOMS = (
     Room(3, 2, 400, 4, 500),
+    Room(3, 2, 220, 4, 360),
     Room(3, 2, 150, 4, 220),
+    Room(3, 2, 110, 4, 150),
     Room(2, 1, 110, 4, 120),
+    Room(2, 1, 110, 2, 0),
     Room(2, 1, 100, 0, 0),
 )
 """From most to least. The last fits wherever line one does."""
@@ -156,7 +161,6 @@ def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
     """The summary that has its place in `room`."""
     look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
-    findings = [cut(text, room.text) for text in _findings(report)]
     warnings = [sentence(text) for text in report.texts(Level.WARNING)]
     gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
     others = [text for text in warnings if not text.startswith(SUBJECTS)]
@@ -169,6 +173,7 @@ def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
         folded += gate_changes
     rows = [row for row in report.metrics if row.status not in (None, Status.PASS)]
     rows.sort(key=importance)
+    findings = [cut(text, room.text) for text in _findings(report, rows)]
     since = ""
     if report.verdict.status is not Status.PASS:
         since = cut(changes(report), room.text)
@@ -228,10 +233,17 @@ def cut(text: str, length: int) -> str:
     else whole words."""
     if len(text) <= length:
         return text
-    words = text[: length - 1]
-    end = max(words.rfind(". "), words.rfind("; "))
+    end = 0
+    sentence_start = 0
+    for match in _PART_ENDS.finditer(text[:length]):
+        is_label = match[0] == ": " and match.start() - sentence_start < length / 3
+        if not is_label:
+            end = match.start()
+        if match[0] == ". ":
+            sentence_start = match.end()
     if end >= length / 3:
-        return f"{words[:end]}."
+        return f"{text[:end]}."
+    words = text[: length - 1]
     return f"{words.rpartition(' ')[0] or words}…"
 
 
@@ -253,14 +265,15 @@ def _one_sentence(texts: Sequence[str], length: int) -> str:
     return f"{subject}{'; '.join(phrases)}."
 
 
-def _findings(report: Document) -> list[str]:
+def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     """What else does not pass and blocks: that main is below its level, then all but
-    metrics, which have rows.
+    the metrics that have one of `rows`.
 
     Line one is not repeated, nor what the contexts lack where it names the retrieval.
     """
     attribution = report.explanation.attribution
     points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
+    in_rows = {row.metric for row in rows}
     blocking = [
         check
         for check in other_checks(report.checks)
@@ -273,14 +286,21 @@ def _findings(report: Document) -> list[str]:
             text = f"{PHRASES['check_title'](check)}: {text}"
         if check.kind == CheckKind.DRIFT:
             texts.insert(0, text)
-        elif not (points_at_retrieval and check.name.startswith(_LACKING_CONTEXTS)):
+        elif points_at_retrieval and check.name.startswith(_LACKING_CONTEXTS):
+            continue
+        elif check.metric not in in_rows:
             texts.append(text)
     comparison = report.comparison
     is_error = report.verdict.status is Status.ERROR
     if is_error and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
-    line_one = report.verdict.headline.lower()
-    return [text for text in texts if text.rstrip(".").lower() not in line_one]
+    line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
+    return [text for text in texts if _statement(text) not in line_one]
+
+
+def _statement(text: str) -> str:
+    """`text` without what a limit allows, as line one says it."""
+    return text.partition(" (at most ")[0].rstrip(".").lower()
 
 
 def _other_metrics(report: Document, not_passing: int, room: Room) -> str:
