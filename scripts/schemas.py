@@ -6,16 +6,35 @@ import ast
 import inspect
 import json
 import textwrap
+import tomllib
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from ragstone.gate.policy_file import policy_schema
+from ragstone.gate.policy_table import PolicyTable
 from ragstone.report.parts import Document
 from ragstone.report.report_json import SCHEMA, document_adapter
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
+
+
+def policy_schema() -> dict[str, Any]:
+    """The schema of thresholds.toml: its tables, with what policy_keys.toml says of their keys."""
+    schema = PolicyTable.model_json_schema()
+    texts = tomllib.loads((PACKAGE / "gate" / "policy_keys.toml").read_text(encoding="utf-8"))
+    for name, table in {**schema["$defs"], PolicyTable.__name__: schema}.items():
+        if "properties" in table:
+            table["description"] = " ".join(table["description"].split())
+            for key, described in table["properties"].items():
+                described["description"] = texts[name][key]
+    must_pass = schema["properties"]["must_pass"]
+    ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
+    schema["properties"]["must_pass"] = {
+        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": ["all", "baseline"]}],
+        **must_pass,
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Ragstone thresholds.toml"}
 
 
 def report_schema() -> dict[str, Any]:

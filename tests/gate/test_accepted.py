@@ -20,7 +20,6 @@ from ragstone.gate.accepted import (
     entries_in_force,
     entry_id,
     entry_text,
-    in_force_note,
     offers,
     parse_accepted,
     read_accepted,
@@ -74,8 +73,8 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace("date = 2026-11-21", 'date = "2026-11-21"'), "must be a date such as", 8),
         (GOOD.replace('"half the latency"', '"  "'), "reason' must not be empty", 5),
         (f"{GOOD}\n{GOOD}", "is duplicated", 11),
-        (GOOD.replace('"faithfulness"', '"golden set"'), "needs `edit`, as `ragstone accept` writes it", 1),
-        (GOOD + f'edit = "{OTHER}"\n', "`edit` is for the metric 'golden set' alone", 1),
+        (GOOD.replace('"faithfulness"', '"golden set"'), "`edit` is needed for the metric 'golden set'", 1),
+        (GOOD + f'edit = "{OTHER}"\n', "and is for no other", 1),
         ("[accepted]\nmetric = 'x'\n", "must be a list", None),
         ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", None),
         ("[[accepted]\n", "not valid TOML", None),
@@ -130,8 +129,8 @@ def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     several = [entry(drop=drop, id=name * 8) for name, drop in (("2", 0.03), ("3", 0.05), ("4", 0.04))]
     found = entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
     assert [one.drop for one in found.widest.values()] == [0.05]
-    assert found.in_force_notes == (in_force_note(several[1]),)
-    assert "faithfulness of up to 0.05 is accepted" in found.in_force_notes[0]
+    [note] = found.in_force_notes
+    assert "faithfulness of up to 0.05 is accepted" in note
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

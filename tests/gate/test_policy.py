@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ragstone.errors import ConfigError
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping, policy_hash
-from ragstone.gate.policy_file import policy_schema
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.settings.toml_lines import key_lines
+from scripts.schemas import policy_schema
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "thresholds.example.toml"

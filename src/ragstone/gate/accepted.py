@@ -78,12 +78,10 @@ class AcceptedEntry(BaseModel):
 
     @model_validator(mode="after")
     def _names_its_edit(self) -> AcceptedEntry:
-        if self.is_edit and self.edit is None:
+        if self.is_edit is (self.edit is None):
             raise ValueError(
-                "an accepted edit of the golden set needs `edit`, as `ragstone accept` writes it"
+                f"`edit` is needed for the metric '{GOLDEN_SET}', as `ragstone accept` writes it, and is for no other"
             )
-        if self.edit is not None and not self.is_edit:
-            raise ValueError(f"`edit` is for the metric '{GOLDEN_SET}' alone")
         return self
 
     @property
@@ -165,7 +163,15 @@ class InForce:
     @property
     def in_force_notes(self) -> tuple[str, ...]:
         """A sentence per entry that is in force, for the top of a report."""
-        return tuple(in_force_note(entry) for entry in self.widest.values())
+        notes = []
+        for entry in self.widest.values():
+            accepted = entry.with_size
+            until = f", until {entry.expires}" if entry.expires is not None else ""
+            notes.append(
+                f"{accepted[:1].upper()}{accepted[1:]} is accepted{until} ({ACCEPTED_FILE}, {entry.id}): "
+                f"{entry.reason.rstrip('.')}."
+            )
+        return tuple(notes)
 
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:
@@ -197,10 +203,9 @@ def entries_in_force(
     ids of drops that the baseline's scores already include. Without a baseline nothing
     is in force, and what has expired is reported.
     """
-    in_force = list[AcceptedEntry]()
-    removable = list[str]()
+    in_force: list[AcceptedEntry] = []
+    removable: list[str] = []
     for entry in entries:
-        why = None
         if entry.id in spent:
             why = "is spent, because the baseline includes the change"
         elif entry.expires is not None and today > entry.expires:
@@ -209,12 +214,12 @@ def entries_in_force(
             why = (
                 "is bound to a baseline that this run's baseline does not descend from"
             )
-        elif lineage:
-            in_force.append(entry)
-        if why is not None:
-            removable.append(
-                f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
-            )
+        else:
+            in_force += [entry] if lineage else []
+            continue
+        removable.append(
+            f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
+        )
     return InForce(tuple(in_force), tuple(removable))
 
 
@@ -225,13 +230,13 @@ def accepted_in(
 ) -> InForce:
     """Which of `entries` are in force in a run of `today` that is compared with
     `baseline`."""
-    if baseline is None:
-        return entries_in_force(entries, lineage=(), spent=(), today=today)
-    fact = baseline.manifest.baseline
-    spent = fact.spent if fact is not None else ()
-    return entries_in_force(
-        entries, lineage=lineage(baseline), spent=spent, today=today
-    )
+    ancestors: Sequence[str] = ()
+    spent: Collection[str] = ()
+    if baseline is not None:
+        ancestors = lineage(baseline)
+        if baseline.manifest.baseline is not None:
+            spent = baseline.manifest.baseline.spent
+    return entries_in_force(entries, lineage=ancestors, spent=spent, today=today)
 
 
 def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
@@ -241,52 +246,38 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many
     answers are broken.
     """
-    blocking = [check for check in checks if check.blocks]
+    blocking = [check for check in checks if check.blocks and not check.passed]
     ending = {Status.FAIL}
     if policy_gate.inconclusive == "fail":
         ending.add(Status.INCONCLUSIVE)
-    edits = [check for check in blocking if check.kind is CheckKind.GOLDEN_SET]
-    edits = [check for check in edits if check.status in {*ending, Status.ERROR}]
-    paired = [check for check in blocking if check.kind is CheckKind.PAIRED]
-    acceptable = [] if paired else edits[:1]
-    if all(check.status is not Status.ERROR for check in paired):
-        acceptable += _acceptable_losses(blocking, ending)
-    possible = [offer_for(check) for check in acceptable]
+    edits = []
+    losses = []
+    doubts = []
+    for check in blocking:
+        if check.kind is CheckKind.PAIRED:
+            return ()
+        if check.kind is CheckKind.GOLDEN_SET:
+            if check.status in {*ending, Status.ERROR}:
+                edits.append(check)
+        elif check.status in ending:
+            losses.append(check)
+        elif check.kind in CHANGES and check.status is Status.INCONCLUSIVE:
+            doubts.append(check)
+    kinds = {check.kind for check in losses}
+    if CheckKind.ANSWERS in kinds or any(map(_is_over_its_limit, losses)):
+        losses = []
+    elif CheckKind.QUESTIONS in kinds or any(
+        check.kind in CHANGES and not check.metric for check in losses
+    ):
+        losses += doubts  # the drops that the loss of many is made of
+    missed = {check.place for check in losses if check.kind in LEVELS}
+    acceptable = [check for check in losses if check.place not in missed]
+    possible = [offer_for(check) for check in (*edits[:1], *acceptable)]
     return tuple(offer for offer in possible if offer is not None)
 
 
-def _acceptable_losses(
-    blocking: Sequence[Check], ending: Collection[Status]
-) -> list[Check]:
-    """The losses that end the run; none where it ends whatever is accepted."""
-    losses = [
-        check
-        for check in blocking
-        if check.status in ending and check.kind is not CheckKind.GOLDEN_SET
-    ]
-    if any(map(_is_beyond_accepting, losses)):
-        return []
-    is_of_many = any(
-        check.kind is CheckKind.QUESTIONS
-        or (check.kind in CHANGES and not check.metric)
-        for check in losses
-        if check.failed or check.kind in CHANGES
-    )
-    if is_of_many:
-        # These are accepted as the drops that they are made of.
-        losses += [
-            check
-            for check in blocking
-            if check.kind in CHANGES and check.status is Status.INCONCLUSIVE
-        ]
-    missed = {check.place for check in losses if check.kind in LEVELS}
-    return [check for check in losses if check.place not in missed]
-
-
-def _is_beyond_accepting(check: Check) -> bool:
+def _is_over_its_limit(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
-    if check.kind is CheckKind.ANSWERS:
-        return True
     is_limited = check.kind is CheckKind.SHARE and check.name != COMPARED_GUARD
     return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
 
@@ -294,35 +285,26 @@ def _is_beyond_accepting(check: Check) -> bool:
 def offer_for(check: Check) -> Offer | None:
     """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four
     digits; None for other checks."""
-    size = min(1.0, math.ceil(_loss(check) * 1e4 - 1e-6) / 1e4)
     metric = check.metric
-    if check.kind is CheckKind.GOLDEN_SET:
-        metric = GOLDEN_SET
-    elif check.kind is CheckKind.SHARE:
-        metric = check.name
-    if metric is None or size <= 0.0:
-        return None
-    return Offer(metric, check.slice, size, check.edit)
-
-
-def _loss(check: Check) -> float:
-    """How much is to be accepted for a check; 0 if nothing can be."""
-    if check.passed or check.estimate is None:
-        return 0.0
-    if check.kind is CheckKind.GOLDEN_SET:
-        return check.estimate
-    if check.kind is CheckKind.SHARE and not _is_beyond_accepting(check):
-        if check.baseline is None:
-            return 0.0
-        return (check.current or 0.0) - check.baseline
-    ends = [check.estimate]
+    ends = [check.estimate or 0.0]
     if check.interval is not None:  # it decides, so its far end is to be accepted
         ends += [check.interval.low, check.interval.high]
-    if check.kind is CheckKind.RISE:
-        return max(ends)
-    if check.kind in (CheckKind.DROP, CheckKind.DRIFT):
-        return -min(ends)
-    return 0.0
+    loss = 0.0
+    if check.kind is CheckKind.GOLDEN_SET:
+        metric = GOLDEN_SET
+        loss = max(ends)
+    elif check.kind is CheckKind.SHARE:
+        metric = check.name
+        if check.baseline is not None and not _is_over_its_limit(check):
+            loss = (check.current or 0.0) - check.baseline
+    elif check.kind is CheckKind.RISE:
+        loss = max(ends)
+    elif check.kind in (CheckKind.DROP, CheckKind.DRIFT):
+        loss = -min(ends)
+    size = min(1.0, math.ceil(loss * 1e4 - 1e-6) / 1e4)
+    if metric is None or size <= 0.0 or check.passed:
+        return None
+    return Offer(metric, check.slice, size, check.edit)
 
 
 # -- the file
@@ -350,20 +332,26 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
         entries = _AcceptedFile.model_validate(document).accepted
     except ValidationError as error:
         raise source.invalid(error, _AcceptedFile, document) from None
-    ids = [entry.id for entry in entries]
-    for place, name in enumerate(ids):
-        if ids.index(name) < place:
+    ids: set[str] = set()
+    for place, entry in enumerate(entries):
+        if entry.id in ids:
             path = (TABLE, str(place), "id")
-            raise source.error(path, f"the id {name} is duplicated.")
+            raise source.error(path, f"the id {entry.id} is duplicated.")
+        ids.add(entry.id)
     return tuple(entries)
 
 
 def entry_text(entry: AcceptedEntry) -> str:
     """`entry` as appended to the file."""
-    lines = [f"[[{TABLE}]]\n"]
+    text = f"[[{TABLE}]]\n"
     for name, value in entry.model_dump(exclude_none=True).items():
-        lines.append(f"{name} = {_value(value)}\n")
-    return "".join(lines)
+        written = str(value)
+        if isinstance(value, str):
+            written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        elif isinstance(value, float):
+            written = f"{value:.4f}".rstrip("0")
+        text += f"{name} = {written}\n"
+    return text
 
 
 def _lines(text: str) -> dict[KeyPath, int]:
@@ -374,18 +362,10 @@ def _lines(text: str) -> dict[KeyPath, int]:
         if statement.lstrip().startswith("[["):
             place += 1
             lines[TABLE, str(place)] = number
-            continue
-        for key in tomllib.loads(statement):
-            lines[TABLE, str(place), key] = number
+        else:
+            for key in tomllib.loads(statement):
+                lines[TABLE, str(place), key] = number
     return lines
-
-
-def _value(value: object) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float):
-        return f"{value:.4f}".rstrip("0")
-    return str(value)
 
 
 def title_of(metric: str | None, slice_: str | None) -> str:
@@ -400,11 +380,3 @@ def change_word(metric: str) -> str:
     if metric in GUARDS or lower_is_better(metric):
         return "rise"
     return "drop"
-
-
-def in_force_note(entry: AcceptedEntry) -> str:
-    """One sentence on an entry that is in force."""
-    until = f", until {entry.expires}" if entry.expires is not None else ""
-    accepted = entry.with_size
-    start = f"{accepted[:1].upper()}{accepted[1:]} is accepted{until}"
-    return f"{start} ({ACCEPTED_FILE}, {entry.id}): {entry.reason.rstrip('.')}."

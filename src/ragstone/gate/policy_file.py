@@ -43,22 +43,6 @@ def read_policy_mapping(mapping: Mapping[str, Any]) -> PolicyTable:
     return _validated(dict(mapping), Source())
 
 
-def policy_schema() -> dict[str, Any]:
-    """The JSON Schema of thresholds.toml."""
-    schema = PolicyTable.model_json_schema()
-    must_pass = schema["properties"]["must_pass"]
-    ids = {"type": "array", "items": {"type": "string", "minLength": 1}}
-    schema["properties"]["must_pass"] = {
-        "anyOf": [{"$ref": must_pass.pop("$ref")}, ids, {"enum": ["all", "baseline"]}],
-        **must_pass,
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "Ragstone thresholds.toml",
-    }
-
-
 def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
     try:
         table = PolicyTable.model_validate(document)

@@ -3,12 +3,10 @@ policy_keys.toml."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from datetime import date
-from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -22,21 +20,8 @@ Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 POLICY_FILE = "thresholds.toml"
 
 
-def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Add what each key means to the JSON Schema of its table."""
-    document = tomllib.loads(
-        files("ragstone.gate").joinpath("policy_keys.toml").read_text("utf-8")
-    )
-    schema["description"] = " ".join(schema["description"].split())
-    texts = document[model.__name__]
-    for key, described in schema["properties"].items():
-        described["description"] = texts[key]
-
-
 class _Table(BaseModel):
-    model_config = ConfigDict(
-        defer_build=True, frozen=True, extra="forbid", json_schema_extra=_describe
-    )
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class GateRules(_Table):

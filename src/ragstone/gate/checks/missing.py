@@ -25,8 +25,10 @@ CHANCE = 0.01
 """The probability at which more failed judgements than usual are no chance; for each
 metric and part of its samples."""
 
+Place = tuple[str | None, str | None]
 
-def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status]:
+
+def verdicts_at_worst(evidence: Evidence) -> dict[Place | None, Status]:
     """By metric and slice, where a floor or drop that holds would not hold with the
     worst scores: what it would be."""
     run = evidence.current
@@ -41,73 +43,59 @@ def verdicts_at_worst(evidence: Evidence) -> dict[tuple[str, str | None], Status
         # A question that neither system answered is no loss, and one that only this one
         # answered is a gain.
         unanswered = {
-            metric: _failed_by_system(scores)
+            metric: _failed_by("system", scores)
             for metric, scores in baseline.metrics.items()
         }
         baseline = _with_worst(baseline, unanswered, evidence)
     at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
-    verdicts: dict[tuple[str, str | None], Status] = {}
+    verdicts: dict[Place | None, Status] = {}
     for check in _floors_and_drops(at_worst):
         status = status_of.get(check.name, Status.PASS)
-        if check.passed or status is Status.FAIL or status is check.status:
-            continue  # no worse than with the scores that there are
-        place = check.metric or "", check.slice
-        if verdicts.get(place) is not Status.FAIL:
-            verdicts[place] = check.status
+        is_worse = status is not Status.FAIL and check.status not in (
+            Status.PASS,
+            status,
+        )
+        if is_worse and verdicts.get(check.place) is not Status.FAIL:
+            verdicts[check.place] = check.status
     return verdicts
 
 
-def _failed_by_system(scores: MetricScores) -> set[str]:
-    return {name for name, failure in scores.failed.items() if failure.by == "system"}
+def _failed_by(side: str, scores: MetricScores) -> Set[str]:
+    return {name for name, failure in scores.failed.items() if failure.by == side}
 
 
 def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set[str]:
     """The samples whose score of `metric` is missing, and counts as the worst one."""
-    judged: set[str] = set()
-    if not evidence.offline:
-        judged = {
-            sample_id
-            for sample_id, failure in scores.failed.items()
-            if failure.by == "judge"
-        }
+    if evidence.offline:
+        return scores.failed.keys()
+    judged = _failed_by("judge", scores)
     missing = scores.failed.keys() - judged
-    if not judged:
-        return missing
-    slices = {
+    slices = [
         rule.samples
         for rule in evidence.rules
         if rule.metric == metric and rule.samples is not None
-    }
+    ]
     usual = evidence.policy.gate.max_failed_judgements
-    for part in (scores.applies_to, *slices, _changed(evidence)):
+    for part in (scores.applies_to, *slices, *_changed(evidence)):
         failed = part & judged
-        if (
-            failed
-            and p_proportion_at_most(len(failed), len(part & scores.applies_to), usual)
-            <= CHANCE
-        ):
+        total = len(part & scores.applies_to)
+        if failed and p_proportion_at_most(len(failed), total, usual) <= CHANCE:
             missing |= failed
     return missing
 
 
-def _changed(evidence: Evidence) -> Set[str]:
+def _changed(evidence: Evidence) -> Iterator[Set[str]]:
     """The samples with another answer than in the baseline, as far as both are
     known."""
-    if evidence.pairing is None:
-        return frozenset()
-    answers = evidence.current.system.answers
-    baseline_answers = evidence.pairing.baseline.system.answers
-    known_in_both = [
-        sample_id
-        for sample_id in evidence.pairing.samples
-        if sample_id in baseline_answers
-    ]
-    return {
-        sample_id
-        for sample_id in known_in_both
-        if answers.get(sample_id) != baseline_answers[sample_id]
-    }
+    if evidence.pairing is not None:
+        answers = evidence.current.system.answers
+        baseline_answers = evidence.pairing.baseline.system.answers
+        yield {
+            sample_id
+            for sample_id in baseline_answers.keys() & set(evidence.pairing.samples)
+            if answers.get(sample_id) != baseline_answers[sample_id]
+        }
 
 
 def _with_worst(

@@ -7,8 +7,8 @@ failure of the first answers is asked again before the run fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import clipped, counted, figure, some, threshold
@@ -19,7 +19,6 @@ from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import metrics_of
 from ragstone.gate.verdict import Check, CheckKind, Status
-from ragstone.golden.sample import Bound
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
 _SAME = 1e-9
@@ -28,17 +27,6 @@ _SAME = 1e-9
 Required = Mapping[tuple[str, Direction], float]
 """What the scores of a sample must reach, as they are reported: by metric, and whether
 less is better."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Whether a sample passed."""
-
-    status: Status
-    why: str = ""
-    """Why it did not."""
-    unsettled: bool = False
-    """More answers could settle it."""
 
 
 class MustPass(Checker):
@@ -57,37 +45,46 @@ class MustPass(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         samples = evidence.current.samples
         required = must_pass_samples(evidence)
-        named = {
-            *evidence.policy.must_pass.ids,
-            *(sample_id for sample_id, facts in samples.items() if facts.bounds),
-        }
-        passed = 0
+        summary = Check(
+            name="must_pass",
+            kind=CheckKind.MUST_PASS,
+            status=Status.PASS,
+            action=evidence.policy.must_pass.action,
+            reason="",
+        )
         not_compared: list[str] = []
+        not_passed = 0
         for sample_id, bounds in required.items():
-            result = _result(evidence, sample_id, bounds)
-            if result.status is Status.PASS:
-                passed += 1
-            elif result.status is Status.ERROR and sample_id not in named:
-                not_compared.append(f"{sample_id}: {result.why}")
-            else:
-                yield _check(
-                    evidence,
-                    result,
-                    f"must-pass sample {sample_id}: {result.why}.",
-                    1,
-                    sample_id,
-                )
+            status, why, unsettled = _result(evidence, sample_id, bounds)
+            if status is Status.PASS:
+                continue
+            not_passed += 1
+            is_named = sample_id in evidence.policy.must_pass.ids or (
+                sample_id in samples and bool(samples[sample_id].bounds)
+            )
+            if status is Status.ERROR and not is_named:
+                not_compared.append(f"{sample_id}: {why}")
+                continue
+            yield replace(
+                summary,
+                name=f"must_pass.{sample_id}",
+                status=status,
+                reason=f"must-pass sample {sample_id}: {why}.",
+                short_reason=f"{why}.",
+                sample=sample_id,
+                n=1,
+                unsettled=unsettled,
+            )
         total = len(required)
-        none_compared = total > 0 and len(not_compared) == total
-        if passed or none_compared:
+        passed = total - not_passed
+        if passed or 0 < total == len(not_compared):
             aside = f" Not compared: {some(not_compared)}." if not_compared else ""
-            reason = f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}"
-            status = Status.PASS if passed else Status.ERROR
-            yield _check(
-                evidence,
-                Result(status, f"{passed:,} of {counted(total, 'sample')}"),
-                reason,
-                passed,
+            yield replace(
+                summary,
+                status=Status.PASS if passed else Status.ERROR,
+                reason=f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}",
+                short_reason=f"{passed:,} of {counted(total, 'sample')}.",
+                n=passed,
             )
 
     def result(self, check: Check) -> str:
@@ -99,17 +96,35 @@ class MustPass(Checker):
 def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     """The must-pass samples, those that the policy names first, and what each must
     reach."""
-    rules = evidence.policy.must_pass
+    must_pass = evidence.policy.must_pass
     run = evidence.current
-    floors = _floors(evidence)
-    required: dict[str, Required] = dict.fromkeys(rules.ids, floors)
-    if rules.every:
+    rules = [
+        rule for rule in evidence.rules if rule.slice is None and rule.min is not None
+    ]
+    # The floors of the metrics that the policy names, or else of all.
+    written = [rule for rule in rules if rule.written]
+    floors: dict[tuple[str, Direction], float] = {}
+    for rule in written or rules:
+        floor = rule.min or 0.0
+        if must_pass.min is not None and not rule.lower_is_better:
+            floor = must_pass.min
+        floors[rule.metric, rule.direction] = rule.direction.shown(floor)
+    required: dict[str, Required] = dict.fromkeys(must_pass.ids, floors)
+    if must_pass.every:
         required |= dict.fromkeys(run.samples, floors)
-    if rules.baseline:
-        required |= dict.fromkeys(_passed_in_baseline(evidence, floors), floors)
+    if must_pass.baseline and evidence.compared is not None:
+        baseline = evidence.compared.baseline
+        for sample_id in evidence.compared.samples:
+            answers = _compare(baseline, sample_id, floors)
+            is_failure = sample_id in baseline.system.failures
+            if answers.scored and not answers.failing and not is_failure:
+                required[sample_id] = floors
     for sample_id, facts in run.samples.items():
-        if facts.bounds:
-            own = _own_bounds(run, facts.bounds)
+        own: dict[tuple[str, Direction], float] = {}
+        for key, name, value in facts.bounds:
+            for metric in metrics_of(name, run, {}):
+                own[metric, HIGHER if key == "min" else LOWER] = value
+        if own:
             required[sample_id] = {**required.get(sample_id, {}), **own}
     return required
 
@@ -119,198 +134,116 @@ def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     id."""
     shortfalls: dict[str, dict[str, float]] = {}
     for sample_id, required in must_pass_samples(evidence).items():
-        for (metric, _), gap in _gaps(evidence.current, sample_id, required).items():
+        gaps = _compare(evidence.current, sample_id, required).gaps
+        for metric, gap in gaps.items():
             shortfalls.setdefault(metric, {})[sample_id] = gap
     return shortfalls
 
 
-def _check(
-    evidence: Evidence,
-    result: Result,
-    reason: str,
-    n: int,
-    sample_id: str | None = None,
-) -> Check:
-    return Check(
-        name="must_pass" if sample_id is None else f"must_pass.{sample_id}",
-        kind=CheckKind.MUST_PASS,
-        status=result.status,
-        action=evidence.policy.must_pass.action,
-        reason=reason,
-        short_reason=f"{result.why}.",
-        sample=sample_id,
-        n=n,
-        unsettled=result.unsettled,
-    )
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The scores of one sample beside what they must reach."""
+
+    gaps: dict[str, float] = field(default_factory=dict)
+    """By how much its means miss it, by metric."""
+    misses: list[str] = field(default_factory=list)
+    """The same in words."""
+    scored: set[int] = field(default_factory=set)
+    """The answers with a score, by their place."""
+    failing: set[int] = field(default_factory=set)
+    """Those that miss it in any metric."""
+    unscored: list[str] = field(default_factory=list)
+    """The metrics that should have a score and don't, each with the reason."""
+    by_system: list[str] = field(default_factory=list)
+    """Those where the system is to blame."""
 
 
-def _gap(value: float, bound: float, direction: Direction) -> float:
-    """By how much `value` misses `bound`; less than 0 if it reaches it with some to
-    spare."""
-    if direction.lower_is_better:
-        return value - bound
-    return bound - value
-
-
-def _gaps(
-    run: RunScores, sample_id: str, required: Required
-) -> dict[tuple[str, Direction], float]:
-    """By how much the scores of a sample miss what they must reach."""
-    gaps = {}
+def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
+    compared = _Compared()
     for (metric, direction), bound in required.items():
-        value = run.scores_of(metric).values.get(sample_id)
-        if value is None:
-            continue
-        gap = _gap(value, bound, direction)
-        if gap > _SAME:
-            gaps[metric, direction] = gap
-    return gaps
+        scores = run.scores_of(metric)
+        sign = 1.0 if direction.lower_is_better else -1.0
+        if sample_id in scores.failed:
+            failure = scores.failed[sample_id]
+            by_system = failure.by == "system"
+            reasons = compared.by_system if by_system else compared.unscored
+            reasons.append(f"{metric} could not be scored: {failure.reason}")
+        elif sample_id not in scores.values:
+            why = scores.not_applicable.get(sample_id, "it was not measured")
+            if metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS)):
+                compared.unscored.append(f"{metric}: {why}")
+        else:
+            value = scores.values[sample_id]
+            answers = scores.answers.get(sample_id, (value,))
+            for place, answer in enumerate(answers):
+                if answer is not None:
+                    compared.scored.add(place)
+                    if sign * (answer - bound) > _SAME:
+                        compared.failing.add(place)
+            gap = sign * (value - bound)
+            if gap > _SAME:
+                compared.gaps[metric] = gap
+                at_most = "at most " if direction.lower_is_better else ""
+                required_words = f"required {at_most}{threshold(bound)}"
+                compared.misses.append(
+                    f"{metric} is {figure(value, bound)}, {required_words}"
+                )
+    return compared
 
 
-def _passed_in_baseline(evidence: Evidence, floors: Required) -> Iterator[str]:
-    """The paired samples that reached the floors in every known run of the baseline."""
-    if evidence.compared is None:
-        return
-    baseline = evidence.compared.baseline
-    for sample_id in evidence.compared.samples:
-        failing, answers = _failing_answers(baseline, sample_id, floors)
-        if answers and not failing and sample_id not in baseline.system.failures:
-            yield sample_id
-
-
-def _floors(evidence: Evidence) -> Required:
-    """What the policy asks of each must-pass sample: the floors of the metrics that it
-    names, or else of all."""
-    rules = [
-        rule for rule in evidence.rules if rule.slice is None and rule.min is not None
-    ]
-    written = [rule for rule in rules if rule.written]
-    min_of_each = evidence.policy.must_pass.min
-    floors: dict[tuple[str, Direction], float] = {}
-    for rule in written or rules:
-        floor = rule.min or 0.0
-        if min_of_each is not None and not rule.lower_is_better:
-            floor = min_of_each
-        floors[rule.metric, rule.direction] = rule.direction.shown(floor)
-    return floors
-
-
-def _own_bounds(run: RunScores, bounds: Iterable[Bound]) -> Required:
-    """What the bounds of a sample ask of it."""
-    directions = {"min": HIGHER, "max": LOWER}
-    required: dict[tuple[str, Direction], float] = {}
-    for key, name, value in bounds:
-        for metric in metrics_of(name, run, {}):
-            required[metric, directions[key]] = value
-    return required
-
-
-def _result(evidence: Evidence, sample_id: str, required: Required) -> Result:
+def _result(
+    evidence: Evidence, sample_id: str, required: Required
+) -> tuple[Status, str, bool]:
+    """Whether a sample passed, why it did not, and whether more answers could settle
+    it."""
     run = evidence.current
     if sample_id not in run.samples:
-        return Result(Status.ERROR, "it is not in this run")
+        return Status.ERROR, "it is not in this run", False
     edit = _edit_of_question(evidence, sample_id)
     if edit:
-        return Result(Status.ERROR, edit)
+        return Status.ERROR, edit, False
+    # The majority could still pass, if each question were asked as often as the policy
+    # allows.
+    most_asked = 0 if run.steady else 1 + evidence.policy.gate.confirm_repeats
     times_asked = answers_per_sample(run)
     crashes = run.system.failed_answers.get(sample_id, 0)
     if 2 * crashes > times_asked:
         why = f"the system under test failed on it: {run.system.failures.get(sample_id, 'no answer')}"
-        return Result(Status.FAIL, why, unsettled=_is_open(evidence, crashes))
-    unscored, by_system = _unscored(run, sample_id, required)
-    failing, scored = _failing_answers(run, sample_id, required)
-    if by_system and (times_asked == 1 or not scored):
-        return Result(Status.FAIL, some(by_system), unsettled=_is_open(evidence, 1))
+        return Status.FAIL, why, 2 * crashes <= most_asked
+    compared = _compare(run, sample_id, required)
+    failing = len(compared.failing)
+    scored = len(compared.scored)
+    if compared.by_system and (times_asked == 1 or not scored):
+        return Status.FAIL, some(compared.by_system), most_asked > 1
     if 2 * failing > scored:
         often = f"{failing} of {scored} answers fail: " if scored > 1 else ""
-        why = f"{often}{_misses(run, sample_id, required)}"
-        return Result(Status.FAIL, why, unsettled=_is_open(evidence, failing))
-    if unscored or by_system:
-        return Result(Status.ERROR, some([*unscored, *by_system]))
+        why = f"{often}{some(compared.misses)}"
+        return Status.FAIL, why, 2 * failing <= most_asked
+    unscored = [*compared.unscored, *compared.by_system]
+    if unscored:
+        return Status.ERROR, some(unscored), False
     if not scored:
-        return Result(Status.ERROR, "no metric with a floor has a score for it")
-    return Result(Status.PASS)
+        return Status.ERROR, "no metric with a floor has a score for it", False
+    return Status.PASS, "", False
 
 
 def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
     """Why a must-pass sample is not the one that it was; empty if it is."""
     question = evidence.current.samples[sample_id].question
-    rules = evidence.policy.must_pass
+    must_pass = evidence.policy.must_pass
     baseline = evidence.baseline
-    if sample_id in rules.questions:
-        expected = rules.questions[sample_id]
+    is_same = True
+    if sample_id in must_pass.questions:
+        expected = must_pass.questions[sample_id]
         is_same = expected.split() == question.split()
     elif (
         baseline is not None
         and sample_id in baseline.samples
-        and sample_id in rules.ids
+        and sample_id in must_pass.samples
     ):
         expected = baseline.samples[sample_id].question
         is_same = same_question(evidence.current, baseline, sample_id)
-    else:
-        return ""
     if is_same:
         return ""
     asks = f"it asks “{clipped(question)}” instead of “{clipped(expected)}”"
     return f"{asks}; if that is meant, write its text in [must_pass.questions]"
-
-
-def _is_open(evidence: Evidence, failing: int) -> bool:
-    """Whether the majority could still pass, if each question were asked as often as
-    the policy allows."""
-    return (
-        not evidence.current.steady
-        and 2 * failing <= 1 + evidence.policy.gate.confirm_repeats
-    )
-
-
-def _failing_answers(
-    run: RunScores, sample_id: str, required: Required
-) -> tuple[int, int]:
-    """How many answers to a sample miss what they must reach in any metric, and how
-    many have a score."""
-    failing: set[int] = set()
-    scored: set[int] = set()
-    for (metric, direction), bound in required.items():
-        scores = run.scores_of(metric)
-        if sample_id not in scores.values:
-            continue
-        answers = scores.answers.get(sample_id, (scores.values[sample_id],))
-        for number, value in enumerate(answers):
-            if value is None:
-                continue
-            scored.add(number)
-            if _gap(value, bound, direction) > _SAME:
-                failing.add(number)
-    return len(failing), len(scored)
-
-
-def _misses(run: RunScores, sample_id: str, required: Required) -> str:
-    """What a sample misses, in words."""
-    misses = []
-    for metric, direction in _gaps(run, sample_id, required):
-        bound = required[metric, direction]
-        value = figure(run.metrics[metric].values[sample_id], bound)
-        at_most = "at most " if direction.lower_is_better else ""
-        misses.append(f"{metric} is {value}, required {at_most}{threshold(bound)}")
-    return some(misses)
-
-
-def _unscored(
-    run: RunScores, sample_id: str, required: Required
-) -> tuple[list[str], list[str]]:
-    """The metrics that should have a score and don't, each with the reason, and those
-    where the system is to blame."""
-    unscored = list[str]()
-    by_system = list[str]()
-    for metric, _ in required:
-        scores = run.scores_of(metric)
-        if sample_id in scores.failed:
-            failure = scores.failed[sample_id]
-            reasons = by_system if failure.by == "system" else unscored
-            reasons.append(f"{metric} could not be scored: {failure.reason}")
-        elif sample_id not in scores.values:
-            why = scores.not_applicable.get(sample_id, "it was not measured")
-            if metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS)):
-                unscored.append(f"{metric}: {why}")
-    return unscored, by_system
