@@ -11,14 +11,13 @@ from ragstone.evaluation.step_facts import (
     MAX_KEYS,
     MAX_STEPS,
     MAX_VALUES,
-    Mistake,
     StepFacts,
     step_facts,
     value_key,
     values_of,
 )
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample
-from ragstone.metrics.tool_calls import MistakeKind
+from ragstone.metrics.tool_calls import MistakeKind, ToolMistake
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, ToolCall
 
 EVIDENCE = "Invoice INV-7001 is over 80 euros and is due on 3 March."
@@ -134,9 +133,12 @@ def test_mistakes_are_those_of_the_labels() -> None:
     sample = replace(TURN, tools=(ExpectedCall(("lookup", "find"), {"order": {"id": "TF-4101"}}),))
     wrong = facts_of(sample, Response("c", "x", steps=(ToolCall("find", {"order": {"id": "4101"}}, error="none"),)))
     assert wrong.expected == {"lookup or find"}
-    assert wrong.mistakes == {Mistake(MistakeKind.WRONG_ARGUMENT, "find", "order"), Mistake(MistakeKind.ERROR, "find")}
+    assert wrong.mistakes == {
+        ToolMistake(MistakeKind.WRONG_ARGUMENT, "find", "order"),
+        ToolMistake(MistakeKind.ERROR, "find"),
+    }
     missing = facts_of(sample, Response("c", "x"))
-    assert missing.mistakes == {Mistake(MistakeKind.NOT_CALLED, "lookup or find")}
+    assert missing.mistakes == {ToolMistake(MistakeKind.NOT_CALLED, "lookup or find")}
 
 
 def test_the_facts_of_an_answer_are_bounded() -> None:

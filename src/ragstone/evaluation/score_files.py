@@ -8,7 +8,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError
@@ -29,25 +30,65 @@ _HEAD_BYTES = 4096
 ROUNDING = 1e-9
 """By so much a score may miss [0, 1], as a sum of floats does."""
 
+_NO_METRICS = NO_SCORES.union(
+    *((*names.strong, *names.weak) for names in (*FIELDS.values(), *RECORDED.values()))
+)
+"""Columns of numbers that are no scores, though the numbers may be in [0, 1]."""
+
 _EMPTY = frozenset({"", "nan", "none", "null", "n/a", "na"})
 _EXPECTED = (
     'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header; or a table '
     "with one sample per row, with its id or question and a column for each metric."
 )
 
-Rows = Sequence[tuple[str, Mapping[str, object]]]
-"""Rows, each with its place."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Value:
-    """The score of a sample by a metric, and the place that it was read from."""
+class _Collector:
+    """Collects single scores to a run."""
 
-    sample_id: str
-    metric: str
-    value: object
-    where: str
-    group: str | None = None
+    metrics: dict[str, MetricScores] = field(default_factory=dict)
+    samples: dict[str, SampleFacts] = field(default_factory=dict)
+
+    def add(
+        self,
+        metric: str,
+        sample_id: str,
+        value: object,
+        where: str,
+        *,
+        group: str | None = None,
+        question: str = "",
+    ) -> None:
+        """Add a score that was read from the place `where`; a missing one has failed.
+        Raises ConfigError for one that is there twice, or is no score."""
+        scores = self.metrics.setdefault(metric, MetricScores({}))
+        if sample_id in scores.values or sample_id in scores.failed:
+            raise ConfigError(
+                f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where
+            )
+        known_group = self.samples.get(sample_id, SampleFacts()).group
+        if group is not None and known_group not in (None, group):
+            raise ConfigError(
+                f"sample '{sample_id}' is in group '{group}' here, but was in '{known_group}'.",
+                where=where,
+            )
+        self.samples[sample_id] = SampleFacts(question, group=known_group or group)
+        if _is_missing(value):
+            scores.failed[sample_id] = Failed("judge", "no value was given")
+            return
+        try:
+            number = _as_number(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _no_number(value, where) from None
+        if not math.isfinite(number):
+            raise _no_number(value, where)
+        if not -ROUNDING <= number <= 1.0 + ROUNDING:
+            raise ConfigError(
+                f"a score must be in [0, 1], found {number:g}.",
+                where=where,
+                hint="Divide by the maximum value of the metric.",
+            )
+        scores.values[sample_id] = min(1.0, max(0.0, number))
 
 
 def read_score_file(
@@ -67,34 +108,44 @@ def read_score_file(
     rows = list(read_rows(path, required=(), expected=_EXPECTED))
     if not rows:
         raise ConfigError("contains no scores.", where=label, hint=_EXPECTED)
-    remarks: tuple[str, ...] = ()
-    questions: dict[str, str] = {}
+    scores = _Collector()
+    remarks: list[str] = []
     if {"metric", "value"} & {name.lower() for name in rows[0][1]}:
-        values = _one_score_per_row(rows)
+        for where, row in rows:
+            by_name = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
+            sample_id = _text(by_name["id"], "id", where)
+            metric = _text(by_name["metric"], "metric", where)
+            group = by_name.get("group")
+            known_group = None if group in (None, "") else _text(group, "group", where)
+            scores.add(metric, sample_id, by_name["value"], where, group=known_group)
     else:
-        metrics, remarks = _metric_columns(rows, named, label)
-        ids = _row_names(rows) if golden is None else _joined(rows, golden)
-        if any(_id(row) is None and not _question(row) for _, row in rows):
-            placed = f"{label}: rows without an id and a question are compared by their place."
-            remarks = (*remarks, placed)
-        values = _one_sample_per_row(rows, metrics, ids)
-        for sample_id, (_, row) in zip(ids, rows, strict=True):
-            questions[sample_id] = _question(row)
-    scores = _collect(values, label)
+        table = [_TableRow.of(where, row) for where, row in rows]
+        metrics = _metric_columns(table, named, label, remarks)
+        if any(row.id is None and not row.question for row in table):
+            remarks.append(
+                f"{label}: rows without an id and a question are compared by their place."
+            )
+        ids = _row_names(table) if golden is None else _joined(table, golden)
+        for sample_id, row in zip(ids, table, strict=True):
+            for name in filter(row.values.__contains__, metrics):
+                scores.add(
+                    name.strip(),
+                    sample_id,
+                    row.values[name],
+                    f"{row.where}: column '{name}'",
+                    group=row.group,
+                    question=row.question,
+                )
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
             where=label,
             hint="Split the file, and compare each part by itself.",
         )
-    samples = {
-        name: replace(facts, question=questions.get(name, ""))
-        for name, facts in scores.samples.items()
-    }
     for sample in golden or ():
-        if sample.id in samples or sample.bounds:
-            samples[sample.id] = SampleFacts.of(sample)
-    return replace(scores, samples=samples, remarks=remarks)
+        if sample.id in scores.samples or sample.bounds:
+            scores.samples[sample.id] = SampleFacts.of(sample)
+    return RunScores(label, scores.metrics, scores.samples, remarks=tuple(remarks))
 
 
 def read_rows(
@@ -146,163 +197,125 @@ def _with_fields(
     return values
 
 
-def _one_score_per_row(rows: Rows) -> Iterator[_Value]:
-    for where, row in rows:
-        values = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
-        group = values.get("group")
-        yield _Value(
-            _text(values["id"], "id", where),
-            _text(values["metric"], "metric", where),
-            values["value"],
+@dataclass(frozen=True, slots=True)
+class _TableRow:
+    """A row of a table with one sample per row, and what is known of the sample."""
+
+    where: str
+    values: Mapping[str, object]
+    id: str | None
+    question: str
+    group: str | None
+
+    @classmethod
+    def of(cls, where: str, values: Mapping[str, object]) -> _TableRow:
+        by_name = {normal(name): value for name, value in values.items()}
+
+        def text_of(
+            names: Iterable[str], read: Callable[[object], str | None] = cells.text
+        ) -> str | None:
+            for name in names:
+                with suppress(cells.CellError):
+                    text = read(by_name.get(name))
+                    if text is not None:
+                        return text
+            return None
+
+        ids, questions = FIELDS["id"], FIELDS["question"]
+        question = text_of(questions.strong + questions.weak, cells.question) or ""
+        return cls(
             where,
-            None if group in (None, "") else _text(group, "group", where),
+            values,
+            id=text_of(ids.strong + ids.weak),
+            question=" ".join(question.split()),
+            group=text_of(FIELDS["group"].strong),
         )
 
 
-def _one_sample_per_row(
-    rows: Rows, metrics: Sequence[str], ids: Sequence[str]
-) -> Iterator[_Value]:
-    for sample_id, (where, row) in zip(ids, rows, strict=True):
-        group = _cell(row, FIELDS["group"].strong)
-        for metric in metrics:
-            if metric in row:
-                place = f"{where}: column '{metric}'"
-                yield _Value(sample_id, metric.strip(), row[metric], place, group)
-
-
 def _metric_columns(
-    rows: Rows, named: Collection[str], label: str
-) -> tuple[list[str], tuple[str, ...]]:
-    """The columns of scores in a table with one sample per row, and a remark on other
-    columns of numbers. Raises ConfigError without a column of scores."""
+    rows: Sequence[_TableRow], named: Collection[str], label: str, remarks: list[str]
+) -> list[str]:
+    """The columns of scores; other columns of numbers get one of the `remarks`. Raises
+    ConfigError without a column of scores."""
     metrics: list[str] = []
-    others: list[str] = []
-    for name in dict.fromkeys(name for _, row in rows for name in row):
+    others: dict[str, list[float]] = {}
+    for name in dict.fromkeys(name for row in rows for name in row.values):
         is_named = name.strip() in named or normal(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
-        elif normal(name) not in _no_scores() and _numbers(rows, name):
-            others.append(name)
-    remark = f"Columns of numbers that no rule names are left out: {some(others)}."
+        elif normal(name) not in _NO_METRICS:
+            others[name] = _numbers(row.values.get(name) for row in rows)
+    others = {name: numbers for name, numbers in others.items() if numbers}
+    if others:
+        names = some(list(others))
+        remarks.append(f"Columns of numbers that no rule names are left out: {names}.")
     if metrics:
-        return metrics, (remark,) if others else ()
+        return metrics
     if not others:
-        raise ConfigError("'metric' is missing.", where=rows[0][0], hint=_EXPECTED)
-    raise ConfigError(
-        f"there is no verdict. {remark}", where=label, hint=_rules(rows, others)
-    )
+        raise ConfigError("'metric' is missing.", where=rows[0].where, hint=_EXPECTED)
+    rules = [
+        f"  [metrics.{json.dumps(name, ensure_ascii=False)}]\n  min = 0.80"
+        for name, numbers in others.items()
+        if min(numbers) >= 0.0 and max(numbers) <= 1.0
+    ]
+    hint = "Scores are from 0 to 1: divide each by the maximum value of its metric."
+    if rules:
+        examples = "\n".join(rules[:3])
+        hint = f"Write a rule for each metric in thresholds.toml, such as:\n{examples}"
+    raise ConfigError(f"there is no verdict. {remarks[0]}", where=label, hint=hint)
 
 
-def _rules(rows: Rows, columns: Sequence[str]) -> str:
-    """The rules that could be written for those of `columns` that may be scores."""
-    lines: list[str] = []
-    for name in columns:
-        numbers = _numbers(rows, name)
-        if min(numbers) >= 0.0 and max(numbers) <= 1.0:
-            key = json.dumps(name, ensure_ascii=False)
-            lines.append(f"  [metrics.{key}]\n  min = 0.80")
-    if not lines:
-        return "Scores are from 0 to 1: divide each by the maximum value of its metric."
-    rules = "\n".join(lines[:3])
-    return f"Write a rule for each metric in thresholds.toml, such as:\n{rules}"
-
-
-def _no_scores() -> frozenset[str]:
-    """Columns of numbers that are none, though the numbers may be in [0, 1]."""
-    names = set(NO_SCORES)
-    for aliases in (*FIELDS.values(), *RECORDED.values()):
-        names.update(aliases.strong, aliases.weak)
-    return frozenset(names)
-
-
-def _numbers(rows: Rows, name: str) -> list[float]:
+def _numbers(values: Iterable[object]) -> list[float]:
     """The numbers of a column; none if it has any other value."""
-    values = [row[name] for _, row in rows if not _is_missing(row.get(name))]
     try:
-        numbers = [_as_number(value) for value in values]
+        return [_as_number(value) for value in values if not _is_missing(value)]
     except (TypeError, ValueError, OverflowError):
         return []
-    return [] if any(math.isnan(number) for number in numbers) else numbers
 
 
-def _cell(
-    row: Mapping[str, object],
-    names: Iterable[str],
-    read: Callable[[object], str | None] = cells.text,
-) -> str | None:
-    """The text of `row` under the first of `names` that it has."""
-    by_name = {normal(name): value for name, value in row.items()}
-    for name in names:
-        try:
-            text = read(by_name.get(name))
-        except cells.CellError:
-            continue
-        if text is not None:
-            return text
-    return None
-
-
-def _question(row: Mapping[str, object]) -> str:
-    aliases = FIELDS["question"]
-    names = (*aliases.strong, *aliases.weak)
-    return " ".join((_cell(row, names, cells.question) or "").split())
-
-
-def _id(row: Mapping[str, object]) -> str | None:
-    aliases = FIELDS["id"]
-    return _cell(row, (*aliases.strong, *aliases.weak))
-
-
-def _row_names(rows: Rows) -> list[str]:
+def _row_names(rows: Sequence[_TableRow]) -> list[str]:
     """A name of each row: its id, else one of its question, or of its place. Several
     rows with one question are numbered."""
     names: list[str] = []
     rows_by_question: Counter[str] = Counter()
-    for number, (_, row) in enumerate(rows, start=1):
-        name, question = _id(row), _question(row)
-        if name is None and question:
-            rows_by_question[question] += 1
-            count = rows_by_question[question]
-            name = derived_id(question, None, ())
+    for number, row in enumerate(rows, start=1):
+        name = row.id
+        if name is None and row.question:
+            rows_by_question[row.question] += 1
+            count = rows_by_question[row.question]
+            name = derived_id(row.question, None, ())
             if count > 1:
                 name = f"{name}-{count}"
         names.append(name or f"row {number}")
     return names
 
 
-def _joined(rows: Rows, golden: GoldenSet) -> list[str]:
+def _joined(rows: Sequence[_TableRow], golden: GoldenSet) -> list[str]:
     """The id of the sample in `golden` that each row is of: by its own id, else by its
     question; or by place, where no row has either. Raises ConfigError for a row of no
     sample."""
-    ids = {sample.id for sample in golden}
+    ids = [sample.id for sample in golden]
+    if len(rows) == len(ids) and not any(row.id or row.question for row in rows):
+        return ids
     ids_by_question: dict[str, list[str]] = {}
     for sample in golden:
         question = " ".join(sample.question.split())
         ids_by_question.setdefault(question, []).append(sample.id)
+    known_ids = set(ids)
     names: list[str] = []
-    for where, row in rows:
-        name, question = _id(row), _question(row)
-        if name in ids:
-            names.append(name)
-        elif ids_by_question.get(question):
-            names.append(ids_by_question[question].pop(0))
-        elif not names and _is_in_order(rows, golden):
-            return [sample.id for sample in golden]
+    for row in rows:
+        if row.id in known_ids:
+            names.append(row.id)
+        elif ids_by_question.get(row.question):
+            names.append(ids_by_question[row.question].pop(0))
         else:
+            question = row.question or "it has no id and no question"
             raise ConfigError(
-                f"the row is of no sample: {(question or 'it has no id and no question')[:80]!r}.",
-                where=where,
+                f"the row is of no sample: {question[:80]!r}.",
+                where=row.where,
                 hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
             )
     return names
-
-
-def _is_in_order(rows: Rows, golden: GoldenSet) -> bool:
-    """Whether rows can be of the samples at the same places: as many, and nothing says
-    otherwise."""
-    if len(rows) != len(golden):
-        return False
-    return not any(_question(row) or _id(row) for _, row in rows)
 
 
 def scores_from_mapping(
@@ -316,10 +329,9 @@ def scores_from_mapping(
     """
     if not isinstance(scores, Mapping):
         raise ConfigError(
-            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}.",
-            hint=None,
+            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}."
         )
-    values: list[_Value] = []
+    collected = _Collector({str(metric): MetricScores({}) for metric in scores})
     for metric, by_sample in scores.items():
         if not isinstance(by_sample, Mapping):
             raise ConfigError(
@@ -330,39 +342,8 @@ def scores_from_mapping(
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
             if value is not None and _is_missing(value):
                 raise _no_number(value, where)
-            values.append(_Value(str(sample_id), name, value, where))
-    collected = _collect(values, label)
-    unscored = {str(metric): MetricScores({}) for metric in scores}
-    return replace(collected, metrics={**unscored, **collected.metrics})
-
-
-def _collect(values: Iterable[_Value], label: str) -> RunScores:
-    """The run of these scores. Raises ConfigError for one that is there twice, or is
-    none."""
-    metrics: dict[str, MetricScores] = {}
-    groups: dict[str, str | None] = {}
-    for score in values:
-        sample_id = score.sample_id
-        metric = metrics.setdefault(score.metric, MetricScores({}))
-        if sample_id in metric.applies_to:
-            raise ConfigError(
-                f"duplicate value of '{score.metric}' for sample '{sample_id}'.",
-                where=score.where,
-            )
-        group = groups.get(sample_id) or score.group
-        if score.group is not None and group != score.group:
-            raise ConfigError(
-                f"sample '{sample_id}' is in group '{score.group}' here, but was in '{group}'.",
-                where=score.where,
-            )
-        groups[sample_id] = group
-        number = _number(score.value, score.where)
-        if number is None:
-            metric.failed[sample_id] = Failed("judge", "no value was given")
-        else:
-            metric.values[sample_id] = number
-    samples = {name: SampleFacts(group=group) for name, group in groups.items()}
-    return RunScores(label, metrics, samples)
+            collected.add(name, str(sample_id), value, where)
+    return RunScores(label, collected.metrics, collected.samples)
 
 
 def _is_missing(value: object) -> bool:
@@ -377,26 +358,6 @@ def _as_number(value: object) -> float:
     if isinstance(value, str) and value.strip().endswith("%"):
         return float(value.strip().removesuffix("%")) / 100.0
     return float(value)  # type: ignore[arg-type]
-
-
-def _number(value: object, where: str) -> float | None:
-    """The score in `value`, or the end of [0, 1] that it misses by a rounding error;
-    None if it is missing."""
-    if _is_missing(value):
-        return None
-    try:
-        number = _as_number(value)
-    except (TypeError, ValueError, OverflowError):
-        raise _no_number(value, where) from None
-    if not math.isfinite(number):
-        raise _no_number(value, where)
-    if not -ROUNDING <= number <= 1.0 + ROUNDING:
-        raise ConfigError(
-            f"a score must be in [0, 1], found {number:g}.",
-            where=where,
-            hint="Divide by the maximum value of the metric.",
-        )
-    return min(1.0, max(0.0, number))
 
 
 def _no_number(value: object, where: str) -> ConfigError:

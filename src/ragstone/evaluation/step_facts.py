@@ -6,16 +6,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.clarification import asks_back
 from ragstone.metrics.hops import found_contexts, hops_of
-from ragstone.metrics.tool_calls import MistakeKind, tool_mistakes
+from ragstone.metrics.tool_calls import ToolMistake, tool_mistakes
 from ragstone.system.response import (
-    Context,
     Response,
     Retrieval,
     Step,
@@ -65,22 +64,14 @@ class CallFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
-    """A mistake in the calls of a tool; `argument` is the name of one that is wrong."""
-
-    kind: MistakeKind
-    tool: str
-    argument: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class StepFacts:
     """What an answer did. Of contexts without steps it is not known how they were
     found.
 
     `called` are the tools that were called, and the sources of the `retrievals`;
     `results` are those of tools that are among the contexts. `expected` are the tools
-    that the labels expect, and `mistakes` what they show. Values are ids, long numbers
+    that the labels expect, and `mistakes` what they show, without values and with the
+    name of a wrong argument alone. Values are ids, long numbers
     and names. `recalled` are those of the earlier turns that the answer and its steps
     took over, rather than from the question or from what a step returned; `needed` are
     those of the user's earlier turns that the labels have and the question lacks;
@@ -97,7 +88,7 @@ class StepFacts:
     retrievals: int = 0
     results: int = 0
     expected: frozenset[str] = frozenset()
-    mistakes: frozenset[Mistake] = frozenset()
+    mistakes: frozenset[ToolMistake] = frozenset()
     recalled: frozenset[str] = frozenset()
     needed: frozenset[str] = frozenset()
     value_keys: frozenset[str] = frozenset()
@@ -113,6 +104,26 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     ):
         return None
     calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_STEPS]
+    call_facts: list[CallFacts] = []
+    for call in calls:
+        result = None if call.result is None else _digest(call.result)
+        call_facts.append(CallFacts(call.name, _digest(_json(call.arguments)), result))
+    hops: list[HopFacts] = []
+    contexts = found_contexts(response)
+    for hop in hops_of(sample, response):
+        is_found = None not in hop.ranks
+        source = ""
+        if is_found and hop.ranks[0]:
+            source, context = contexts[hop.ranks[0] - 1]
+            if not source:  # what comes before the first separator of the context's id
+                parts = _SEPARATOR.split(context.id or "", maxsplit=1)
+                source = "".join(parts[:-1])
+        hops.append(HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS]))
+    mistakes: set[ToolMistake] = set()
+    for mistake in tool_mistakes(sample, response)[:MAX_STEPS]:
+        argument = re.split(r"[.\[]", mistake.argument, maxsplit=1)[0]
+        name = argument[:MAX_VALUE_CHARACTERS]
+        mistakes.add(ToolMistake(mistake.kind, mistake.tool, name))
     expected_arguments = [
         call.arguments for call in sample.tools if call.arguments is not None
     ]
@@ -120,13 +131,13 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     facts = StepFacts(
         steps=len(response.steps),
         are_steps_known=not response.without_steps,
-        hops=tuple(_hops(sample, response)),
-        calls=tuple(_call_facts(call) for call in calls),
+        hops=tuple(hops),
+        calls=tuple(call_facts),
         called=called_tools(response),
         retrievals=sum(isinstance(step, Retrieval) for step in response.steps),
         results=len(tool_results(response.steps)),
         expected=frozenset(" or ".join(call.names) for call in sample.tools),
-        mistakes=frozenset(islice(_mistakes(sample, response), MAX_STEPS)),
+        mistakes=frozenset(mistakes),
         argument_names=tuple(islice(_argument_names(arguments), MAX_VALUES)),
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )
@@ -134,36 +145,55 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     if sample.turn is None or not history:
         return facts
     in_question = values_of(sample.question)
-    earlier = values_of(_joined(message.text for message in history))
+    earlier = values_of("\n".join(message.text for message in history)) - in_question
     from_user = values_of(
-        _joined(message.text for message in history if message.role == "user")
+        "\n".join(message.text for message in history if message.role == "user")
     )
     labels = [
         *sample.references,
         *sample.reference_contexts,
         *map(_json, expected_arguments),
     ]
-    texts = [response.answer, *map(_input, response.steps[:MAX_STEPS])]
+    # What was passed to each step, and what it returned; the answer is the last one.
+    texts = [*map(_texts_of, response.steps[:MAX_STEPS]), (response.answer, "")]
+    recalled: set[str] = set()
+    returned = sample.question.casefold()
+    for passed, result in texts:
+        for value in values_of(passed) & earlier:
+            if value.casefold() not in returned and value_key(value) not in returned:
+                recalled.add(value)
+        returned = f"{returned}\n{result[:MAX_TEXT_CHARACTERS].casefold()}"
+    keys = chain(_keys(response.answer), *(_keys(passed) for passed, _ in texts))
     return replace(
         facts,
-        recalled=frozenset(_recalled(response, earlier - in_question, sample.question)),
-        needed=(from_user - in_question) & values_of(_joined(labels)),
-        value_keys=frozenset(islice(chain.from_iterable(map(_keys, texts)), MAX_KEYS)),
+        recalled=frozenset(recalled),
+        needed=(from_user - in_question) & values_of("\n".join(labels)),
+        value_keys=frozenset(islice(keys, MAX_KEYS)),
     )
 
 
-def _joined(texts: Iterable[str]) -> str:
-    return "\n".join(texts)
+def _texts_of(step: Step) -> tuple[str, str]:
+    """What the system passed to a step, and what it returned."""
+    if isinstance(step, Retrieval):
+        return step.query, "\n".join(context.text for context in step.contexts)
+    if isinstance(step, ToolCall):
+        return _json(step.arguments), step.result or ""
+    return "", ""
 
 
 def values_of(text: str) -> frozenset[str]:
     """The ids, long numbers and names of two words in the end of `text`, which is what
     is newest of a conversation."""
-    ids = list(filter(_is_id, _tokens(text)))
-    names = list(
-        filter(str.istitle, dict.fromkeys(_NAME.findall(text[-MAX_TEXT_CHARACTERS:])))
-    )
-    return frozenset([*ids[-MAX_VALUES:], *names[-MAX_VALUES:]])
+    ids: list[str] = []
+    for token in _tokens(text):
+        digits = sum(map(str.isdigit, token))
+        has_letters = any(map(str.isalpha, token))
+        is_short = MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
+        if is_short and (digits >= MIN_DIGITS or (digits and has_letters)):
+            ids.append(token)
+    names = filter(str.istitle, _NAME.findall(text[-MAX_TEXT_CHARACTERS:]))
+    last_names = list(dict.fromkeys(names))[-MAX_VALUES:]
+    return frozenset([*ids[-MAX_VALUES:], *last_names])
 
 
 def value_key(value: str) -> str:
@@ -192,77 +222,6 @@ def _tokens(text: str) -> Iterable[str]:
     """The words of the end of `text`, each once."""
     tokens = dict.fromkeys(_TOKEN.findall(text[-MAX_TEXT_CHARACTERS:]))
     return dict.fromkeys(token.rstrip("./@-_") for token in tokens)
-
-
-def _is_id(token: str) -> bool:
-    if (
-        token.isalpha()
-        or not MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
-    ):
-        return False
-    digits = sum(map(str.isdigit, token))
-    return digits >= MIN_DIGITS or (digits > 0 and any(map(str.isalpha, token)))
-
-
-def _recalled(response: Response, earlier: Set[str], question: str) -> Iterator[str]:
-    """The values of `earlier` that are used before any step returned them."""
-    returned = question.casefold()
-    for step in response.steps[:MAX_STEPS]:
-        yield from _values_beyond(returned, _input(step), earlier)
-        returned = f"{returned}\n{_output(step)[:MAX_TEXT_CHARACTERS].casefold()}"
-    yield from _values_beyond(returned, response.answer, earlier)
-
-
-def _values_beyond(returned: str, text: str, earlier: Set[str]) -> Iterator[str]:
-    """The values of `earlier` in `text` that are not in what was returned, in lower
-    case."""
-    for value in values_of(text) & earlier:
-        if value.casefold() not in returned and value_key(value) not in returned:
-            yield value
-
-
-def _input(step: Step) -> str:
-    """What the system passed to a step."""
-    if isinstance(step, Retrieval):
-        return step.query
-    return _json(step.arguments) if isinstance(step, ToolCall) else ""
-
-
-def _output(step: Step) -> str:
-    """What a step returned."""
-    if isinstance(step, Retrieval):
-        return _joined(context.text for context in step.contexts)
-    return step.result or "" if isinstance(step, ToolCall) else ""
-
-
-def _hops(sample: Sample, response: Response) -> Iterator[HopFacts]:
-    """Whether the evidence of each hop is found, and where its first text is."""
-    contexts = found_contexts(response)
-    for hop in hops_of(sample, response):
-        is_found = None not in hop.ranks
-        source = ""
-        if is_found and hop.ranks[0]:
-            name, context = contexts[hop.ranks[0] - 1]
-            source = name or _source_of(context)
-        yield HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS])
-
-
-def _source_of(context: Context) -> str:
-    """What comes before the first separator of a context's id; empty if there is
-    none."""
-    parts = _SEPARATOR.split(context.id or "", maxsplit=1)
-    return parts[0] if len(parts) > 1 else ""
-
-
-def _mistakes(sample: Sample, response: Response) -> Iterator[Mistake]:
-    for mistake in tool_mistakes(sample, response):
-        argument = re.split(r"[.\[]", mistake.argument, maxsplit=1)[0]
-        yield Mistake(mistake.kind, mistake.tool, argument[:MAX_VALUE_CHARACTERS])
-
-
-def _call_facts(call: ToolCall) -> CallFacts:
-    result = None if call.result is None else _digest(call.result)
-    return CallFacts(call.name, _digest(_json(call.arguments)), result)
 
 
 def _argument_names(calls: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, str]]:

@@ -32,6 +32,7 @@ from ragstone.metrics.registry import (
     lower_is_better,
     select_metrics,
 )
+from ragstone.metrics.registry import METRICS as REGISTRY
 from ragstone.settings.settings import METRICS, CustomMetric
 from ragstone.system.functions import (
     FunctionFailed,
@@ -43,36 +44,23 @@ from ragstone.system.functions import (
 from ragstone.system.response import RETRIEVAL, Response
 
 
+@dataclass(frozen=True, slots=True)
 class Measures:
-    """How the custom metrics among `metrics` get their grades; start it before, and
-    close it after, the run.
+    """How the custom metrics of a run get their grades; start it before, and close it
+    after, the run."""
 
-    `functions` are those by metric.
-    """
-
-    def __init__(
-        self,
-        metrics: Sequence[Metric],
-        functions: Mapping[str, WorkerFunctions | LocalFunctions],
-    ) -> None:
-        self._each = tuple(dict.fromkeys(functions.values()))
-        self.by_name: dict[str, Measure] = {}
-        self.functions: list[str] = []
-        for metric in metrics:
-            name = metric.info.name
-            if isinstance(metric, RubricMetric):
-                self.by_name[name] = partial(graded_by, metric.rubric)
-            elif isinstance(metric, FunctionMetric):
-                self.by_name[name] = partial(_by_function, functions[name], name)
-                self.functions.append(name)
+    by_name: Mapping[str, Measure]
+    functions: Mapping[str, WorkerFunctions | LocalFunctions]
+    """What calls the function of each metric that has one."""
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if a function can't be imported or called."""
-        for functions in self._each:
+        for functions in dict.fromkeys(self.functions.values()):
             await functions.start()
 
     async def close(self) -> None:
-        await asyncio.gather(*(functions.close() for functions in self._each))
+        each = dict.fromkeys(self.functions.values())
+        await asyncio.gather(*(functions.close() for functions in each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,43 +85,39 @@ class ProjectMetrics:
         Raises ConfigError for a name that Ragstone uses, and for a function whose file
         is not there.
         """
-        return tuple(
-            self._custom_metric(name, definition)
-            for name, definition in self.custom.items()
-        )
+        metrics: list[Metric] = []
+        for name, definition in self.custom.items():
+            where = f"{METRICS}.{name}"
+            if is_known(name):
+                raise ConfigError(
+                    f"'{name}' is a metric of Ragstone's own.",
+                    where=where,
+                    hint="Choose another name.",
+                )
+            if definition.rubric is not None:
+                from ragstone.judge.llm.prompts import RUBRIC, load_prompt
 
-    def _custom_metric(self, name: str, definition: CustomMetric) -> Metric:
-        where = f"{METRICS}.{name}"
-        if is_known(name):
-            raise ConfigError(
-                f"'{name}' is a metric of Ragstone's own.",
-                where=where,
-                hint="Choose another name.",
-            )
-        if definition.rubric is not None:
-            from ragstone.judge.llm.prompts import RUBRIC, load_prompt
-
-            rubric = Rubric(
-                name,
-                definition.rubric.strip(),
-                definition.levels or YES_NO,
-                definition.sees,
-            )
-            return RubricMetric(
-                rubric, rubric_version(rubric, load_prompt(RUBRIC).version)
-            )
-        if definition.function is not None:
-            return FunctionMetric(
-                name, function_version(digest_of_object(definition.function))
-            )
-        directory = self.system.root / (self.system.settings.working_directory or "")
-        digest = digest_of(
-            definition.python or "",
-            directory,
-            where=f"{where}.python",
-            within=self.system.within,
-        )
-        return FunctionMetric(name, function_version(digest))
+                rubric = Rubric(
+                    name,
+                    definition.rubric.strip(),
+                    definition.levels or YES_NO,
+                    definition.sees,
+                )
+                version = rubric_version(rubric, load_prompt(RUBRIC).version)
+                metrics.append(RubricMetric(rubric, version))
+                continue
+            if definition.function is not None:
+                digest = digest_of_object(definition.function)
+            else:
+                system = self.system
+                digest = digest_of(
+                    definition.python or "",
+                    system.root / (system.settings.working_directory or ""),
+                    where=f"{where}.python",
+                    within=system.within,
+                )
+            metrics.append(FunctionMetric(name, function_version(digest)))
+        return tuple(metrics)
 
     def select(
         self, golden: GoldenSet | None = None, names: Sequence[str] | None = None
@@ -149,58 +133,79 @@ class ProjectMetrics:
         ConfigError, also for a selected metric that can't be scored without the other
         half, and GoldenSetError for a `min` or `max` of no metric.
         """
-        own = self.own()
+        own, samples = self.own(), golden or ()
         part = self.system.settings.part
-        if names is not None:
-            required: list[str] = []
-        else:
-            required = [*self.required, *_bounded(golden or (), own)]
+        required: list[str] = []
+        if names is None:
+            required = [*self.required, *_bounded(samples, own)]
             names = self.selected
         if names is not None:
-            if part is not None:
-                _refuse_other_half(part, select_metrics(names, own))
-            return _of_part(part, select_metrics([*names, *required], own))
-        defaults = [*HEADLINE, *RANKING] if part == RETRIEVAL else [*DEFAULT]
-        own_names = [metric.info.name for metric in own]
-        labelled = _labelled(golden or ())
-        metrics = _of_part(
-            part, select_metrics([*own_names, *defaults, *labelled, *required], own)
-        )
-        if golden is None:
-            return metrics
+            chosen = select_metrics(names, own)
+            others = [metric.info.name for metric in chosen if not _is_of(part, metric)]
+            if others:
+                why = "can't be measured without an answer"
+                if part != RETRIEVAL:
+                    why = "can't be measured where the golden set gives the contexts"
+                raise ConfigError(
+                    f'{some(others)} {why}: part = "{part}".',
+                    where="run.metrics",
+                    hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
+                )
+            selected = select_metrics([*names, *required], own)
+            return tuple(metric for metric in selected if _is_of(part, metric))
+        defaults = [metric.info.name for metric in own]
+        defaults += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
+        defaults += [name for name in LABELLED if _applicable(REGISTRY[name], samples)]
+        if any(sample.relevant_ids for sample in samples):
+            defaults += RANKING
+        # How many samples each metric applies to, and the most of its family.
+        counts: dict[Metric, int] = {}
+        family_counts: dict[str, int] = {}
+        for metric in select_metrics([*defaults, *required], own):
+            if _is_of(part, metric):
+                family = metric.info.family or metric.info.name
+                counts[metric] = _applicable(metric, samples)
+                family_counts[family] = max(
+                    family_counts.get(family, 0), counts[metric]
+                )
         metrics = tuple(
             metric
-            for metric in metrics
-            if metric.info.name in required or not _is_rare(metric, metrics, golden)
+            for metric, count in counts.items()
+            if metric.info.name in required
+            or not 0
+            < count
+            < min(MIN_SAMPLES, family_counts[metric.info.family or metric.info.name])
         )
-        if part != RETRIEVAL:
+        if part != RETRIEVAL or golden is None:
             return metrics
-        scored = [
-            metric for metric in metrics if metric in own or _applies(metric, golden)
-        ]
+        scored = [metric for metric in metrics if metric in own or counts[metric]]
         return tuple(scored) or metrics
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
+        by_name: dict[str, Measure] = {}
         local: dict[str, tuple[Callable[..., object], float]] = {}
         by_timeout: dict[float, dict[str, str]] = {}
         for metric in metrics:
-            if not isinstance(metric, FunctionMetric):
-                continue
             name = metric.info.name
-            definition = self.custom[name]
-            timeout_s = definition.timeout_s
-            if definition.function is not None:
-                local[name] = (definition.function, timeout_s)
-            else:
-                specs = by_timeout.setdefault(timeout_s, {})
-                specs[name] = definition.python or ""
+            if isinstance(metric, RubricMetric):
+                by_name[name] = partial(graded_by, metric.rubric)
+            elif isinstance(metric, FunctionMetric):
+                definition = self.custom[name]
+                timeout_s = definition.timeout_s
+                if definition.function is not None:
+                    local[name] = (definition.function, timeout_s)
+                else:
+                    specs = by_timeout.setdefault(timeout_s, {})
+                    specs[name] = definition.python or ""
         functions: dict[str, WorkerFunctions | LocalFunctions] = {}
         functions |= dict.fromkeys(local, LocalFunctions(local))
         for timeout_s, specs in by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             functions |= dict.fromkeys(specs, WorkerFunctions(worker))
-        return Measures(metrics, functions)
+        for name, function in functions.items():
+            by_name[name] = partial(_by_function, function, name)
+        return Measures(by_name, functions)
 
 
 Chosen = str | Rubric | Callable[..., object]
@@ -227,36 +232,32 @@ def chosen_metrics(
         if isinstance(metric, str):
             names.append(metric)
             continue
-        name, definition = _definition(metric)
+        definition: dict[str, object] | CustomMetric
+        if isinstance(metric, Rubric):
+            name = metric.name
+            definition = {"rubric": metric.text, "sees": metric.sees}
+            if metric.levels != YES_NO:
+                definition["levels"] = metric.levels
+        else:
+            if not callable(metric) or isinstance(metric, type):
+                raise ConfigError(
+                    f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+                    where="evaluate(metrics=…)",
+                    hint='For example: metrics=["faithfulness", "context_recall"]',
+                )
+            name = getattr(metric, "__name__", "")
+            if not name.isidentifier():
+                raise ConfigError(
+                    f"the function {metric!r} has no name.",
+                    where="metrics",
+                    hint="Define it with `def`: the metric is called like the function.",
+                )
+            definition = CustomMetric.calling(metric)
         if name in defined:
             raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
         names.append(name)
         defined[name] = definition
     return tuple(names), defined
-
-
-def _definition(metric: object) -> tuple[str, dict[str, object] | CustomMetric]:
-    """The name and the table of a custom metric of the Python API. Raises
-    ConfigError."""
-    if isinstance(metric, Rubric):
-        table: dict[str, object] = {"rubric": metric.text, "sees": metric.sees}
-        if metric.levels != YES_NO:
-            table["levels"] = metric.levels
-        return metric.name, table
-    if not callable(metric) or isinstance(metric, type):
-        raise ConfigError(
-            f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
-            where="evaluate(metrics=…)",
-            hint='For example: metrics=["faithfulness", "context_recall"]',
-        )
-    name = getattr(metric, "__name__", None)
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ConfigError(
-            f"the function {metric!r} has no name.",
-            where="metrics",
-            hint="Define it with `def`: the metric is called like the function.",
-        )
-    return name, CustomMetric.calling(metric)
 
 
 def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
@@ -270,20 +271,17 @@ def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
     for (key, name), where in places.items():
         try:
             select_metrics([name], own)
-            _refuse_wrong_bound(key, name)
+            lower = lower_is_better(name)
+            better, right_key = ("less", "max") if lower else ("more", "min")
+            if lower is not None and key != right_key:
+                raise ConfigError(
+                    f"but {better} is better for {name}.", hint=f"Use '{right_key}'."
+                )
         except ConfigError as error:
             raise GoldenSetError(
                 f"'{key}' of {name}: {error.message}", where=str(where), hint=error.hint
             ) from None
     return [name for _, name in places]
-
-
-def _refuse_wrong_bound(key: str, name: str) -> None:
-    lower = lower_is_better(name)
-    if lower is True and key == "min":
-        raise ConfigError(f"but less is better for {name}.", hint="Use 'max'.")
-    if lower is False and key == "max":
-        raise ConfigError(f"but more is better for {name}.", hint="Use 'min'.")
 
 
 RANKING = ("recall@5", "ndcg@10")
@@ -294,64 +292,17 @@ MIN_SAMPLES = 5
 """A metric of fewer samples says nothing that the other one of its family doesn't."""
 
 
-def _applies(metric: Metric, golden: Iterable[Sample]) -> bool:
-    """Whether the metric applies to a sample of `golden`."""
-    return any(metric.excuse(sample) is None for sample in golden)
+def _applicable(metric: Metric, samples: Iterable[Sample]) -> int:
+    """How many of `samples` the metric applies to."""
+    return sum(metric.excuse(sample) is None for sample in samples)
 
 
-def _labelled(golden: GoldenSet | tuple[()]) -> list[str]:
-    """The metrics that are measured by default where samples of `golden` have labels
-    for them."""
-    labelled = [
-        metric.info.name
-        for metric in select_metrics(LABELLED)
-        if _applies(metric, golden)
-    ]
-    if any(sample.relevant_ids for sample in golden):
-        labelled += RANKING
-    return labelled
-
-
-def _is_rare(metric: Metric, metrics: Iterable[Metric], golden: GoldenSet) -> bool:
-    """Whether `metric` applies to a few samples, and one of its family among `metrics`
-    to more."""
-    family = metric.info.family
-    counts: dict[str, int] = {}
-    for member in metrics:
-        if family is not None and member.info.family == family:
-            applies = [sample for sample in golden if member.excuse(sample) is None]
-            counts[member.info.name] = len(applies)
-    if len(counts) < 2:
-        return False
-    return 0 < counts[metric.info.name] < min(MIN_SAMPLES, max(counts.values()))
-
-
-def _is_of(part: str, metric: Metric) -> bool:
-    """Whether `metric` can be scored for that half of a system, and says something of
+def _is_of(part: str | None, metric: Metric) -> bool:
+    """Whether `metric` can be scored for that part of a system, and says something of
     it."""
     if part == RETRIEVAL:
         return metric.info.answerless
-    return metric.info.blames != RETRIEVAL
-
-
-def _of_part(part: str | None, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    if part is None:
-        return metrics
-    return tuple(metric for metric in metrics if _is_of(part, metric))
-
-
-def _refuse_other_half(part: str, metrics: Iterable[Metric]) -> None:
-    names = [metric.info.name for metric in metrics if not _is_of(part, metric)]
-    if not names:
-        return
-    why = "can't be measured without an answer"
-    if part != RETRIEVAL:
-        why = "can't be measured where the golden set gives the contexts"
-    raise ConfigError(
-        f'{some(names)} {why}: part = "{part}".',
-        where="run.metrics",
-        hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
-    )
+    return part is None or metric.info.blames != RETRIEVAL
 
 
 async def _by_function(
@@ -366,13 +317,3 @@ async def _by_function(
         return Grade(await functions.call(name, sample, response))
     except FunctionFailed as failure:
         raise JudgementFailed(str(failure)) from None
-
-
-def ungraded(metrics: Sequence[Metric], judge: Judge) -> tuple[str, ...]:
-    """The rubrics among `metrics` that `judge` can't grade by: it uses no language
-    model."""
-    if hasattr(judge, "grade"):
-        return ()
-    return tuple(
-        metric.info.name for metric in metrics if isinstance(metric, RubricMetric)
-    )

@@ -29,7 +29,6 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.project_metrics import (
     Measures,
     ProjectMetrics,
-    ungraded,
 )
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.writer import RunWriter, update_manifest
@@ -37,6 +36,7 @@ from ragstone.formatting import counted, some
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge, JudgeIdentity
 from ragstone.judge.rubric import NO_MODEL
+from ragstone.metrics.custom import RubricMetric
 from ragstone.metrics.metric import Metric
 from ragstone.system.response import GENERATION, System
 
@@ -143,8 +143,9 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             refuse_without_dask()
         measures = this.project.measures(this.metrics, context)
         why_ungraded = NO_MODEL.format(this.judge.identity.label())
-        for name in ungraded(this.metrics, this.judge):
-            context.say(f"{name} is not scored: {why_ungraded}.")
+        for metric in this.metrics:
+            if isinstance(metric, RubricMetric) and not hasattr(this.judge, "grade"):
+                context.say(f"{metric.info.name} is not scored: {why_ungraded}.")
         async with until(this.deadline):
             await this.system.start()
             this.check(this.system)
