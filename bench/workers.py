@@ -22,10 +22,8 @@ from pathlib import Path
 
 from engine import write_world
 
-from ragstone.evaluation.batches import run_samples_in
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
-from ragstone.evaluation.serialise import record_to_line
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.offline import OfflineJudge
@@ -90,13 +88,13 @@ async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answer
     work, lines = Work(golden, answers, judge, select_metrics()), list[str]()
     if workers is None:
         started = time.perf_counter()
-        await run_samples(work, lambda record: lines.append(record_to_line(record)))
+        await run_samples(work, lambda record: lines.append(record.line))
         return time.perf_counter() - started, sorted(lines)
     try:
         await workers.start()
         await workers.judge(())
         started = time.perf_counter()
-        await run_samples_in(workers, work, lambda record: lines.append(record.line))
+        await run_samples(work, lambda record: lines.append(record.line), workers)
         return time.perf_counter() - started, sorted(lines)
     finally:
         await workers.close()

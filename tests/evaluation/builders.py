@@ -9,6 +9,7 @@ from pathlib import Path
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
@@ -101,7 +102,7 @@ def unfinished_run(path: Path, golden: GoldenSet, *, upto: int | None = None) ->
     """A run of `golden` with the records of the first `upto` samples, of all by default."""
     writer = RunWriter.create(path, manifest(golden))
     for sample in golden.samples[:upto]:
-        writer.append(record(sample))
+        writer.append(record_line(record(sample)))
     return writer
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ragstone.evaluation import conversation
-from ragstone.evaluation.conversation import ask_conversation, earlier_turn
+from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.system.response import Context, Response, System, SystemFailure, SystemFailureKind
 
@@ -58,7 +58,7 @@ class Recorder:
 
 def asked(system: System, samples: Sequence[Sample], *, keeps_contexts: bool = True) -> dict[str, Response]:
     async def collect() -> dict[str, Response]:
-        answers = ask_conversation(
+        answers = ask_in_order(
             system, samples, lambda session, sample: session.ask(sample), keeps_contexts=keeps_contexts
         )
         return {sample.id: response async for sample, response in answers}
@@ -98,7 +98,7 @@ def test_a_late_turn_alone_is_asked_after_those_before_it(own_history: bool) -> 
     responses = asked(system, samples[2:])
     assert list(responses) == ["talk/turn-3"]
     assert [sample.id for sample in system.sessions[0]] == [sample.id for sample in samples]
-    assert earlier_turn(samples[2], 2).history == samples[1].history
+    assert with_earlier_turns(samples[2:])[1].history == samples[1].history
 
 
 def test_a_failed_turn_leaves_the_later_ones_marked() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.records_file import RecordsFile
-from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.evaluation.serialise import record_from_line, record_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
@@ -92,7 +92,7 @@ def test_resuming_cuts_off_a_half_written_line_and_ends_in_the_order_of_the_gold
     resumed = RunWriter.resume(path, manifest(GOLDEN))
     assert set(resumed.finished_ids) == {"q0", "q1"}
     for sample in reversed(GOLDEN.samples[2:]):
-        resumed.append(record(sample))
+        resumed.append(record_line(record(sample)))
     run = resumed.finish((s.id for s in GOLDEN), wall_s=0)
     assert [r.sample.id for r in run.records()] == ["q0", "q1", "q2", "q3"]
     assert run.manifest.counts.scored == 4
@@ -108,15 +108,6 @@ def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path
         RunWriter.resume(tmp_path / "run", manifest(GOLDEN).model_copy(update={"metrics": {"token_f1": "1"}}))
 
 
-def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    unfinished_run(path, GOLDEN, upto=3).close()
-    writer = unfinished_run(path, GOLDEN, upto=4)
-    assert len((path / f"{SAMPLES}.previous").read_text().splitlines()) == 3
-    writer.finish((s.id for s in GOLDEN), wall_s=0)
-    assert not (path / f"{SAMPLES}.previous").exists()
-
-
 @pytest.mark.parametrize(
     ("run", "name", "says"),
     [
@@ -124,7 +115,7 @@ def test_starting_anew_keeps_the_records_of_an_unfinished_run_until_the_new_one_
         ("", "manifest.json", "does not contain a run"),
         ("", "link/x", "does not contain a run"),
         ("", ".git/HEAD", "does not contain a run"),
-        (".git", ".git/HEAD", "does not contain a run"),
+        (".git", ".git/HEAD", "git's own folder"),
         (".git/run", ".git/HEAD", "git's own folder"),
         ("thesis.tex", "thesis.tex", "is a file"),
     ],
@@ -147,7 +138,7 @@ def test_what_is_something_else_or_only_looks_like_a_run_is_never_written_to(
 
 def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN), redact=lambda text: text.replace("It is so", "***"))
-    writer.append(record(GOLDEN.samples[0]))
+    writer.append(record_line(record(GOLDEN.samples[0])))
     writer.close()
     assert "It is so" not in (tmp_path / "run" / SAMPLES).read_text()
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.evaluation.batches import run_samples_in
-from ragstone.evaluation.engine import Work, run_samples
-from ragstone.evaluation.executors import BATCH, Job, Workers
-from ragstone.evaluation.record import RecordLine, SampleRecord
-from ragstone.evaluation.scoring import combine_rounds, score_response
+from ragstone.evaluation.engine import Job, Work, run_samples
+from ragstone.evaluation.executors import BATCH, Workers
+from ragstone.evaluation.record import Answer, RecordLine, SampleRecord
+from ragstone.evaluation.scoring import combine_rounds, score_record
+from ragstone.evaluation.serialise import record_from_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade, StatementList
 from ragstone.judge.protocol import Call, Judge, Ledger
@@ -27,11 +27,13 @@ METRICS = select_metrics(["faithfulness"])
 
 
 def run(golden: GoldenSet, system: Answering, judging: ScriptedJudge, **more: object) -> list[SampleRecord]:
-    records: list[SampleRecord] = []
-    asyncio.run(
-        run_samples(Work(golden, system=system, judge=judging, metrics=METRICS, **more), records.append)  # type: ignore[arg-type]
-    )
-    return records
+    return evaluated(Work(golden, system=system, judge=judging, metrics=METRICS, **more))  # type: ignore[arg-type]
+
+
+def evaluated(work: Work) -> list[SampleRecord]:
+    lines: list[str] = []
+    asyncio.run(run_samples(work, lambda record: lines.append(record.line)))
+    return [record_from_line(line, "") for line in lines]
 
 
 @pytest.mark.parametrize("more", [{}, {"answers": 3}], ids=["one answer each", "three"])
@@ -71,7 +73,7 @@ def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
     async def evaluate() -> int:
         workers = Slow()
         work = Work(golden, system=system, judge=judge(golden), metrics=METRICS)
-        running = asyncio.create_task(run_samples_in(workers, work, lambda one: written.append(one.sample_id)))
+        running = asyncio.create_task(run_samples(work, lambda one: written.append(one.sample_id), workers))
         before = -1
         while before != len(system.asked):
             before = len(system.asked)
@@ -95,12 +97,11 @@ def test_a_judge_that_is_dead_ends_the_run_and_what_was_finished_has_reached_the
 
     golden = samples(50)
     dying = Dying({s.id: judgement() for s in golden}, concurrency=1)
-    records: list[SampleRecord] = []
+    finished: list[str] = []
+    work = Work(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS)
     with pytest.raises(JudgeError, match="refused"):
-        asyncio.run(
-            run_samples(Work(golden, system=Answering(concurrency=1), judge=dying, metrics=METRICS), records.append)
-        )
-    assert [r.sample.id for r in records] == [f"q{i}" for i in range(7)]
+        asyncio.run(run_samples(work, lambda record: finished.append(record.sample_id)))
+    assert finished == [f"q{i}" for i in range(7)]
 
 
 def test_a_metric_of_the_project_is_graded_without_any_judgement() -> None:
@@ -108,10 +109,8 @@ def test_a_metric_of_the_project_is_graded_without_any_judgement() -> None:
         return Grade(int(sample.id[1:]) / 4)
 
     golden = samples(2)
-    records: list[SampleRecord] = []
     work = Work(golden, Answering(), judge(golden), (FunctionMetric("mine", "1"),), custom={"mine": graded})
-    asyncio.run(run_samples(work, records.append))
-    assert {record.sample.id: record.scores for record in records} == {
+    assert {record.sample.id: record.scores for record in evaluated(work)} == {
         "q0": {"mine": Scored(0.0)},
         "q1": {"mine": Scored(0.25)},
     }
@@ -136,8 +135,8 @@ def test_a_failed_response_fails_only_the_metrics_that_apply_to_its_sample() -> 
     lost = Response("q", "", failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer."))
     failed = Failed("system", "timeout: No answer.")
 
-    def scored(sample: Sample) -> dict[str, Score]:
-        return score_response(select_metrics(names), sample, lost, [])[0]
+    def scored(sample: Sample) -> Mapping[str, Score]:
+        return score_record(select_metrics(names), SampleRecord(sample, (Answer(lost),))).scores
 
     everywhere = {"faithfulness": failed, "latency_within@1": failed}
     assert scored(Sample("q", "Q?", reference="R.", relevant_ids={"d": 1.0})) == everywhere | {

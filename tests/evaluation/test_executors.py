@@ -18,7 +18,6 @@ import pytest
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation import executors
-from ragstone.evaluation.batches import run_samples_in
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import (
     DaskWorkers,
@@ -27,8 +26,8 @@ from ragstone.evaluation.executors import (
     Workers,
     versions,
 )
-from ragstone.evaluation.record import RecordLine, SampleRecord
-from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.serialise import record_from_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import StatementList
@@ -73,12 +72,11 @@ def here(golden: GoldenSet, **more: Any) -> list[str]:
     """The lines of a run in this process."""
     lines: list[str] = []
 
-    def sink(record: SampleRecord) -> None:
-        lines.append(record_to_line(record))
-
     judge = more.pop("judge", None) or offline(golden)
     metrics = more.pop("metrics", METRICS)
-    asyncio.run(run_samples(Work(golden, Answering(answer), judge, metrics, **more), sink))
+    asyncio.run(
+        run_samples(Work(golden, Answering(answer), judge, metrics, **more), lambda record: lines.append(record.line))
+    )
     return sorted(lines)
 
 
@@ -94,7 +92,7 @@ async def judged(
     metrics = more.pop("metrics", METRICS)
     try:
         await workers.start()
-        await run_samples_in(workers, Work(golden, system or Answering(answer), judge, metrics, **more), sink)
+        await run_samples(Work(golden, system or Answering(answer), judge, metrics, **more), sink, workers)
     finally:
         await workers.close()
 

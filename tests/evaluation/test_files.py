@@ -10,6 +10,7 @@ import pytest
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter
 from tests.evaluation.builders import finished_run, manifest, record, samples, unfinished_run
 
@@ -36,7 +37,7 @@ def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> Non
         (run.path / name).symlink_to(victim)
     again = RunWriter.create(run.path, manifest(GOLDEN))
     for sample in reversed(GOLDEN.samples):  # so that finish has to sort
-        again.append(record(sample))
+        again.append(record_line(record(sample)))
     again.finish((s.id for s in GOLDEN), wall_s=1.0)
     assert victim.read_text() == "mine"
     assert not (run.path / SAMPLES).is_symlink()

@@ -10,7 +10,6 @@ import pytest
 from ragstone.evaluation.scoring import judge_sample
 from ragstone.golden.sample import LABELS, Assertions, ExpectedCall, Label, Sample
 from ragstone.judge.offline.judge import OfflineJudge
-from ragstone.judge.protocol import Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS, labels_of
 from ragstone.metrics.score import Score
@@ -45,7 +44,7 @@ RESPONSE = Response(
 
 
 def score(metric: Metric, sample: Sample) -> Score:
-    judged = judge_sample(OfflineJudge(), [metric], sample, [RESPONSE], repeats=1, custom={}, ledger=Ledger())
+    judged = judge_sample(OfflineJudge(), [metric], sample, [RESPONSE])
     return asyncio.run(judged).scores[metric.info.name]
 
 

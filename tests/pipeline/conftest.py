@@ -10,6 +10,7 @@ import pytest
 from ragstone.cli.main import main
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
+from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import JudgeIdentity
@@ -41,7 +42,7 @@ def write(path: Path, scores: Mapping[str, Mapping[str, float]], *, judge: str =
     for sample in golden:
         response = Response(sample.id, answer=f"It is {sample.id}.", contexts=(Context(f"It is {sample.id}, we say."),))
         own = {metric: Scored(values[sample.id]) for metric, values in scores.items() if sample.id in values}
-        writer.append(one_answer(sample, response, (), own))
+        writer.append(record_line(one_answer(sample, response, (), own)))
     return writer.finish(ids, wall_s=1.0)
 
 

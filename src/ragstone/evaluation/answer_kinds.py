@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from math import sqrt
@@ -92,18 +92,12 @@ def kind_of(
     """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims`
     is False if it found none."""
     answer = answer[:MAX_CHARACTERS]
-    words, wanted, question_words = (
-        _words(answer),
-        _words(reference or ""),
-        _words(question),
-    )
+    words, wanted = _words(answer), _words(reference or "")
     if not words or not _words(_HEADING.sub("", answer)):
         return AnswerKind.EMPTY
-    if abstains if abstains is not None else answer_abstains(answer):
+    if answer_abstains(answer) if abstains is None else abstains:
         return AnswerKind.ABSTAINS
-    if words == question_words or (
-        reference and _echoes(words, question_words, wanted)
-    ):
+    if _echoes(words, _words(question), wanted):
         return AnswerKind.ECHOES
     source = "\n".join(
         [question, reference or "", *(context.text for context in contexts)]
@@ -116,15 +110,21 @@ def kind_of(
         return AnswerKind.TERSE
     if not claims and len(words) >= MIN_EVASIVE_WORDS:
         return AnswerKind.EVADES
-    if _copies(words, len(wanted), contexts):
+    copied = sum(map(len, _contained(words, contexts)))
+    copied_words = max(MIN_COPIED_WORDS, 0.8 * len(words))
+    if len(words) >= LONGER * len(wanted) and copied >= copied_words:
         return AnswerKind.COPIES
-    if _loops(answer, words):
-        return AnswerKind.LOOPS
-    return (
-        AnswerKind.FOREIGN
-        if _foreign(answer, f"{question} {reference or ''}")
-        else AnswerKind.ANSWERS
+    sentences = Counter(tuple(_words(part)) for part in _SENTENCE.split(answer))
+    repeated = sum(
+        times * len(sentence)
+        for sentence, times in sentences.items()
+        if times >= MIN_REPEATED and len(sentence) > 1
     )
+    if 2 * repeated > len(words):
+        return AnswerKind.LOOPS
+    if _foreign(answer, f"{question} {reference or ''}"):
+        return AnswerKind.FOREIGN
+    return AnswerKind.ANSWERS
 
 
 def _words(text: str) -> list[str]:
@@ -134,15 +134,15 @@ def _words(text: str) -> list[str]:
 def _echoes(
     words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]
 ) -> bool:
-    more = Counter(words) - Counter(question_words)
-    repeated = (
-        bool(question_words)
-        and f" {' '.join(question_words)} " in f" {' '.join(words)} "
-    )
+    """Whether they are those of the question; or contain it, with few others, and none
+    that are `wanted`."""
+    if words == question_words or not question_words or not wanted:
+        return words == question_words
+    others = Counter(words) - Counter(question_words)
     return (
-        repeated
-        and more.total() <= MAX_BESIDE_QUESTION
-        and not more.keys() & set(wanted)
+        f" {' '.join(question_words)} " in f" {' '.join(words)} "
+        and others.total() <= MAX_BESIDE_QUESTION
+        and not others.keys() & set(wanted)
     )
 
 
@@ -156,6 +156,7 @@ def _disordered(answer: str, source: str) -> bool:
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
     times, source_tokens = Counter(tokens), _TOKEN.findall(source.casefold())
+    known = sum(times[word] for word in set(source_tokens))
     source_pairs = {
         pair
         for pair in pairwise(source_tokens)
@@ -165,22 +166,18 @@ def _disordered(answer: str, source: str) -> bool:
         times[first] * (times[second] - (first == second))
         for first, second in source_pairs
     ) / len(tokens)
+    if known < MIN_KNOWN * len(tokens) or by_chance < MIN_BY_CHANCE:
+        return False
     shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
-    is_known = (
-        sum(times[word] for word in set(source_tokens)) >= MIN_KNOWN * len(tokens)
-        and by_chance >= MIN_BY_CHANCE
-    )
-    return is_known and shared_pairs <= by_chance + 2.0 * sqrt(by_chance)
+    return shared_pairs <= by_chance + 2.0 * sqrt(by_chance)
 
 
 def _is_punctuated(answer: str) -> bool:
     """Whether each sentence begins with a capital or a number, and the last one ends;
     False in scripts without case."""
-    letters = [character for character in answer if character.isalpha()]
-    if not any(character.isupper() or character.islower() for character in letters):
+    if answer.lower() == answer.upper() or answer.rstrip()[-1] not in _ENDS:
         return False
-    starts = [match.group(1) for match in _START.finditer(answer)]
-    return answer.rstrip()[-1] in _ENDS and not any(start.islower() for start in starts)
+    return not any(start.islower() for start in _START.findall(answer))
 
 
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:
@@ -190,9 +187,8 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
     if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
         return False
     language = guess_language(answer)
-    if is_aside(
-        answer.rstrip().rpartition("\n")[2], language.code
-    ):  # "Confidence: high"
+    last_line = answer.rstrip().rpartition("\n")[2]
+    if is_aside(last_line, language.code):  # "Confidence: high"
         return False
     if end in _OPEN or last in language.function:
         return True
@@ -207,49 +203,29 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
 def _foreign(answer: str, question: str) -> bool:
     """Whether it is shown by words of grammar, or by the script, to be in another
     language than `question`."""
-    own, expected_language = guess_language(answer), guess_language(question)
-    if own.code == expected_language.code or not (
-        own.spaced or expected_language.spaced
-    ):
+    own, expected = guess_language(answer), guess_language(question)
+    if own.code == expected.code or not (own.spaced or expected.spaced):
         return False
 
     def signs(text: str, language: Language) -> int:
-        return sum(
-            word in language.function for word in _words(text[:MAX_LANGUAGE_CHARACTERS])
-        )
+        words = _words(text[:MAX_LANGUAGE_CHARACTERS])
+        return sum(word in language.function for word in words)
 
-    def is_evident(text: str, language: Language) -> bool:
-        return (
-            not language.function
-            or not language.spaced
-            or signs(text, language) >= MIN_FUNCTION_WORDS
-        )
-
-    both = is_evident(answer, own) and is_evident(question, expected_language)
-    return both and 2 * signs(answer, expected_language) <= signs(answer, own)
+    own_signs = signs(answer, own)
+    for language, count in ((own, own_signs), (expected, signs(question, expected))):
+        if language.function and language.spaced and count < MIN_FUNCTION_WORDS:
+            return False
+    return 2 * signs(answer, expected) <= own_signs
 
 
-def _copies(words: Sequence[str], wanted: int, contexts: Sequence[Context]) -> bool:
-    if len(words) < max(MIN_COPIED_WORDS, LONGER * wanted):
-        return False
+def _contained(
+    words: Sequence[str], contexts: Sequence[Context]
+) -> Iterator[list[str]]:
+    """The words of each context that is in the answer as a whole."""
+    if len(words) < MIN_COPIED_WORDS:
+        return
     answer_text = f" {' '.join(words)} "
-    copied = 0
     for text in dict.fromkeys(context.text for context in contexts):
         own = _words(text)
         if own and f" {' '.join(own)} " in answer_text:
-            copied += len(own)
-    return copied >= max(MIN_COPIED_WORDS, 0.8 * len(words))
-
-
-def _loops(answer: str, words: Sequence[str]) -> bool:
-    if len(words) < 2 * MIN_REPEATED:
-        return False
-    sentences = Counter(
-        key for part in _SENTENCE.split(answer) if len(key := tuple(_words(part))) > 1
-    )
-    repeated = sum(
-        times * len(sentence)
-        for sentence, times in sentences.items()
-        if times >= MIN_REPEATED
-    )
-    return 2 * repeated > len(words)
+            yield own

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 from uuid import uuid4
 
@@ -27,91 +27,73 @@ _Text = TypeVar("_Text", Message, Context)
 Ask = Callable[[System, Sample], Awaitable[Response]]
 
 
-def with_earlier_turns(turns: Sequence[Sample]) -> Iterator[tuple[Sample, bool]]:
-    """Every turn up to the last of `turns`, and whether it is one of them. The others
-    are made from its history."""
-    wanted = {sample.turn.number: sample for sample in turns if sample.turn is not None}
-    last = max(wanted)
-    for number in range(1, last + 1):
-        if number in wanted:
-            yield wanted[number], True
-        else:
-            yield earlier_turn(wanted[last], number), False
-
-
-def earlier_turn(sample: Sample, number: int) -> Sample:
-    """The turn `number` before `sample`: its question alone, with what came before
-    it."""
-    place = _place(sample)
-    length = (
-        1 if place.own_history else 2
-    )  # messages a turn: the question, and perhaps the reference
-    start = len(sample.history) - length * (place.number - number)
-    return Sample(
-        turn_id(place.id, number),
-        sample.history[start].text,
-        history=sample.history[:start],
-        turn=replace(place, number=number),
-    )
-
-
-@dataclass(slots=True)
-class ConversationLog:
-    """What a conversation has had so far. `keeps_contexts`: answers are judged with the
-    contexts of earlier turns."""
-
-    keeps_contexts: bool
-    session: str = field(default_factory=lambda: uuid4().hex)
-    messages: list[Message] = field(default_factory=list)
-    contexts: dict[Context, None] = field(default_factory=dict)
-    failed_turns: list[int] = field(default_factory=list)
-
-    def next_turn(self, sample: Sample) -> Sample:
-        """`sample` as it is asked: in this session, and with the system's own answers
-        where it gets them."""
-        place = _place(sample)
-        history = sample.history
-        if place.own_history:
-            before_first_turn = len(history) - (place.number - 1)
-            history = (*history[:before_first_turn], *self.messages)
-        return replace(
-            sample, history=history, turn=replace(place, session=self.session)
-        )
-
-    def add(self, turn: Sample, response: Response) -> Response:
-        """Add what was asked and answered; the response with what was there before
-        it."""
-        contexts = _newest(tuple(self.contexts)[-MAX_EARLIER_CONTEXTS:])
-        so_far = ConversationSoFar(
-            _newest(turn.history), contexts, tuple(self.failed_turns)
-        )
-        self.messages.append(Message("user", turn.question))
-        if response.failure is None:
-            self.messages.append(Message("assistant", response.answer))
-        else:
-            self.failed_turns.append(_place(turn).number)
-        if self.keeps_contexts:
-            self.contexts.update(dict.fromkeys(response.contexts))
-        if response.so_far is not None:  # a stored answer
-            stored_contexts = response.so_far.contexts or contexts
-            so_far = replace(
-                response.so_far, contexts=stored_contexts if self.keeps_contexts else ()
+def with_earlier_turns(turns: Sequence[Sample]) -> list[Sample]:
+    """Every turn up to the last of `turns`. The others are made from its history: their
+    question alone, with what came before it."""
+    wanted = {_place(sample).number: sample for sample in turns}
+    last = wanted[max(wanted)]
+    place = _place(last)
+    # Messages a turn: the question, and perhaps the reference.
+    length = 1 if place.own_history else 2
+    samples: list[Sample] = []
+    for number in range(1, place.number + 1):
+        start = len(last.history) - length * (place.number - number)
+        samples.append(
+            wanted.get(number)
+            or Sample(
+                turn_id(place.id, number),
+                last.history[start].text,
+                history=last.history[:start],
+                turn=replace(place, number=number),
             )
-        return replace(response, so_far=so_far)
+        )
+    return samples
 
 
-async def ask_conversation(
+async def ask_in_order(
     system: System, turns: Sequence[Sample], ask: Ask, *, keeps_contexts: bool
 ) -> AsyncGenerator[tuple[Sample, Response], None]:
     """Ask `turns`, which are of one conversation, and the turns before them; each of
-    `turns` with its response."""
-    log = ConversationLog(keeps_contexts)
+    `turns` with its response. Or one sample that is no turn.
+
+    A turn is asked in the session of its conversation, with the system's own answers
+    where it gets them. `keeps_contexts`: its answer is judged with the contexts of
+    earlier turns.
+    """
+    if turns[0].turn is None:
+        yield turns[0], await ask(system, turns[0])
+        return
+    session_id = uuid4().hex
+    messages: list[Message] = []
+    contexts: dict[Context, None] = {}
+    failed_turns: list[int] = []
     async with session_of(system) as session:
-        for sample, is_wanted in with_earlier_turns(turns):
-            turn = log.next_turn(sample)
-            response = log.add(turn, await ask(session, turn))
-            if is_wanted:
-                yield sample, response
+        for sample in with_earlier_turns(turns):
+            place, history = _place(sample), sample.history
+            if place.own_history:
+                before_first_turn = len(history) - (place.number - 1)
+                history = (*history[:before_first_turn], *messages)
+            own_place = replace(place, session=session_id)
+            response = await ask(
+                session, replace(sample, history=history, turn=own_place)
+            )
+            earlier = _newest(tuple(contexts)[-MAX_EARLIER_CONTEXTS:])
+            # A stored answer has what was there before it.
+            so_far = response.so_far or ConversationSoFar(
+                _newest(history), earlier, tuple(failed_turns)
+            )
+            if not keeps_contexts:
+                so_far = replace(so_far, contexts=())
+            elif not so_far.contexts:
+                so_far = replace(so_far, contexts=earlier)
+            if sample in turns:
+                yield sample, replace(response, so_far=so_far)
+            messages.append(Message("user", sample.question))
+            if response.failure is None:
+                messages.append(Message("assistant", response.answer))
+            else:
+                failed_turns.append(place.number)
+            contexts.update(dict.fromkeys(response.contexts))
 
 
 def _newest(texts: tuple[_Text, ...]) -> tuple[_Text, ...]:

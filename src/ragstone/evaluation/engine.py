@@ -8,19 +8,27 @@ kept, however long the golden set is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ragstone.errors import first_in
-from ragstone.evaluation.conversation import ask_conversation
-from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.scoring import judge_sample, sample_state
+from ragstone.evaluation.conversation import ask_in_order
+from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.scoring import judge_sample
+from ragstone.evaluation.serialise import record_line
 from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
-from ragstone.judge.protocol import Judge, Ledger
+from ragstone.judge.protocol import Judge
 from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailure
 
@@ -48,6 +56,23 @@ class Quiet:
     def finish(self) -> None: ...
 
 
+Job = tuple[Sample, tuple[Response, ...]]
+"""A sample and the responses to it."""
+
+
+class Judging(Protocol):
+    """What judges and scores the responses to samples."""
+
+    lanes: int
+    """How many batches are worth being on their way."""
+    batch: int
+    """Maximum number of samples of a batch."""
+
+    async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        """The records of `jobs`, in their order. Raises JudgeError if it can't judge
+        any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What is evaluated: each of `samples` is asked `answers` times, and each answer
@@ -69,148 +94,136 @@ class Work:
     keeps_contexts: bool = True
 
 
-async def run_samples(work: Work, sink: Callable[[SampleRecord], None]) -> None:
+_Responses = dict[str, dict[int, Response]]
+"""The responses to samples, by id and place, as they come in."""
+
+
+async def run_samples(
+    work: Work,
+    sink: Callable[[RecordLine], None],
+    judging: Judging | None = None,
+) -> None:
     """Ask, judge and score every sample; pass each finished record to `sink`.
+    `judging` is started, and knows no custom metrics; by default, this process judges.
 
     Raises the errors of the system and the judge for a failure as a whole
     (SystemUnderTestError, JudgeError); by then every finished sample has reached the
     sink, and the samples in flight are lost, to be evaluated again on resume.
     """
-    width = max(1, work.judge.concurrency)
-    asking = Asking(work, waiting=width)
-    engine = _Engine(work, asking, sink)
-    await asking.finish(engine.judge() for _ in range(width))
+    by = judging or _ThisProcess(work)
+    asking = _Asking(work, waiting=by.lanes * by.batch)
+
+    async def judge() -> None:
+        while jobs := await asking.next_batch(by.batch):
+            for record in await by.judge(jobs):
+                sink(record)
+                work.progress.advance(record.state)
+            # A judge that never awaits would block the event loop, including signals
+            # and timeouts.
+            await asyncio.sleep(0)
+
+    await asking.finish(judge() for _ in range(by.lanes))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A sample that is being asked `answers` times. `responses` are by place, as they
-    come in."""
+class _ThisProcess:
+    """Judges in this process, one sample in each lane."""
 
-    sample: Sample
-    answers: int
-    responses: dict[int, Response] = field(default_factory=dict)
+    batch = 1
 
-    def in_order(self) -> tuple[Response, ...]:
-        return tuple(self.responses[place] for place in sorted(self.responses))
+    def __init__(self, work: Work) -> None:
+        self.lanes = max(1, work.judge.concurrency)
+        self._work = work
+
+    async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        work = self._work
+        ((sample, responses),) = jobs
+        record = await judge_sample(
+            work.judge,
+            work.metrics,
+            sample,
+            responses,
+            repeats=work.repeats,
+            custom=work.custom,
+        )
+        return [record_line(record)]
 
 
-class Asking:
-    """Asks the system about each sample. What it has answered waits in `answered`, up
-    to `waiting` samples."""
+class _Asking:
+    """Asks the system about each sample. What it has answered waits in a queue, up to
+    `waiting` samples; None is its end."""
 
     def __init__(self, work: Work, *, waiting: int) -> None:
-        self._system = work.system
-        self._keeps_contexts = work.keeps_contexts
-        self._questions = self._ask_each(by_conversation(work.samples), work.answers)
+        self._work = work
+        self._questions = self._each_question()
         self._has_answered = False
-        self._failed_in_a_row = 0
-        self._last_failure: SystemFailure | None = None
-        self.answered: asyncio.Queue[Asked | None] = asyncio.Queue(waiting)
+        self._first_failures: list[SystemFailure] = []
+        self._answered: asyncio.Queue[Job | None] = asyncio.Queue(waiting)
 
     async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Ask everything, while the coroutines take what is answered. None is the end,
-        for all of them."""
+        """Ask everything, while the coroutines take what is answered."""
         try:
             async with asyncio.TaskGroup() as group:
                 askers = [
                     group.create_task(self._ask())
-                    for _ in range(max(1, self._system.concurrency))
+                    for _ in range(max(1, self._work.system.concurrency))
                 ]
                 for coroutine in judging:
                     group.create_task(coroutine)
                 await asyncio.gather(*askers)
-                await self.answered.put(None)
+                await self._answered.put(None)
         except BaseExceptionGroup as errors:
             raise first_in(errors) from None
 
-    def end_again(self) -> None:
-        """Leave the end, which was taken, to the next one."""
-        self.answered.put_nowait(None)
+    async def next_batch(self, limit: int) -> list[Job]:
+        """What is answered, at least one and at most `limit`; empty at the end."""
+        batch: list[Job] = []
+        job = await self._answered.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) == limit or self._answered.empty():
+                return batch
+            job = self._answered.get_nowait()
+        self._answered.put_nowait(None)  # the end, for the next one
+        return batch
 
-    def _ask_each(
-        self, conversations: Iterator[tuple[Sample, ...]], answers: int
-    ) -> Iterator[tuple[tuple[Asked, ...], int]]:
-        for turns in conversations:
-            questions = tuple(Asked(sample, answers) for sample in turns)
-            for place in range(answers):
-                yield questions, place
+    def _each_question(self) -> Iterator[tuple[_Responses, tuple[Sample, ...], int]]:
+        """The turns of each conversation, or a sample alone, once for each answer."""
+        for turns in by_conversation(self._work.samples):
+            responses: _Responses = {sample.id: {} for sample in turns}
+            for place in range(self._work.answers):
+                yield responses, turns, place
 
     async def _ask(self) -> None:
-        for turns, place in self._questions:
-            if turns[0].sample.turn is None:
-                await self._answer(
-                    turns[0],
-                    place,
-                    await self._response_to(self._system, turns[0].sample),
-                )
-            else:
-                await self._ask_turns(turns, place)
-
-    async def _ask_turns(self, turns: Sequence[Asked], place: int) -> None:
-        asked_by_id = {question.sample.id: question for question in turns}
-        samples = [question.sample for question in turns]
-        conversation = ask_conversation(
-            self._system,
-            samples,
-            self._response_to,
-            keeps_contexts=self._keeps_contexts,
-        )
-        async with aclosing(conversation):
-            async for sample, response in conversation:
-                await self._answer(asked_by_id[sample.id], place, response)
-
-    async def _answer(self, question: Asked, place: int, response: Response) -> None:
-        question.responses[place] = response
-        if len(question.responses) == question.answers:
-            await self.answered.put(question)
+        work = self._work
+        for responses, turns, place in self._questions:
+            conversation = ask_in_order(
+                work.system,
+                turns,
+                self._response_to,
+                keeps_contexts=work.keeps_contexts,
+            )
+            async with aclosing(conversation):
+                async for sample, response in conversation:
+                    answered = responses[sample.id]
+                    answered[place] = response
+                    if len(answered) == work.answers:
+                        in_order = tuple(answered[place] for place in sorted(answered))
+                        await self._answered.put((sample, in_order))
 
     async def _response_to(self, system: System, sample: Sample) -> Response:
         """What the system, or a session of it, answers.
 
         A system that has failed at each of the first questions is not asked.
         """
-        if (
-            self._failed_in_a_row >= MAX_FAILURES_AT_START
-            and self._last_failure is not None
-        ):
-            kind, message = self._last_failure.kind, self._last_failure.message
+        failures = self._first_failures
+        if len(failures) >= MAX_FAILURES_AT_START:
+            kind, message = failures[-1].kind, failures[-1].message
             text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
             return Response(sample.id, failure=SystemFailure(kind, text))
         response = await system.ask(sample)
-        if response.failure is None or not self._system.can_be_asked_again:
+        if response.failure is None or not self._work.system.can_be_asked_again:
             self._has_answered = True
+            failures.clear()
         elif not self._has_answered:
-            self._failed_in_a_row += 1
-            self._last_failure = response.failure
-        if self._has_answered:
-            self._failed_in_a_row = 0
+            failures.append(response.failure)
         return response
-
-
-@dataclass(frozen=True, slots=True)
-class _Engine:
-    """Judges in this process."""
-
-    work: Work
-    asking: Asking
-    sink: Callable[[SampleRecord], None]
-
-    async def judge(self) -> None:
-        while (answered := await self.asking.answered.get()) is not None:
-            work, responses = self.work, answered.in_order()
-            record = await judge_sample(
-                work.judge,
-                work.metrics,
-                answered.sample,
-                responses,
-                repeats=work.repeats,
-                custom=work.custom,
-                ledger=Ledger(),
-            )
-            self.sink(record)
-            work.progress.advance(sample_state(record.scores, record.responses))
-            # A judge that never awaits would block the event loop, including signals
-            # and timeouts.
-            await asyncio.sleep(0)
-        self.asking.end_again()

@@ -32,15 +32,14 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from ragstone.errors import JudgeError, RagstoneError
+from ragstone.evaluation.engine import Job
 from ragstone.evaluation.record import RecordLine
 from ragstone.evaluation.scoring import judge_sample
 from ragstone.evaluation.serialise import record_line
 from ragstone.formatting import counted
-from ragstone.golden.sample import Sample
 from ragstone.judge.portable import PortableJudge
-from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed, Ledger
+from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import Metric
-from ragstone.system.response import Response
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -94,10 +93,6 @@ class Task:
     run: str = field(default_factory=lambda: uuid4().hex)
 
 
-Job = tuple[Sample, tuple[Response, ...]]
-"""A sample and the responses to it."""
-
-
 # -- in a worker
 # -------------------------------------------------------------------------------------------------------
 
@@ -110,20 +105,16 @@ _one_at_a_time = threading.Lock()
 
 def judge_in_process(task: Task, pipe: Connection) -> None:
     """Judge for `task` all jobs that come through `pipe`, until it is closed: what a
-    worker process does."""
+    worker process does. What judging raises is raised in the run's process."""
+    outcome: list[RecordLine] | Exception
     with suppress(EOFError, OSError):
         while True:
             jobs = pipe.recv()
-            pipe.send(_outcome(task, jobs))
-
-
-def _outcome(task: Task, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
-    """The records of `jobs`, or what judging them raised: it is raised in the run's
-    process."""
-    try:
-        return judge_jobs(task, jobs)
-    except Exception as error:
-        return error
+            try:
+                outcome = judge_jobs(task, jobs)
+            except Exception as error:
+                outcome = error
+            pipe.send(outcome)
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -131,40 +122,29 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
     does."""
     with _one_at_a_time:
         if task.run not in _judges:
+            differing = differences(versions(), task.versions)
+            if differing:
+                raise JudgeError(
+                    f"a worker differs from this process: {differing}.",
+                    hint="Records depend on these versions: install the same ones everywhere, for example in the same "
+                    "image.",
+                )
+            judge = task.judge.build()
+            if judge.identity != task.identity:
+                raise JudgeError("a worker built a different judge than this process.")
             _judges.clear()
-            _judges[task.run] = _build_judge(task)
+            _judges[task.run] = judge
         return asyncio.run(_judge(_judges[task.run], task, jobs))
 
 
-def _build_judge(task: Task) -> Judge:
-    differing = differences(versions(), task.versions)
-    if differing:
-        raise JudgeError(
-            f"a worker differs from this process: {differing}.",
-            hint="Records depend on these versions: install the same ones everywhere, for example in the same image.",
-        )
-    judge = task.judge.build()
-    if judge.identity != task.identity:
-        raise JudgeError("a worker built a different judge than this process.")
-    return judge
-
-
 async def _judge(judge: Judge, task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
-    return [await _judge_job(judge, task, job) for job in jobs]
-
-
-async def _judge_job(judge: Judge, task: Task, job: Job) -> RecordLine:
-    sample, responses = job
-    record = await judge_sample(
-        judge,
-        task.metrics,
-        sample,
-        responses,
-        repeats=task.repeats,
-        custom={},
-        ledger=Ledger(),
-    )
-    return record_line(record)
+    lines: list[RecordLine] = []
+    for sample, responses in jobs:
+        record = await judge_sample(
+            judge, task.metrics, sample, responses, repeats=task.repeats
+        )
+        lines.append(record_line(record))
+    return lines
 
 
 def versions() -> dict[str, str]:
@@ -202,6 +182,7 @@ class Workers(ABC):
     worth being on their way."""
 
     lanes: int
+    batch = BATCH
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -218,20 +199,17 @@ class Workers(ABC):
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
         """The records of `jobs`, in their order. Raises JudgeError if the workers can't
         judge any more."""
-        try:
+        with suppress(WorkerLost):
             return await self._submit(jobs)
-        except WorkerLost:
-            return [await self._judge_once_more(job) for job in jobs]
-
-    async def _judge_once_more(self, job: Job) -> RecordLine:
-        async with self._second_attempt:
-            try:
-                (record,) = await self._submit((job,))
-            except WorkerLost:
-                record = await _judge_job(
-                    cast(Judge, _FailingJudge(_LOST_TWICE)), self._task, job
-                )
-        return record
+        records: list[RecordLine] = []
+        for job in jobs:
+            async with self._second_attempt:
+                try:
+                    records += await self._submit((job,))
+                except WorkerLost:
+                    failing = cast(Judge, _FailingJudge())
+                    records += await _judge(failing, self._task, (job,))
+        return records
 
     @abstractmethod
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -241,15 +219,12 @@ class Workers(ABC):
         """
 
 
-@dataclass(frozen=True, slots=True)
 class _FailingJudge:
-    """Fails every judgement for one reason."""
-
-    reason: str
+    """Fails every judgement, since the workers were lost."""
 
     def __getattr__(self, judgement: str) -> Callable[..., Any]:
         async def fail(*_: object, **__: object) -> None:
-            raise JudgementFailed(self.reason)
+            raise JudgementFailed(_LOST_TWICE)
 
         return fail
 
@@ -263,15 +238,13 @@ class ProcessWorkers(Workers):
 
     def __init__(self, count: int, task: Task) -> None:
         super().__init__(task)
-        self.lanes = (
-            2 * count
-        )  # while a process judges one batch, the next one waits for it
+        # While a process judges one batch, the next one waits for it.
+        self.lanes = 2 * count
         self._count = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="ragstone-worker")
         self._idle: SimpleQueue[_WorkerProcess] = SimpleQueue()
         self._processes: list[_WorkerProcess] = []
         self._starting: list[Future[list[RecordLine]]] = []
-        self._lost = 0
 
     async def start(self) -> None:
         with _start_of_processes():
@@ -283,63 +256,55 @@ class ProcessWorkers(Workers):
 
     async def close(self) -> None:
         """End the processes, whatever they are doing."""
-        for process in self._processes:
-            process.end()
-            self._idle.put(process)  # so that no thread waits for one
+        for worker in self._processes:
+            worker.process.kill()
+            worker.process.join()
+            self._idle.put(worker)  # so that no thread waits for one
         self._threads.shutdown(cancel_futures=True)
-        for process in self._processes:
-            process.close()
+        for worker in self._processes:
+            worker.pipe.close()
+            worker.process.close()
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        await self._started()
-        try:
-            return await asyncio.wrap_future(
-                self._threads.submit(self._judge_in_idle, jobs)
-            )
-        except _ProcessEnded:
-            self._replace_lost()
-            raise WorkerLost from None
-
-    async def _started(self) -> None:
-        """Return when all processes are ready. Raises JudgeError if they can't be."""
         try:
             await asyncio.gather(*map(asyncio.wrap_future, self._starting))
-        except _ProcessEnded:
+        except WorkerLost:
             raise JudgeError(
                 "a worker process ended before it was ready.",
                 hint=f"{_RESUME}, and judge in one process: RAGSTONE_WORKERS=1.",
             ) from None
+        job = self._threads.submit(self._judge_in_idle, jobs)
+        try:
+            return await asyncio.wrap_future(job)
+        except WorkerLost:
+            lost = len(self._processes) - self._count + 1
+            if lost > MAX_LOST_PROCESSES:
+                raise JudgeError(
+                    f"worker processes ended {counted(lost, 'time')} while they judged.",
+                    hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
+                ) from None
+            with _start_of_processes():
+                self._add_process()
+            raise
 
     def _judge_in_idle(self, jobs: Sequence[Job]) -> list[RecordLine]:
         """What an idle process makes of `jobs`: there is one, since there are as many
-        processes as threads."""
-        process = self._idle.get()
-        outcome = process.judge(jobs)
-        self._idle.put(process)
+        processes as threads. Raises WorkerLost."""
+        worker = self._idle.get()
+        try:
+            worker.pipe.send(jobs)
+            outcome: list[RecordLine] | Exception = worker.pipe.recv()
+        except (EOFError, OSError):
+            raise WorkerLost from None
+        self._idle.put(worker)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
-    def _replace_lost(self) -> None:
-        """Start a process in the place of a lost one. Raises JudgeError if too many
-        were lost."""
-        self._lost += 1
-        if self._lost > MAX_LOST_PROCESSES:
-            raise JudgeError(
-                f"worker processes ended {counted(self._lost, 'time')} while they judged.",
-                hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
-            )
-        with _start_of_processes():
-            self._add_process()
-
     def _add_process(self) -> None:
-        process = _WorkerProcess(self._task)
-        self._processes.append(process)
-        self._idle.put(process)
-
-
-class _ProcessEnded(Exception):  # noqa: N818 - a worker was lost
-    """A worker process ended before it had an answer."""
+        worker = _WorkerProcess(self._task)
+        self._processes.append(worker)
+        self._idle.put(worker)
 
 
 class _WorkerProcess:
@@ -351,31 +316,12 @@ class _WorkerProcess:
 
     def __init__(self, task: Task) -> None:
         context = get_context("spawn")
-        self._pipe, end_of_process = context.Pipe()
-        self._process = context.Process(
+        self.pipe, end_of_process = context.Pipe()
+        self.process = context.Process(
             target=judge_in_process, args=(task, end_of_process), daemon=True
         )
-        self._process.start()
+        self.process.start()
         end_of_process.close()
-
-    def judge(self, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
-        """The records of `jobs`, or what judging them raised. Raises _ProcessEnded."""
-        try:
-            self._pipe.send(jobs)
-            outcome: list[RecordLine] | Exception = self._pipe.recv()
-        except (EOFError, OSError):
-            raise _ProcessEnded from None
-        return outcome
-
-    def end(self) -> None:
-        """Kill the process: a call of `judge` in another thread raises
-        _ProcessEnded."""
-        self._process.kill()
-        self._process.join()
-
-    def close(self) -> None:
-        self._pipe.close()
-        self._process.close()
 
 
 @contextmanager
@@ -394,19 +340,16 @@ def _start_of_processes() -> Iterator[None]:
         blocked = signal.pthread_sigmask(
             signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP}
         )
-    os.environ.clear()
-    os.environ.update(
-        {name: environment[name] for name in _ENVIRONMENT if name in environment}
-    )
-    os.environ["PYTHONSAFEPATH"] = (
-        "1"  # imports nothing from the current directory by its name
-    )
+    for name in environment.keys() - set(_ENVIRONMENT):
+        del os.environ[name]
+    # Nothing is imported from the current directory by its name.
+    os.environ["PYTHONSAFEPATH"] = "1"
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
         sys.modules["__main__"] = main
-        os.environ.clear()
+        del os.environ["PYTHONSAFEPATH"]
         os.environ.update(environment)
         if sys.platform != "win32":
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -27,13 +28,12 @@ from ragstone.judge.citations import cites_what_is_there
 from ragstone.judge.clarification import asks_back
 from ragstone.judge.judgements import (
     JudgementFailure,
-    Judgements,
     StatementList,
     SupportTable,
     Verdict,
 )
-from ragstone.metrics.alignment import UsedContexts, used_contexts
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.alignment import used_contexts
+from ragstone.metrics.score import Failed, NotApplicable, Scored
 
 
 class Gathering:
@@ -65,10 +65,16 @@ class Gathering:
                 f"metric '{unknown[0]}' is not in the manifest.", where=where
             )
         self._samples[sample.id] = SampleFacts.of(sample)
-        _add_first_answer(self._system, sample.id, record.answers[0])
         _add_answers(self._system, sample, record.answers)
         for name, score in record.scores.items():
-            _add_score(self._metrics[name], name, score, record)
+            metric = self._metrics[name]
+            if isinstance(score, NotApplicable):
+                metric.not_applicable[sample.id] = score.reason
+            elif isinstance(score, Failed):
+                metric.failed[sample.id] = score
+            else:
+                metric.values[sample.id] = score.value
+                _add_readings(metric, name, record)
 
     def scores(self, path: Path) -> RunScores:
         return RunScores(
@@ -76,107 +82,86 @@ class Gathering:
         )
 
 
-def _add_score(
-    metric: MetricScores, name: str, score: Score, record: SampleRecord
-) -> None:
-    sample_id = record.sample.id
-    match score:
-        case NotApplicable(reason):
-            metric.not_applicable[sample_id] = reason
-        case Failed():
-            metric.failed[sample_id] = score
-        case Scored(value):
-            metric.values[sample_id] = value
-            answers = tuple(
-                _value(answer.scores.get(name)) for answer in record.answers
-            )
-            if len(answers) > 1 and any(value is not None for value in answers):
-                metric.answers[sample_id] = answers
-            readings = [_readings(answer, name) for answer in record.answers]
-            if sum(map(len, readings)) > 1:
-                metric.readings[sample_id] = tuple(filter(None, readings))
-
-
-def _value(score: Score | None) -> float | None:
-    return score.value if isinstance(score, Scored) else None
-
-
-def _readings(answer: Answer, metric: str) -> tuple[float, ...]:
-    """The scores of all judging rounds of an answer; empty if it has no score."""
-    rounds = answer.repeat_scores.get(metric)
-    if rounds:
-        return rounds
-    value = _value(answer.scores.get(metric))
-    return () if value is None else (value,)
-
-
-def _add_first_answer(system: SystemFacts, sample_id: str, answer: Answer) -> None:
-    response = answer.response
-    # A hash of strings differs between processes: it is compared within one only.
-    system.contexts[sample_id] = hash(
-        tuple(
-            (context.text, context.id, context.score) for context in response.contexts
-        )
-    )
-    if response.latency_s is not None:
-        system.latencies_s[sample_id] = response.latency_s
-    if response.usage is not None:
-        system.usage[sample_id] = response.usage
-    used = _used_contexts(answer)
-    if used is not None:
-        system.used_contexts[sample_id] = used
-    verdicts = _verdict_counts(answer.judged)
-    if verdicts is not None:
-        system.verdicts[sample_id] = verdicts
+def _add_readings(metric: MetricScores, name: str, record: SampleRecord) -> None:
+    """Add the scores of each answer, and those of all judging rounds."""
+    answers: list[float | None] = []
+    readings: list[tuple[float, ...]] = []
+    for answer in record.answers:
+        score = answer.scores.get(name)
+        value = score.value if isinstance(score, Scored) else None
+        answers.append(value)
+        rounds = answer.repeat_scores.get(name)
+        if rounds:
+            readings.append(rounds)
+        elif value is not None:
+            readings.append((value,))
+    if len(answers) > 1 and set(answers) != {None}:
+        metric.answers[record.sample.id] = tuple(answers)
+    if sum(map(len, readings)) > 1:
+        metric.readings[record.sample.id] = tuple(readings)
 
 
 def _add_answers(
     system: SystemFacts, sample: Sample, answers: Sequence[Answer]
 ) -> None:
+    name, first = sample.id, answers[0]
+    response = first.response
+    # A hash of strings differs between processes: it is compared within one only.
+    system.contexts[name] = hash(
+        tuple(
+            (context.text, context.id, context.score) for context in response.contexts
+        )
+    )
+    if response.latency_s is not None:
+        system.latencies_s[name] = response.latency_s
+    if response.usage is not None:
+        system.usage[name] = response.usage
+    support = first.judged.support
+    if isinstance(support, SupportTable) and support.supports:
+        supported = [
+            statement
+            for statement in support.supports
+            if statement.verdict is Verdict.SUPPORTED
+        ]
+        if response.contexts:
+            supporting = chain.from_iterable(
+                statement.supported_by for statement in supported
+            )
+            texts = [context.text for context in response.contexts]
+            system.used_contexts[name] = used_contexts(texts, list(supporting))
+        if supported:
+            unquoted = sum(statement.unquoted for statement in supported)
+            system.verdicts[name] = VerdictCounts(len(supported), unquoted)
     answered = [answer for answer in answers if answer.response.failure is None]
     failure = failure_of([answer.response for answer in answers])
     if failure is not None:
-        system.failures[sample.id] = failure
-        system.failed_answers[sample.id] = len(answers) - len(answered)
-    if not answered:
-        return
-    system.answers[sample.id] = tuple(
+        system.failures[name] = failure
+        system.failed_answers[name] = len(answers) - len(answered)
+    if answered:
+        _add_given(system, sample, answered)
+
+
+def _add_given(system: SystemFacts, sample: Sample, answered: Sequence[Answer]) -> None:
+    """Add the facts of the answers that the system gave."""
+    name, newest = sample.id, answered[-1]
+    system.answers[name] = tuple(
         fingerprint(answer.response.answer) for answer in answered
     )
     kinds = tuple(_kind(answer, sample) for answer in answered)
     if set(kinds) != {AnswerKind.ANSWERS}:
-        system.kinds[sample.id] = kinds
-    newest = answered[-1]
+        system.kinds[name] = kinds
     response = newest.response
-    system.ranked[sample.id] = ranked_contexts(sample, response, newest.judged)
+    system.ranked[name] = ranked_contexts(sample, response, newest.judged)
     cites = cites_what_is_there(response) if response.contexts else None
     if cites is not None:
-        system.citations[sample.id] = cites
+        system.citations[name] = cites
     steps = step_facts(sample, response)
     if steps is not None:
-        system.steps[sample.id] = steps
+        system.steps[name] = steps
     rewordings = [rewording_of(answer, sample) for answer in answered]
     if all(rewording.grounded for rewording in rewordings):
         states_reference = all(rewording.states_reference for rewording in rewordings)
-        system.reworded[sample.id] = Rewording(True, states_reference)
-
-
-def _verdict_counts(judged: Judgements) -> VerdictCounts | None:
-    """The counts of supported statements; None if there are none."""
-    if not isinstance(judged.support, SupportTable):
-        return None
-    supported = [
-        support
-        for support in judged.support.supports
-        if support.verdict is Verdict.SUPPORTED
-    ]
-    if not supported:
-        return None
-    return VerdictCounts(
-        supported=len(supported),
-        unquoted=sum(support.unquoted for support in supported),
-        disputed=sum(bool(support.contradicted_by) for support in supported),
-    )
+        system.reworded[name] = Rewording(True, states_reference)
 
 
 def _kind(answer: Answer, sample: Sample) -> AnswerKind:
@@ -198,17 +183,3 @@ def _kind(answer: Answer, sample: Sample) -> AnswerKind:
         abstains=abstains,
         claims=claims,
     )
-
-
-def _used_contexts(answer: Answer) -> UsedContexts | None:
-    """The contexts that support an answer, by its first judging round; None without
-    contexts or support verdicts."""
-    support = answer.judged.support
-    contexts = answer.response.contexts
-    if not isinstance(support, SupportTable) or not support.supports or not contexts:
-        return None
-    supporting: list[str] = []
-    for verdict in support.supports:
-        if verdict.verdict is Verdict.SUPPORTED:
-            supporting += verdict.supported_by
-    return used_contexts([context.text for context in contexts], supporting)

@@ -22,7 +22,6 @@ from ragstone.evaluation.directory import (
     MANIFEST,
     ORACLE,
     RUN_FILES,
-    SAMPLES,
     SYSTEM_LOG,
     RunDirectory,
 )
@@ -183,7 +182,6 @@ def _remove(path: Path) -> None:
     elif path.exists():
         for name in (
             *RUN_FILES,
-            f"{SAMPLES}.previous",
             SYSTEM_LOG,
             LOCK,
             *_UNFINISHED,

@@ -14,7 +14,6 @@ from ragstone.evaluation.directory import (
     ORACLE,
     PAGE,
     RUN_FILES,
-    SAMPLES,
     SPENT,
     VERDICT,
 )
@@ -26,7 +25,7 @@ JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the
 database."""
 
-_PARTS = (*RUN_FILES, f"{SAMPLES}.previous", HISTORY, VERDICT, PAGE, *JUDGED)
+_PARTS = (*RUN_FILES, HISTORY, VERDICT, PAGE, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

@@ -118,9 +118,7 @@ async def _judge(
             clears=(ORACLE,),
         )
         planted = plan.judge.settings.planted
-        rescored = await watch_judge(
-            rescored, session.judge, None, 0, inherits=False, planted=planted
-        )
+        rescored = await watch_judge(rescored, session.judge, planted=planted)
         if run is not None:
             rescored = await _with_oracle_half(rescored, run, metrics, session)
     finally:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragstone.evaluation.record import Answer
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
+    Judgements,
     ReferenceMatch,
     StatementList,
     Support,
@@ -37,16 +39,15 @@ class Rewording:
 def rewording_of(answer: Answer, sample: Sample) -> Rewording:
     """What `answer` shows by its first judging round. Pure."""
     judged = answer.judged
-    is_judged = isinstance(judged.support, SupportTable) and bool(
-        judged.support.supports
-    )
-    if not is_judged or unsupported_statements(answer, sample):
+    support = judged.support
+    if (
+        not isinstance(support, SupportTable)
+        or not support.supports
+        or unsupported_statements(answer, sample)
+    ):
         return Rewording()
     has_reference = isinstance(judged.reference_match, ReferenceMatch)
-    return Rewording(
-        grounded=True,
-        states_reference=has_reference and not missing_statements(answer, sample),
-    )
+    return Rewording(True, has_reference and not missing_statements(answer, sample))
 
 
 def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
@@ -61,13 +62,9 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
         judged.support, SupportTable
     ):
         return []
-    unsupported = [
-        support
-        for support in judged.support.supports
-        if support.verdict is not Verdict.SUPPORTED
-    ]
+    unsupported = _not_supported(judged.support.supports)
     texts = [context.text for context in answer.response.contexts]
-    if not unsupported or not texts or not _compares_words(judged.support):
+    if not texts or not _compares_words(judged):
         return unsupported
     statements = {
         statement.id: statement.text for statement in judged.statements.statements
@@ -76,9 +73,7 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
         support
         for support in unsupported
         if not may_be_reworded(
-            statements.get(support.statement_id, ""),
-            texts,
-            sample.question,
+            statements.get(support.statement_id, ""), texts, sample.question
         )
     ]
 
@@ -94,21 +89,15 @@ def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
     if not isinstance(match, ReferenceMatch):
         return frozenset()
     missing = {
-        support.statement_id
-        for support in match.reference_supports
-        if support.verdict is not Verdict.SUPPORTED
+        support.statement_id for support in _not_supported(match.reference_supports)
     }
-    if (
-        not missing
-        or not isinstance(judged.support, SupportTable)
-        or not _compares_words(judged.support)
-    ):
+    if not _compares_words(judged):
         return frozenset(missing)
     return frozenset(
         statement.id
         for statement in match.reference_statements
         if statement.id in missing
-        if not may_be_restated(statement.text, answer.response.answer, sample.question)
+        and not may_be_restated(statement.text, answer.response.answer, sample.question)
     )
 
 
@@ -128,17 +117,21 @@ def lacking_statements(answer: Answer) -> list[str]:
     }
     lacking = [
         texts.get(support.statement_id, support.statement_id)
-        for support in judged.context_use.attributions
-        if support.verdict is not Verdict.SUPPORTED
+        for support in _not_supported(judged.context_use.attributions)
     ]
-    if not isinstance(judged.support, SupportTable) or not _compares_words(
-        judged.support
-    ):
+    if not _compares_words(judged):
         return lacking
     contexts = [context.text for context in answer.response.contexts]
     return [text for text in lacking if not stands_in_one_sentence(text, contexts)]
 
 
-def _compares_words(table: SupportTable) -> bool:
+def _not_supported(supports: Iterable[Support]) -> list[Support]:
+    return [support for support in supports if support.verdict is not Verdict.SUPPORTED]
+
+
+def _compares_words(judged: Judgements) -> bool:
     """Whether the judge was the offline one, which gives probabilities."""
-    return any(support.probability is not None for support in table.supports)
+    table = judged.support
+    return isinstance(table, SupportTable) and any(
+        support.probability is not None for support in table.supports
+    )

@@ -126,15 +126,15 @@ def read_score_file(
                 f"{label}: rows without an id and a question are compared by their place."
             )
         ids = _row_names(table) if golden is None else _joined(table, golden)
-        for sample_id, row in zip(ids, table, strict=True):
-            for name in filter(row.values.__contains__, metrics):
+        for sample_id, sample_row in zip(ids, table, strict=True):
+            for name in filter(sample_row.values.__contains__, metrics):
                 scores.add(
                     name.strip(),
                     sample_id,
-                    row.values[name],
-                    f"{row.where}: column '{name}'",
-                    group=row.group,
-                    question=row.question,
+                    sample_row.values[name],
+                    f"{sample_row.where}: column '{name}'",
+                    group=sample_row.group,
+                    question=sample_row.question,
                 )
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(

@@ -107,14 +107,10 @@ _NO_SCORES = MetricScores({})
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
     """Statements of an answer: how many are supported, and of these how many
-    `unquoted`, and how many `disputed`.
-
-    A statement is disputed if a context contradicts what another supports.
-    """
+    `unquoted`."""
 
     supported: int
     unquoted: int = 0
-    disputed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

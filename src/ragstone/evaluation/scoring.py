@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.formatting import counted, figure
@@ -10,7 +12,7 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure, collect_judgements
 from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.judge.protocol import Call, Judge, Ledger
-from ragstone.metrics.metric import ComparesAnswers, Metric, compares_answers
+from ragstone.metrics.metric import Metric, compares_answers
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -23,48 +25,6 @@ def needed_judgements(
     return frozenset().union(*(metric.needs(sample) for metric in metrics))
 
 
-def needed_measures(
-    metrics: Sequence[Metric], sample: Sample, custom: Mapping[str, Measure]
-) -> dict[str, Measure]:
-    """Those of `custom`, by metric, that are among `metrics` and apply to `sample`."""
-    names = {metric.info.name for metric in metrics if metric.excuse(sample) is None}
-    return {name: measure for name, measure in custom.items() if name in names}
-
-
-def score_response(
-    metrics: Sequence[Metric],
-    sample: Sample,
-    response: Response,
-    rounds: Sequence[Judgements],
-) -> tuple[dict[str, Score], dict[str, tuple[float, ...]]]:
-    """Scores by metric, and each round's own values where there were several rounds.
-
-    A failed response fails every metric that applies to the sample. With several
-    rounds, the score is the mean of the rounds that scored if they are more than half;
-    else the first state that is not a score. Pure: the same judgements give the same
-    scores.
-    """
-    reason = failure_of([response])
-    if reason is not None:
-        return {
-            metric.info.name: metric.excuse(sample) or Failed("system", reason)
-            for metric in metrics
-        }, {}
-    scores: dict[str, Score] = {}
-    repeats: dict[str, tuple[float, ...]] = {}
-    for metric in metrics:
-        round_scores = [
-            metric.score(sample, response, judgements)
-            for judgements in rounds or (Judgements(),)
-        ]
-        scores[metric.info.name] = combine_rounds(round_scores)
-        if len(round_scores) > 1:
-            repeats[metric.info.name] = tuple(
-                score.value for score in round_scores if isinstance(score, Scored)
-            )
-    return scores, repeats
-
-
 def combine_rounds(round_scores: Sequence[Score]) -> Score:
     if len(round_scores) == 1:
         return round_scores[0]
@@ -75,43 +35,66 @@ def combine_rounds(round_scores: Sequence[Score]) -> Score:
     return next(score for score in round_scores if not isinstance(score, Scored))
 
 
-def scored_answer(
-    metrics: Sequence[Metric],
-    sample: Sample,
-    response: Response,
-    rounds: Sequence[Judgements],
-) -> Answer:
-    """One answer of a sample, with its scores; those of metrics that compare answers
-    are the sample's alone."""
-    alone = [metric for metric in metrics if not compares_answers(metric)]
-    scores, repeats = score_response(alone, sample, response, rounds)
-    return Answer(response, tuple(rounds), scores, repeats)
+def score_record(metrics: Sequence[Metric], record: SampleRecord) -> SampleRecord:
+    """`record`, each of its answers and the sample scored by its judgements.
+
+    A failed response fails every metric that applies to the sample. With several
+    judging rounds, the score is the mean of the rounds that scored if they are more
+    than half; else the first state that is not a score. Pure: the same judgements give
+    the same scores.
+    """
+    sample = record.sample
+    answers: list[Answer] = []
+    for answer in record.answers:
+        failure = failure_of([answer.response])
+        scores: dict[str, Score] = {}
+        repeats: dict[str, tuple[float, ...]] = {}
+        for metric in metrics:
+            name = metric.info.name
+            if compares_answers(metric):
+                continue
+            if failure is not None:
+                scores[name] = metric.excuse(sample) or Failed("system", failure)
+                continue
+            round_scores = [
+                metric.score(sample, answer.response, judgements)
+                for judgements in answer.judgements or (Judgements(),)
+            ]
+            scores[name] = combine_rounds(round_scores)
+            if len(round_scores) > 1:
+                repeats[name] = tuple(
+                    score.value for score in round_scores if isinstance(score, Scored)
+                )
+        answers.append(Answer(answer.response, answer.judgements, scores, repeats))
+    return replace(
+        record,
+        answers=tuple(answers),
+        scores=sample_scores(metrics, sample, answers),
+    )
 
 
 def sample_scores(
     metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]
 ) -> dict[str, Score]:
-    return {
-        metric.info.name: _compared(metric, sample, answers)
-        if compares_answers(metric)
-        else combine_answers([answer.scores[metric.info.name] for answer in answers])
-        for metric in metrics
-    }
-
-
-def _compared(
-    metric: ComparesAnswers, sample: Sample, answers: Sequence[Answer]
-) -> Score:
+    """The scores of `sample` from those of its answers."""
     responses = [answer.response for answer in answers]
     failure = failure_of(responses)
-    if failure is not None:
-        return Failed("system", failure)
-    rounds = zip(
-        *(answer.judgements or (Judgements(),) for answer in answers), strict=False
-    )
-    return combine_rounds(
-        [metric.compare(sample, responses, judged) for judged in rounds]
-    )
+    scores: dict[str, Score] = {}
+    for metric in metrics:
+        name = metric.info.name
+        if not compares_answers(metric):
+            scores[name] = combine_answers([answer.scores[name] for answer in answers])
+        elif failure is not None:
+            scores[name] = Failed("system", failure)
+        else:
+            rounds = zip(
+                *(answer.judgements or (Judgements(),) for answer in answers),
+                strict=False,
+            )
+            scores[name] = combine_rounds(
+                [metric.compare(sample, responses, judged) for judged in rounds]
+            )
+    return scores
 
 
 def failure_of(responses: Sequence[Response]) -> str | None:
@@ -165,38 +148,24 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
     return Scored(min(1.0, max(0.0, mean)), note=note)
 
 
-def sample_state(scores: Mapping[str, Score], responses: Sequence[Response]) -> str:
-    """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts
-    samples.
-
-    A sample that was asked several times is ``system_failed`` if one of its responses
-    failed.
-    """
-    if any(response.failure is not None for response in responses):
-        return "system_failed"
-    if any(isinstance(score, Failed) for score in scores.values()):
-        return "partly_failed"
-    return "scored"
-
-
 async def judge_sample(
     judge: Judge,
     metrics: Sequence[Metric],
     sample: Sample,
     responses: Iterable[Response],
     *,
-    repeats: int,
-    custom: Mapping[str, Measure],
-    ledger: Ledger,
+    repeats: int = 1,
+    custom: Mapping[str, Measure] = MappingProxyType({}),
 ) -> SampleRecord:
     """The record of `sample`: each of its `responses` judged `repeats` times. `custom`
     are measures of custom metrics.
 
-    What judging costs is added to `ledger`. Raises JudgeError when the judge can't
-    continue.
+    Raises JudgeError when the judge can't continue.
     """
+    ledger = Ledger()
     needs = needed_judgements(metrics, sample)
-    wanted = needed_measures(metrics, sample, custom)
+    names = {metric.info.name for metric in metrics if metric.excuse(sample) is None}
+    wanted = {name: measure for name, measure in custom.items() if name in names}
     answers: list[Answer] = []
     previous: Response | None = None
     # One after the other, so that the judgements of an answer that comes twice are in
@@ -210,8 +179,6 @@ async def judge_sample(
                 judge, sample, response, needs, call, previous=previous, custom=wanted
             )
             rounds.append(judgements)
-        answers.append(scored_answer(metrics, sample, response, rounds))
+        answers.append(Answer(response, tuple(rounds)))
         previous = response
-    return SampleRecord(
-        sample, tuple(answers), sample_scores(metrics, sample, answers), ledger
-    )
+    return score_record(metrics, SampleRecord(sample, tuple(answers), ledger=ledger))

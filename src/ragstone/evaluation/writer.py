@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
-from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import IO
 
@@ -26,21 +26,29 @@ from ragstone.evaluation.directory import (
 )
 from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
-from ragstone.evaluation.record import RecordLine, SampleRecord
+from ragstone.evaluation.record import RecordLine
 from ragstone.evaluation.round_facts import (
     JudgeFacts,
     RoundFacts,
     read_facts,
     write_facts,
 )
-from ragstone.evaluation.scoring import sample_state
 from ragstone.evaluation.serialise import (
     MAX_LINE_BYTES,
     is_complete_line,
     record_from_line,
-    record_line,
 )
 from ragstone.files import open_regular
+
+_SAME_ON_RESUME = (
+    "golden",
+    "judge",
+    "metrics",
+    "repeats",
+    "answers",
+    "system.entrypoint",
+    "system.part",
+)
 
 
 class RunWriter:
@@ -72,13 +80,11 @@ class RunWriter:
         """Start a run in `path`. An earlier run there is replaced, with its partners,
         but its judgement cache is kept.
 
-        The records of an unfinished run are kept as samples.jsonl.previous. Raises
-        RunDirectoryError if `path` contains something other than a run.
+        Raises RunDirectoryError if `path` contains something other than a run.
         """
         refuse_foreign(path)
         with writing_to(path):
             path.mkdir(parents=True, exist_ok=True)
-            _put_aside(path)
             (path / SPENT).unlink(missing_ok=True)
             write_facts(path, RoundFacts())
             write_manifest(path, manifest)
@@ -105,53 +111,56 @@ class RunWriter:
                 hint="Start over without --resume, or show its result with `ragstone report`.",
             )
         differing = [
-            name
-            for name in ("golden", "judge", "metrics", "repeats", "answers")
-            if getattr(earlier, name) != getattr(manifest, name)
+            name.removeprefix("system.")
+            for name in _SAME_ON_RESUME
+            if attrgetter(name)(earlier) != attrgetter(name)(manifest)
         ]
-        if earlier.system.entrypoint != manifest.system.entrypoint:
-            differing.append("entrypoint")
-        if earlier.system.part != manifest.system.part:
-            differing.append("part")
         if differing:
             raise RunDirectoryError(
                 f"can't resume: {' and '.join(differing)} differ from the existing run.",
                 where=str(path),
                 hint="Use the settings of that run, or start over without --resume.",
             )
-        if (path / SAMPLES).is_symlink():
+        samples = path / SAMPLES
+        if samples.is_symlink():
             raise RunDirectoryError(
-                "is a link, which Ragstone does not write to.",
-                where=str(path / SAMPLES),
+                "is a link, which Ragstone does not write to.", where=str(samples)
             )
-        with disk_errors(path / SAMPLES, "can't be resumed", kind=RunDirectoryError):
-            offsets, counts, cost = _finished_part(path)
+        offsets: dict[str, int] = {}
+        states: Counter[str] = Counter()
+        cost = Cost()
+        end = 0
+        with disk_errors(samples, "can't be resumed", kind=RunDirectoryError):
+            samples.touch()
+            with open_regular(samples) as lines:
+                while is_complete_line(line := lines.readline(MAX_LINE_BYTES)):
+                    record = record_from_line(line, str(samples))
+                    offsets[record.sample.id] = end
+                    states[record.state] += 1
+                    cost = cost.plus(Cost.of(record.ledger))
+                    end += len(line)
+            os.truncate(samples, end)
         planted = read_facts(path).judge.planted
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
         continued = manifest.model_copy(
             update={
-                "counts": counts,
+                "counts": Counts(**states),
                 "cost": cost,
                 "wall_s": earlier.wall_s,
                 "created_at": earlier.created_at,
             }
         )
         write_manifest(path, continued)
-        with writing_to(path / SAMPLES):
-            stream = (path / SAMPLES).open("ab")
+        with writing_to(samples):
+            stream = samples.open("ab")
         return cls(path, continued, stream, offsets, redact)
 
     @property
     def finished_ids(self) -> Set[str]:
         return self._offsets.keys()
 
-    def append(self, record: SampleRecord) -> None:
-        """Write `record` and flush it to the operating system. Raises RunDirectoryError
-        for disk errors."""
-        self.append_line(record_line(record))
-
-    def append_line(self, record: RecordLine) -> None:
-        """Write a record that was made into a line elsewhere. Raises RunDirectoryError
+    def append(self, record: RecordLine) -> None:
+        """Write a record and flush it to the operating system. Raises RunDirectoryError
         for disk errors."""
         line = self._redact(record.line).encode("utf-8", "replace") + b"\n"
         with writing_to(self.path / SAMPLES):
@@ -173,9 +182,8 @@ class RunWriter:
 
     def stop(self, reason: str, *, wall_s: float) -> None:
         """End a run that could not be finished; it can be resumed."""
-        with contextlib.suppress(
-            OSError
-        ):  # the end of a line that didn't fit on the disk; it is removed on resume
+        # The end of a line that didn't fit on the disk is removed on resume.
+        with contextlib.suppress(OSError):
             self._stream.close()
         self._write(
             state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s
@@ -184,11 +192,18 @@ class RunWriter:
     def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
         """End the run: records in the order of the golden set, so that equal runs are
         equal files."""
-        with writing_to(self.path / SAMPLES):
+        samples = self.path / SAMPLES
+        wanted = [self._offsets[name] for name in order if name in self._offsets]
+        with writing_to(samples):
             self._stream.close()
-            _sort_records(self.path / SAMPLES, self._offsets, order)
+            if wanted != sorted(wanted):
+                temporary = samples.with_name(f".{SAMPLES}.tmp")
+                with samples.open("rb") as unsorted, open_new(temporary) as out:
+                    for offset in wanted:
+                        unsorted.seek(offset)
+                        out.write(unsorted.readline())
+                temporary.replace(samples)
         self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
-        (self.path / f"{SAMPLES}.previous").unlink(missing_ok=True)
         return RunDirectory(self.path, self.manifest)
 
     def _write(self, **update: object) -> None:
@@ -218,89 +233,32 @@ def update_rounds(run: RunDirectory, **changes: object) -> RunDirectory:
 def refuse_foreign(path: Path) -> None:
     """Raise RunDirectoryError if `path`, or its target, contains something other than a
     run."""
-    hint = "Use another directory with --out, or `out` under [run]."
+    problem = ""
     with disk_errors(path, kind=RunDirectoryError):
-        if path.is_symlink() and not path.exists():
-            raise RunDirectoryError(
-                "it is a dangling link.", where=str(path), hint=hint
-            )
         place = path.resolve()
-        if place.exists() and not place.is_dir():
-            raise RunDirectoryError("it is a file.", where=str(path), hint=hint)
-        foreign = (
-            place.is_dir()
-            and any(entry.name not in (LOCK, BASE_COMMIT) for entry in place.iterdir())
-            and not _holds_run(place)
-        )
-    if foreign:
+        if path.is_symlink() and not path.exists():
+            problem = "it is a dangling link."
+        elif place.exists() and not place.is_dir():
+            problem = "it is a file."
+        elif ".git" in place.parts:
+            problem = "it is git's own folder, or is inside it."
+        elif place.exists() and not _holds_run(place):
+            problem = "the directory exists and does not contain a run."
+    if problem:
         raise RunDirectoryError(
-            "the directory exists and does not contain a run.",
+            problem,
             where=str(path),
-            hint=hint,
-        )
-    if ".git" in place.parts:
-        raise RunDirectoryError(
-            "it is git's own folder, or is inside it.", where=str(path), hint=hint
+            hint="Use another directory with --out, or `out` under [run].",
         )
 
 
 def _holds_run(place: Path) -> bool:
-    """Whether a run was written there. A manifest.json alone may be anybody's."""
-    if any((place / name).exists() for name in (SAMPLES, CACHE)):
+    """Whether nothing is there, or a run was written there. A manifest.json alone may
+    be anybody's."""
+    names = {entry.name for entry in place.iterdir()} - {LOCK, BASE_COMMIT}
+    if not names or names & {SAMPLES, CACHE}:
         return True
-    try:
-        with open_regular(place / MANIFEST) as stream:
-            return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)
-    except FileNotFoundError:
+    if MANIFEST not in names:
         return False
-
-
-def _put_aside(path: Path) -> None:
-    samples = path / SAMPLES
-    if not samples.exists():
-        return
-    finished = False
-    with contextlib.suppress(RunDirectoryError):
-        finished = read_manifest(path).state == "finished"
-    if not finished and samples.stat().st_size:
-        samples.replace(path / f"{SAMPLES}.previous")
-
-
-def _finished_part(path: Path) -> tuple[dict[str, int], Counts, Cost]:
-    """The offset of each complete record, by sample id; what follows them is
-    removed."""
-    samples = path / SAMPLES
-    if not samples.exists():
-        samples.touch()
-    offsets: dict[str, int] = {}
-    states: Counter[str] = Counter()
-    cost = Cost()
-    end = 0
-    with open_regular(samples) as stream:
-        while line := stream.readline(MAX_LINE_BYTES):
-            if not is_complete_line(line):
-                break
-            record = record_from_line(line, str(samples))
-            offsets[record.sample.id] = end
-            states[sample_state(record.scores, record.responses)] += 1
-            cost = cost.plus(Cost.of(record.ledger))
-            end += len(line)
-    os.truncate(samples, end)
-    return offsets, Counts(**states), cost
-
-
-def _write_records(path: Path, offsets: Iterable[int]) -> None:
-    """Replace the file of records by those that begin at `offsets`."""
-    temporary = path.with_name(f".{SAMPLES}.tmp")
-    with path.open("rb") as stream, open_new(temporary) as out:
-        for offset in offsets:
-            stream.seek(offset)
-            out.write(stream.readline())
-    temporary.replace(path)
-
-
-def _sort_records(path: Path, offsets: Mapping[str, int], order: Iterable[str]) -> None:
-    wanted = [offsets[sample_id] for sample_id in order if sample_id in offsets]
-    if all(first < second for first, second in pairwise(wanted)):
-        return
-    _write_records(path, wanted)
+    with open_regular(place / MANIFEST) as stream:
+        return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)

@@ -22,9 +22,10 @@ from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.redact import Redactor
-from ragstone.evaluation.replay import recomputable, unverified
+from ragstone.evaluation.replay import recomputable
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
-from ragstone.evaluation.scoring import sample_scores, scored_answer
+from ragstone.evaluation.scoring import score_record
+from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter, update_rounds
 from ragstone.formatting import counted, some
 from ragstone.gate.accepted import accepted_in
@@ -106,9 +107,9 @@ def decide_again(
     require_whole(manifest, terms.part, where)
     require_commit(manifest, terms.commit, where)
     require_judge(manifest.judge, terms.judge, where)
-    metrics = recomputable(manifest, terms.metrics)
+    metrics, unverified = recomputable(manifest, terms.metrics)
     measured = {metric.info.name for metric in metrics}
-    require_metrics(measured, terms.required, unverified(run, terms.metrics), where)
+    require_metrics(measured, terms.required, unverified, where)
     questions = QuestionCheck.of(terms.golden)
     golden = GoldenManifest(
         files=terms.golden.sources,
@@ -178,11 +179,10 @@ def _recomputed(
         for record in run.records():
             sample = sample_of(record)
             if sample is not None:
-                writer.append(
-                    _scored_again(
-                        record, sample, metrics, manifest.answers, str(run.path)
-                    )
+                scored = _scored_again(
+                    record, sample, metrics, manifest.answers, str(run.path)
                 )
+                writer.append(record_line(scored))
                 order.append(sample.id)
         copy = writer.finish(order, wall_s=run.manifest.wall_s)
     rounds = run.rounds
@@ -212,13 +212,7 @@ def _scored_again(
             f"{shown} has {count}, but the manifest says {answers}.", where=where
         )
     try:
-        scored = [
-            scored_answer(metrics, sample, answer.response, answer.judgements)
-            for answer in record.answers
-        ]
-        return SampleRecord(
-            sample, tuple(scored), sample_scores(metrics, sample, scored), record.ledger
-        )
+        return score_record(metrics, replace(record, sample=sample))
     except _UNFIT as error:
         why = one_line(str(error))
         raise RunDirectoryError(
@@ -257,7 +251,7 @@ def _open_baseline(
             where=str(path),
             hint="Name an earlier run.",
         )
-    metrics = recomputable(named.manifest, terms.metrics)
+    metrics, _ = recomputable(named.manifest, terms.metrics)
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
         copy = _recomputed(

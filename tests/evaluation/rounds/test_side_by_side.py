@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ragstone.evaluation.engine import Work, run_samples
-from ragstone.evaluation.rounds.base_commit import Pace
+from ragstone.evaluation.rounds.base_commit import Pace, Paced
 from ragstone.golden.sample import Sample
 from ragstone.metrics.registry import select_metrics
 from ragstone.system.response import Response, System
@@ -35,6 +35,7 @@ async def both(first: System, second: System, n: int, skipped: Sequence[set[int]
     """Evaluate `n` samples with two systems side by side; `skipped` are those that a resumed run already has."""
     golden = samples(n)
     pace = Pace()
+    systems = [Paced(first, pace, 0), Paced(second, pace, 1)]
 
     async def one(system: System, without: set[int]) -> None:
         await system.start()
@@ -46,7 +47,7 @@ async def both(first: System, second: System, n: int, skipped: Sequence[set[int]
             await system.close()
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        for system, without in zip(pace.systems(first, second), skipped, strict=True):
+        for system, without in zip(systems, skipped, strict=True):
             group.create_task(one(system, without))
 
 
@@ -82,7 +83,8 @@ def test_resumed_runs_that_lack_different_samples_do_not_wait_for_each_other_for
 def test_nobody_waits_for_a_system_that_was_closed() -> None:
     async def alone() -> list[str]:
         golden = samples(6)
-        head, base = Pace().systems(one := Answering(), Answering())
+        pace, one = Pace(), Answering()
+        head, base = Paced(one, pace, 0), Paced(Answering(), pace, 1)
         await base.close()
         for sample in golden:
             await asyncio.wait_for(head.ask(sample), 30)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.scoring import score_response
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.scoring import score_record
 from ragstone.golden.sample import Message, Sample
 from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
@@ -100,5 +101,5 @@ def test_without_the_question_no_score_is_made_up(world: Any) -> None:
     found = collect(world, world.judge())
     assert all(isinstance(getattr(found, str(kind)), JudgementFailure) for kind in KINDS)
     metrics = select_metrics(["faithfulness", "answer_relevancy", "context_recall"])
-    scores, _ = score_response(metrics, SAMPLE, RESPONSE, [found])
+    scores = score_record(metrics, SampleRecord(SAMPLE, (Answer(RESPONSE, (found,)),))).scores
     assert {type(score).__name__ for score in scores.values()} == {"Failed"}

@@ -8,6 +8,7 @@ the difference is the change.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,16 +71,22 @@ async def evaluate_both(
     what judging it costs counts as this run's. Raises the errors of either; both runs
     can then be resumed.
     """
-    out = head.out
-    _refuse_other_commit(head, base)
+    out, folder = head.out, head.out / BASE_COMMIT
+    if head.resume and (folder / MANIFEST).is_file():
+        earlier = read_manifest(folder).system.commit or "unknown"
+        if earlier != base.commit:
+            raise RunDirectoryError(
+                f"can't resume: it was compared with commit {earlier[:SHORT]}, not with {base.name}.",
+                where=str(out),
+                hint=f"Use --baseline-commit {earlier[:SHORT]}, or start over without --resume.",
+            )
     pace = Pace()
-    head_system, base_system = pace.systems(head.system, base.make())
     source = replace(head.project.system, settings=base.settings, commit=base.commit)
     before = replace(
         head,
-        system=base_system,
+        system=Paced(base.make(), pace, 1),
         project=replace(head.project, system=source),
-        out=(out / BASE_COMMIT).absolute(),
+        out=folder.absolute(),
         check=lambda _system: None,
         policy_hash=None,
         invocation=None,
@@ -94,30 +101,32 @@ async def evaluate_both(
 
     try:
         async with asyncio.TaskGroup() as group:
-            of_head = group.create_task(
-                run_round(replace(head, system=head_system), context)
-            )
+            paced = replace(head, system=Paced(head.system, pace, 0))
+            of_head = group.create_task(run_round(paced, context))
             of_before = group.create_task(of_base())
-    except asyncio.CancelledError as cancelled:
-        if pace.both_started:
-            _stop(out, f"interrupted ({type(cancelled).__name__})")
-        raise
-    except BaseExceptionGroup as errors:
-        error = first_in(errors)
+    except (asyncio.CancelledError, BaseExceptionGroup) as stopped:
+        error: BaseException = stopped
+        reason = f"interrupted ({type(stopped).__name__})"
+        if isinstance(stopped, BaseExceptionGroup):
+            error = first_in(stopped)
+            reason = error.message if isinstance(error, RagstoneError) else ""
         # An error of the directory is one of an earlier run in it, which stays as it
-        # is.
-        if (
-            pace.both_started
-            and isinstance(error, RagstoneError)
-            and not isinstance(error, RunDirectoryError)
-        ):
-            _stop(out, context.redact(error.message))
+        # is. Both runs were stopped, also the one that had finished or was only
+        # cancelled with the other.
+        if pace.both_started and reason and not isinstance(error, RunDirectoryError):
+            for stopped_run in (out, folder):
+                if (stopped_run / MANIFEST).is_file():
+                    update_manifest(
+                        RunDirectory.open(stopped_run),
+                        state="stopped",
+                        stop_reason=context.redact(reason),
+                    )
         raise error from None
     run, base_result = of_head.result(), of_before.result()
     counts = base_result.manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
         raise at_base(SystemUnderTestError("it gave no answer at all."), base)
-    base_result = await watch_judge(base_result, head.judge, None, 0, inherits=False)
+    base_result = await watch_judge(base_result, head.judge)
     fact = BaselineFact(
         eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent
     )
@@ -135,25 +144,11 @@ def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
     """A sentence if the base commit's system failed on some samples: those are not
     compared."""
     counts = run.manifest.counts
-    total = counts.scored + counts.partly_failed + counts.system_failed
     if not counts.system_failed:
         return ()
     return (
-        f"The system at {base.name} failed on {counts.system_failed} of {total} samples; they are not compared.",
+        f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared.",
     )
-
-
-def _refuse_other_commit(head: Round, base: BaseSystem) -> None:
-    folder = head.out / BASE_COMMIT
-    if not head.resume or not (folder / MANIFEST).is_file():
-        return
-    earlier = read_manifest(folder).system.commit
-    if earlier != base.commit:
-        raise RunDirectoryError(
-            f"can't resume: it was compared with commit {(earlier or 'unknown')[:SHORT]}, not with {base.name}.",
-            where=str(folder.parent),
-            hint=f"Use --baseline-commit {(earlier or '')[:SHORT]}, or start over without --resume.",
-        )
 
 
 def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
@@ -166,56 +161,19 @@ def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestErr
     )
 
 
-def _stop(out: Path, reason: str) -> None:
-    """Both runs were stopped for this reason, also the one that had finished or was
-    only cancelled with the other."""
-    for folder in (out, out / BASE_COMMIT):
-        if (folder / MANIFEST).is_file():
-            update_manifest(
-                RunDirectory.open(folder), state="stopped", stop_reason=reason
-            )
-
-
 class Pace:
     """Keeps two systems at the same question: none is asked more than one question
     ahead of the other, until that one is closed."""
 
     def __init__(self) -> None:
-        self._asked = [0, 0]
-        self._closed = [False, False]
-        self._moved = asyncio.Condition()
-        self._started = asyncio.Barrier(2)
+        self.asked: list[float] = [0, 0]
+        """How many questions each system was asked; infinite for one that is closed."""
+        self.moved = asyncio.Condition()
+        self.started = asyncio.Barrier(2)
         self.both_started = False
-        """Whether both systems have started."""
-
-    def systems(self, first: System, second: System) -> tuple[System, System]:
-        """The two systems, kept at the same question."""
-        return _Paced(first, self, 0), _Paced(second, self, 1)
-
-    async def started(self) -> None:
-        """Wait until both systems have started: if one can't, the other writes
-        nothing."""
-        await self._started.wait()
-        self.both_started = True
-
-    async def next_question(self, side: int) -> None:
-        """Wait until this side may ask its next question."""
-        other = 1 - side
-        async with self._moved:
-            await self._moved.wait_for(
-                lambda: self._closed[other] or self._asked[side] <= self._asked[other]
-            )
-            self._asked[side] += 1
-            self._moved.notify_all()
-
-    async def leave(self, side: int) -> None:
-        """This side asks no more questions."""
-        async with self._moved:
-            self._closed[side] = True
-            self._moved.notify_all()
 
 
-class _Paced(Wrapped):
+class Paced(Wrapped):
     """A system that waits for the other one before each question."""
 
     def __init__(self, system: System, pace: Pace, side: int) -> None:
@@ -224,13 +182,21 @@ class _Paced(Wrapped):
         self._side = side
 
     async def start(self) -> None:
+        """If one of the systems can't start, the other writes nothing."""
         await self._system.start()
-        await self._pace.started()
+        await self._pace.started.wait()
+        self._pace.both_started = True
 
     async def ask(self, sample: Sample) -> Response:
-        await self._pace.next_question(self._side)
+        asked, own, other = self._pace.asked, self._side, 1 - self._side
+        async with self._pace.moved:
+            await self._pace.moved.wait_for(lambda: asked[own] <= asked[other])
+            asked[own] += 1
+            self._pace.moved.notify_all()
         return await self._system.ask(sample)
 
     async def close(self) -> None:
-        await self._pace.leave(self._side)
+        async with self._pace.moved:
+            self._pace.asked[self._side] = math.inf
+            self._pace.moved.notify_all()
         await self._system.close()

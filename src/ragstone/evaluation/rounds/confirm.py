@@ -28,22 +28,16 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
     """
     plan, stored, own = session.plan, StoredAnswers.of(run), run.manifest.own_answers
     metrics = plan.selected_metrics()
+    again = session.round(
+        plan.golden,
+        _OnceMore(stored, own, session.system),
+        metrics,
+        out,
+        answers=own + 1,
+    )
     try:
-        again = session.round(
-            plan.golden,
-            _OnceMore(stored, own, session.system),
-            metrics,
-            out,
-            answers=own + 1,
-        )
         extended = await run_round(again, session.context)
-        return await watch_judge(
-            with_earlier_of(extended, run, metrics),
-            session.judge,
-            None,
-            0,
-            inherits=False,
-        )
+        return await watch_judge(with_earlier_of(extended, run, metrics), session.judge)
     finally:
         await stored.close()
 

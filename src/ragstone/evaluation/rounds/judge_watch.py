@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.round_facts import Canaries, Observed
-from ragstone.evaluation.rounds.planted import choose_hosts, judge_planted, mean_scores
+from ragstone.evaluation.rounds.planted import judge_planted
 from ragstone.evaluation.rounds.round import add_cost
 from ragstone.evaluation.writer import update_rounds
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
@@ -24,10 +23,8 @@ from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sighti
 async def watch_judge(
     run: RunDirectory,
     judge: Judge,
-    baseline: RunDirectory | None,
-    canaries: int,
-    *,
-    inherits: bool,
+    baseline: RunDirectory | None = None,
+    canaries: int = 0,
     planted: int = 0,
 ) -> RunDirectory:
     """Record the observed judge in `run`, repeat `canaries` judgements of `baseline`,
@@ -35,16 +32,13 @@ async def watch_judge(
 
     Nothing is repeated if the judge differs from the baseline's or can't change, and
     nothing planted if no judgement of the run is new, or it was done before the run was
-    resumed. `inherits`: judgements of the baseline were reused, so what was observed
-    for it also applies to this run.
+    resumed. Where judgements of the baseline were reused, what was observed for it also
+    applies to this run.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     facts = run.rounds.judge
     if planted and facts.planted is None and run.manifest.cost.calls:
-        draw = random.SystemRandom()
-        before = {} if baseline is None else mean_scores(baseline)
-        hosts = run.find(choose_hosts(run.records(), before, planted, draw))
-        count, cost = await judge_planted(judge, tuple(hosts.values()), planted, draw)
+        count, cost = await judge_planted(judge, run, baseline, planted)
         facts = facts.model_copy(update={"planted": count})
         run = update_rounds(add_cost(run, Cost.of(cost)), judge=facts)
     if sightings is None:
@@ -56,14 +50,15 @@ async def watch_judge(
         ways=tuple(sorted(sightings.ways)),
     )
     earlier = None if baseline is None else baseline.rounds.judge.observed
-    if inherits and earlier is not None and run.manifest.cost.cached_calls:
+    if earlier is not None and run.manifest.cost.cached_calls:
         observed = observed.plus(earlier)
     if observed != Observed():
         facts = facts.model_copy(update={"observed": observed})
-    is_same_judge = (
-        baseline is not None and baseline.manifest.judge == run.manifest.judge
-    )
-    if canaries and baseline is not None and is_same_judge:
+    if (
+        canaries
+        and baseline is not None
+        and baseline.manifest.judge == run.manifest.judge
+    ):
         sightings.models.clear()
         chosen = choose_canaries(baseline.records(), canaries)
         repeated, ledger = await ask_again(judge, chosen)
@@ -100,7 +95,24 @@ def choose_canaries(
 ) -> tuple[Canary, ...]:
     """At most `n` of the judgements in `records`, chosen by a hash of their content:
     the same ones each time."""
-    canaries = [canary for record in records if (canary := _canary(record))]
+    canaries: list[Canary] = []
+    for record in records:
+        judged, name = record.answers[0].judged, record.sample.id
+        statements, table = judged.statements, judged.support
+        if (
+            isinstance(statements, StatementList)
+            and isinstance(table, SupportTable)
+            and table.supports
+            and record.response.contexts
+        ):
+            by_hash = {
+                _hash(f"{name}\0{support.statement_id}"): support
+                for support in table.supports
+            }
+            chosen = by_hash[min(by_hash)]
+            canaries.append(
+                Canary(record, statements, chosen.statement_id, chosen.verdict)
+            )
     canaries.sort(key=lambda canary: _hash(canary.record.sample.id))
     return tuple(canaries[:n])
 
@@ -141,20 +153,6 @@ async def ask_again(
         supported_then=sum(then is Verdict.SUPPORTED for then, _ in answered),
         supported_now=sum(now is Verdict.SUPPORTED for _, now in answered),
     ), ledger
-
-
-def _canary(record: SampleRecord) -> Canary | None:
-    judged = record.answers[0].judged
-    statements, table = judged.statements, judged.support
-    if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
-        return None
-    if not table.supports or not record.response.contexts:
-        return None
-    name = record.sample.id
-    chosen = min(
-        table.supports, key=lambda support: _hash(f"{name}\0{support.statement_id}")
-    )
-    return Canary(record, statements, chosen.statement_id, chosen.verdict)
 
 
 def _hash(text: str) -> bytes:

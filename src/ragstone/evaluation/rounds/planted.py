@@ -7,7 +7,7 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import cycle, islice
 from statistics import fmean
@@ -63,54 +63,31 @@ def planted_statement(draw: random.Random) -> str:
     )
 
 
-def choose_hosts(
-    records: Iterable[SampleRecord],
-    before: Mapping[str, float],
-    n: int,
-    draw: random.Random,
-) -> tuple[str, ...]:
-    """The ids of `n` samples whose answers were judged by contexts: half of them those
-    whose scores rose most above those `before`, by id, and the others at random. Fewer
-    if there are fewer."""
-    rises: list[tuple[float, str]] = []
-    fallen: list[str] = []
-    for record in records:
-        if not _judged(record):
-            continue
-        name = record.sample.id
-        rise = _mean_score(record) - before.get(name, math.inf)
-        if rise > 0.0:
-            rises.append((rise, name))
-        else:
-            fallen.append(name)
-    rises.sort(reverse=True)
-    risen = [name for _, name in rises]
-    first = risen[: n // 2]
-    candidates = [*risen[n // 2 :], *fallen]
-    return (*first, *draw.sample(candidates, min(n - len(first), len(candidates))))
+class _Outcome(Enum):
+    """What became of a planted answer: refused, or passed with any contexts, by a slip,
+    or as its contexts order it."""
 
-
-def mean_scores(run: RunDirectory) -> dict[str, float]:
-    """The mean of each sample's scores."""
-    values: dict[str, list[float]] = {}
-    for scores in run.scores().metrics.values():
-        for name, value in scores.values.items():
-            values.setdefault(name, []).append(value)
-    return {name: fmean(sample_values) for name, sample_values in values.items()}
+    REFUSED = auto()
+    FAILED = auto()
+    PASSED_ANYWHERE = auto()
+    PASSED_ONCE = auto()
+    STEERED = auto()
 
 
 async def judge_planted(
-    judge: Judge, hosts: Sequence[SampleRecord], n: int, draw: random.Random
+    judge: Judge, run: RunDirectory, baseline: RunDirectory | None, n: int
 ) -> tuple[Planted | None, Ledger]:
     """How many of `n` planted answers the judge lets pass, and what that cost; None
-    without `hosts`.
+    without a sample that was judged by contexts.
 
-    Each is judged by the contexts of one of `hosts`. If it passes, it is judged by a
-    passage of ours too: contexts can order a model to support everything, which is not
-    the judge's fault. Nothing is read from a cache or stored there, and nothing counts
-    in a score. A judge that fails has let nothing pass.
+    Each is judged by the contexts of such a sample: half of them are those whose scores
+    rose most above those of `baseline`, and the others are drawn at random. If it
+    passes, it is judged by a passage of ours too: contexts can order a model to support
+    everything, which is not the judge's fault. Nothing is read from a cache or stored
+    there, and nothing counts in a score. A judge that fails has let nothing pass.
     """
-    ledger = Ledger()
+    ledger, draw = Ledger(), random.SystemRandom()
+    hosts = run.find(_choose_hosts(run, baseline, n, draw)).values()
     if not hosts:
         return None, ledger
 
@@ -133,18 +110,17 @@ async def judge_planted(
             return _Outcome.FAILED if first is None else _Outcome.REFUSED
         if await passes(name, (Context(_PASSAGE),), statement) is not False:
             return _Outcome.PASSED_ANYWHERE
-        return (
-            _Outcome.STEERED
-            if await passes(name, contexts, another)
-            else _Outcome.PASSED_ONCE
-        )
+        if await passes(name, contexts, another):
+            return _Outcome.STEERED
+        return _Outcome.PASSED_ONCE
 
     chosen = list(islice(cycle(hosts), n))
-    statements = [(planted_statement(draw), planted_statement(draw)) for _ in chosen]
-    tasks = (
-        outcome(host, *pair) for host, pair in zip(chosen, statements, strict=True)
+    outcomes = await asyncio.gather(
+        *(
+            outcome(host, planted_statement(draw), planted_statement(draw))
+            for host in chosen
+        )
     )
-    outcomes = await asyncio.gather(*tasks)
     counts = Counter(outcomes)
     pairs = zip(chosen, outcomes, strict=True)
     steered = dict.fromkeys(
@@ -160,31 +136,34 @@ async def judge_planted(
     return planted, ledger
 
 
-class _Outcome(Enum):
-    """What became of a planted answer: refused, or passed with any contexts, by a slip,
-    or as its contexts order it."""
-
-    REFUSED = auto()
-    FAILED = auto()
-    PASSED_ANYWHERE = auto()
-    PASSED_ONCE = auto()
-    STEERED = auto()
-
-
-def _mean_score(record: SampleRecord) -> float:
-    values = [
-        score.value for score in record.scores.values() if isinstance(score, Scored)
-    ]
-    return fmean(values) if values else 0.0
-
-
-def _judged(record: SampleRecord) -> bool:
-    first = record.judgements[0] if record.judgements else None
-    return (
-        first is not None
-        and isinstance(first.support, SupportTable)
-        and bool(record.response.contexts)
-    )
+def _choose_hosts(
+    run: RunDirectory, baseline: RunDirectory | None, n: int, draw: random.Random
+) -> tuple[str, ...]:
+    """The ids of `n` samples that were judged by contexts, fewer if there are fewer."""
+    scores_before: dict[str, list[float]] = {}
+    metrics = {} if baseline is None else baseline.scores().metrics
+    for metric in metrics.values():
+        for name, value in metric.values.items():
+            scores_before.setdefault(name, []).append(value)
+    risen: list[tuple[float, str]] = []
+    others: list[str] = []
+    for record in run.records():
+        name = record.sample.id
+        is_supported = isinstance(record.answers[0].judged.support, SupportTable)
+        if not is_supported or not record.response.contexts:
+            continue
+        before = scores_before.get(name)
+        scores = record.scores.values()
+        values = [score.value for score in scores if isinstance(score, Scored)]
+        rise = fmean(values or [0.0]) - fmean(before or [math.inf])
+        if rise > 0.0:
+            risen.append((rise, name))
+        else:
+            others.append(name)
+    by_rise = [name for _, name in sorted(risen, reverse=True)]
+    first = by_rise[: n // 2]
+    candidates = [*by_rise[n // 2 :], *others]
+    return (*first, *draw.sample(candidates, min(n - len(first), len(candidates))))
 
 
 def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:

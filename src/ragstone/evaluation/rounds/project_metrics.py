@@ -224,11 +224,11 @@ def chosen_metrics(
     """
     if metrics is None or isinstance(metrics, str):
         return metrics, {}
-    if isinstance(metrics, Rubric) or not isinstance(metrics, Iterable):
-        metrics = [metrics]
+    is_one = isinstance(metrics, Rubric) or not isinstance(metrics, Iterable)
+    entries: Iterable[object] = [metrics] if is_one else metrics
     names: list[str] = []
     defined: dict[str, dict[str, object] | CustomMetric] = {}
-    for metric in metrics:
+    for metric in entries:
         if isinstance(metric, str):
             names.append(metric)
             continue

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from ragstone.errors import SystemUnderTestError
-from ragstone.evaluation.conversation import ask_conversation, with_earlier_turns
+from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
 from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import asked_again, divided
-from ragstone.evaluation.rounds.session import ORACLE_OPTION, RunPlan
+from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.metrics.metric import Metric
-from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import Response, System, SystemFailureKind
 
 
@@ -53,10 +52,9 @@ def rehearsals(
 ) -> Iterator[Rehearsal]:
     """What each round of `plan` asks, the first one first. Raises ConfigError."""
     metrics = plan.selected_metrics()
-    accepts: Callable[[System], None] = lambda _system: None  # noqa: E731
-    if plan.oracle:
-        accepts = partial(refuse_without_contexts, why=ORACLE_OPTION)
-    yield Rehearsal(plan.system.build(context), plan.golden, metrics, accepts)
+    yield Rehearsal(
+        plan.system.build(context), plan.golden, metrics, plan.check_started
+    )
     if base is not None:
         yield Rehearsal(
             base.make(), plan.golden, metrics, blames=partial(at_base, base=base)
@@ -94,9 +92,18 @@ async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
 
 
 async def _answer(system: System, sample: Sample) -> Response:
+    """The response to `sample`. Raises SystemUnderTestError for one that failed, or for
+    the first turn before it that did."""
+    turns = [sample] if sample.turn is None else with_earlier_turns([sample])
     try:
         await system.start()
-        response = await _last_response(system, sample)
+        conversation = ask_in_order(
+            system, turns, lambda session, turn: session.ask(turn), keeps_contexts=True
+        )
+        async with aclosing(conversation):
+            async for _, response in conversation:
+                if response.failure is not None:
+                    break
     finally:
         await system.close()
     failure = response.failure
@@ -112,20 +119,3 @@ async def _answer(system: System, sample: Sample) -> Response:
         where=system.entrypoint,
         hint=hint,
     )
-
-
-async def _last_response(system: System, sample: Sample) -> Response:
-    """The response to `sample`, or to the first turn before it that fails."""
-    if sample.turn is None:
-        return await system.ask(sample)
-    turns = [turn for turn, _ in with_earlier_turns([sample])]
-    conversation = ask_conversation(system, turns, _ask, keeps_contexts=True)
-    async with aclosing(conversation):
-        async for _, response in conversation:
-            if response.failure is not None:
-                break
-    return response
-
-
-async def _ask(system: System, sample: Sample) -> Response:
-    return await system.ask(sample)

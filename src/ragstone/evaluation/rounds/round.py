@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
-from ragstone.evaluation.directory import MANIFEST, SYSTEM_LOG, RunDirectory
+from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import drop_carried
@@ -120,9 +120,8 @@ def judging_identity(judge: Judge, *, keeps_contexts: bool) -> JudgeIdentity:
     identity = judge.identity
     if keeps_contexts:
         return identity
-    return replace(
-        identity, parameters=(*identity.parameters, ("earlier_contexts", "false"))
-    )
+    parameters = (*identity.parameters, ("earlier_contexts", "false"))
+    return replace(identity, parameters=parameters)
 
 
 async def run_round(this: Round, context: RunContext) -> RunDirectory:
@@ -132,7 +131,6 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     samples are saved, and the round can be resumed. A system that can't start leaves no
     files.
     """
-    out = this.out
     writer: RunWriter | None = None
     measures: Measures | None = None
     workers: Workers | None = None
@@ -152,21 +150,69 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             await measures.start()
         manifest = this.describe(context)
         for folder in this.clears:
-            drop_carried(out, folder)
+            drop_carried(this.out, folder)
         start = RunWriter.resume if this.resume else RunWriter.create
-        writer = start(out, manifest, redact=context.redact)
-        workers = workers_of(
-            this, len(this.samples) - len(writer.finished_ids), context.say
+        writer = start(this.out, manifest, redact=context.redact)
+        finished = writer.finished_ids
+        pending = [sample for sample in this.samples if sample.id not in finished]
+        workers = workers_of(this, len(pending), context.say)
+        work = Work(
+            pending,
+            this.system,
+            this.judge,
+            this.metrics,
+            this.repeats,
+            this.answers,
+            context.progress,
+            measures.by_name,
+            this.keeps_contexts,
         )
-        return await _evaluate_pending(this, context, writer, measures, workers)
+        return await _evaluate(this, work, context, writer, workers)
     finally:
         if workers is not None:
             await workers.close()
         await this.system.close()
         if measures is not None:
             await measures.close()
-        if writer is not None:
-            _store_log(context, out)
+        log = context.system_log
+        if writer is not None and log is not None:
+            text = ""
+            with suppress(FileNotFoundError):
+                text = log.read_text(encoding="utf-8", errors="replace")
+            if text.strip():
+                replace_text(this.out / SYSTEM_LOG, context.redact(text))
+            else:
+                (this.out / SYSTEM_LOG).unlink(missing_ok=True)
+
+
+async def _evaluate(
+    this: Round,
+    work: Work,
+    context: RunContext,
+    writer: RunWriter,
+    workers: Workers | None,
+) -> RunDirectory:
+    """Ask, judge and score the samples that the run has not finished, and end it."""
+    golden, started = this.samples, monotonic()
+    try:
+        async with until(this.deadline):
+            context.progress.start(len(golden) - len(writer.finished_ids))
+            try:
+                if workers is not None:
+                    await workers.start()
+                await run_samples(work, writer.append, workers)
+            finally:
+                context.progress.finish()
+    except BaseException as error:
+        reason = f"interrupted ({type(error).__name__})"
+        if isinstance(error, RagstoneError):
+            reason = error.message
+        writer.stop(context.redact(reason), wall_s=monotonic() - started)
+        context.say(
+            f"{len(writer.finished_ids)} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
+        )
+        raise
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
 
 
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
@@ -194,29 +240,12 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
         )
 
 
-def _store_log(context: RunContext, out: Path) -> None:
-    """Store the system's output next to the records, if there is any output and a
-    run."""
-    log = context.system_log
-    if log is None or not (out / MANIFEST).is_file():
-        return
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        text = ""
-    if text.strip():
-        replace_text(out / SYSTEM_LOG, context.redact(text))
-    else:
-        (out / SYSTEM_LOG).unlink(missing_ok=True)
-
-
 def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
     """Workers to judge so many samples of a round with, not started yet; None: judge in
     this process."""
     is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
     count = worker_count(this.workers, samples * this.answers * this.repeats)
-    is_parallel = this.dask is not None or count > 0
-    if samples == 0 or not is_judged or not is_parallel:
+    if not samples or not is_judged or (this.dask is None and not count):
         return None
     # Imported here: a small run is judged by this process.
     from ragstone.evaluation.executors import (
@@ -227,66 +256,20 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     )
     from ragstone.judge.portable import portable_judge
 
-    identity = this.judge.identity
     portable = portable_judge(this.judge)
     is_custom = any(metric.info.name in this.project.custom for metric in this.metrics)
-    if portable is None or is_custom:
+    if portable is not None and not is_custom:
+        identity = this.judge.identity
+        task = Task(portable, this.metrics, this.repeats, identity, versions())
         if this.dask is not None:
-            say(
-                "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither "
-                "the keys of a judge nor the project's own metrics."
-            )
-        return None
-    task = Task(portable, this.metrics, this.repeats, identity, versions())
+            return DaskWorkers(this.dask, task)
+        return ProcessWorkers(count, task)
     if this.dask is not None:
-        return DaskWorkers(this.dask, task)
-    return ProcessWorkers(count, task)
-
-
-async def _evaluate_pending(
-    this: Round,
-    context: RunContext,
-    writer: RunWriter,
-    measures: Measures,
-    workers: Workers | None,
-) -> RunDirectory:
-    """Ask, judge and score the samples that the run has not finished."""
-    golden, started = this.samples, monotonic()
-    pending = [sample for sample in golden if sample.id not in writer.finished_ids]
-    work = Work(
-        pending,
-        this.system,
-        this.judge,
-        this.metrics,
-        this.repeats,
-        this.answers,
-        context.progress,
-        measures.by_name,
-        this.keeps_contexts,
-    )
-    try:
-        async with until(this.deadline):
-            context.progress.start(len(pending))
-            try:
-                if workers is None:
-                    await run_samples(work, writer.append)
-                else:
-                    from ragstone.evaluation.batches import run_samples_in
-
-                    await workers.start()
-                    await run_samples_in(workers, work, writer.append_line)
-            finally:
-                context.progress.finish()
-    except BaseException as error:
-        reason = f"interrupted ({type(error).__name__})"
-        if isinstance(error, RagstoneError):
-            reason = error.message
-        writer.stop(context.redact(reason), wall_s=monotonic() - started)
-        context.say(
-            f"{len(writer.finished_ids)} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
+        say(
+            "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither the keys "
+            "of a judge nor the project's own metrics."
         )
-        raise
-    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+    return None
 
 
 @asynccontextmanager

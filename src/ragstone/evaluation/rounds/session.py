@@ -22,7 +22,7 @@ from ragstone.evaluation.directory import (
     RunDirectory,
 )
 from ragstone.evaluation.files import writing_to
-from ragstone.evaluation.lineage import cache_of, drop_carried
+from ragstone.evaluation.lineage import CARRIED, cache_of, drop_carried
 from ragstone.evaluation.manifest import Cost, Invocation
 from ragstone.evaluation.placing import JUDGED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
@@ -97,13 +97,15 @@ class RunPlan:
     def refuse_conflicts(self, *, compares_base: bool = False) -> None:
         """Raise ConfigError if parts of the run can't be combined. `compares_base`: the
         system of a base commit is asked too."""
-        if self.recorded is not None:
-            if self.answers > 1:
-                raise recorded_error("answers", "run.answers", self.recorded)
-            if compares_base:
-                raise recorded_error(BASE_OPTION, "gate.baseline_commit", self.recorded)
-            if self.oracle:
-                raise recorded_error(ORACLE_OPTION, "run.oracle", self.recorded)
+        recorded = self.recorded
+        asks_again = (
+            (self.answers > 1, "answers", "run.answers"),
+            (compares_base, BASE_OPTION, "gate.baseline_commit"),
+            (self.oracle, ORACLE_OPTION, "run.oracle"),
+        )
+        for is_chosen, option, where in asks_again:
+            if recorded is not None and is_chosen:
+                raise recorded_error(option, where, recorded)
         part = self.system.settings.part
         if self.oracle and part is not None:
             raise ConfigError(
@@ -111,6 +113,12 @@ class RunPlan:
                 where="run.oracle",
                 hint="Leave out one of the two.",
             )
+
+    def check_started(self, system: System) -> None:
+        """Raise SystemUnderTestError if the started `system` can't take the contexts
+        that an oracle half gives it."""
+        if self.oracle:
+            refuse_without_contexts(system, ORACLE_OPTION)
 
 
 def recorded_error(option: str, where: str, entrypoint: str) -> ConfigError:
@@ -164,16 +172,13 @@ class Session:
     def judge(self) -> Judge:
         """The judge of all rounds, open. Raises ConfigError."""
         if self._judge is None:
-            cache, spent = (
-                self.plan.out / CACHE if self.plan.cached else None,
-                self.plan.out / SPENT,
-            )
-            self._judge = self.plan.judge.build(self.plan.golden, cache, self.context)
-            if (
-                cache is not None
-                and (budget := getattr(self._judge, "budget", None)) is not None
-            ):
-                budget.spent = read_spent(spent) if self.plan.resume else Ledger()
+            plan = self.plan
+            cache = plan.out / CACHE if plan.cached else None
+            self._judge = plan.judge.build(plan.golden, cache, self.context)
+            budget = getattr(self._judge, "budget", None)
+            if cache is not None and budget is not None:
+                spent = plan.out / SPENT
+                budget.spent = read_spent(spent) if plan.resume else Ledger()
                 budget.record = partial(write_spent, spent)
                 self._spent = budget.spent
         return self._judge
@@ -204,21 +209,16 @@ class Session:
         rounds that were lost to a stop."""
         if not (self._evaluates and self._spent.calls):
             return run
-        return update_manifest(
-            run,
-            cost=Cost.of(
-                replace(self._spent, cached_calls=run.manifest.cost.cached_calls)
-            ),
-        )
+        cached_calls = run.manifest.cost.cached_calls
+        cost = Cost.of(replace(self._spent, cached_calls=cached_calls))
+        return update_manifest(run, cost=cost)
 
     @property
     def time_left_s(self) -> float | None:
         """What is left of the time limit, in seconds; None: there is none."""
-        return (
-            None
-            if self.deadline is None
-            else self.deadline - asyncio.get_running_loop().time()
-        )
+        if self.deadline is None:
+            return None
+        return self.deadline - asyncio.get_running_loop().time()
 
     def round(
         self,
@@ -241,13 +241,7 @@ class Session:
             "deadline": self.deadline,
             "keeps_contexts": plan.judge.settings.earlier_contexts,
         }
-        return Round(
-            samples,
-            system=system,
-            metrics=tuple(metrics),
-            out=out,
-            **{**common, **more},
-        )
+        return Round(samples, system, metrics=tuple(metrics), out=out, **common | more)
 
     async def evaluate(
         self,
@@ -262,56 +256,41 @@ class Session:
         Judgements of the trusted `baseline` are reused, and some are repeated, as the
         plan says. Raises the errors of `run_round`.
         """
-        plan, context, out = self.plan, self.context, self.plan.out
+        plan, context = self.plan, self.context
         metrics = plan.selected_metrics()
         system, self._evaluates = self.system, True
         if baseline is not None and not plan.judge.settings.refresh:
-            restore_judgements(cache_of(baseline), out / CACHE)
+            restore_judgements(cache_of(baseline), plan.out / CACHE)
         judge = self.judge
-        compares = baseline is not None and any(
-            metric.info.relative for metric in metrics
-        )
-        earlier = (
-            StoredAnswers.of(baseline) if baseline is not None and compares else None
-        )
+        earlier: StoredAnswers | None = None
+        if baseline is not None and any(metric.info.relative for metric in metrics):
+            earlier = StoredAnswers.of(baseline)
+            judge = cast(Judge, WithEarlierAnswers(judge, earlier.to))
         main = self.round(
             plan.golden,
             system,
             metrics,
-            out,
-            judge=judge
-            if earlier is None
-            else cast(Judge, WithEarlierAnswers(judge, earlier.to)),
+            plan.out,
+            judge=judge,
             resume=plan.resume,
-            check=self._refuse_started,
+            check=plan.check_started,
             policy_hash=policy_hash,
             invocation=plan.invocation,
             clears=() if plan.oracle and plan.resume else (ORACLE,),
         )
         try:
-            run = await (
-                run_round(main, context)
-                if base is None
-                else evaluate_both(main, base, context)
-            )
+            if base is None:
+                run = await run_round(main, context)
+            else:
+                run = await evaluate_both(main, base, context)
         finally:
             if earlier is not None:
                 await earlier.close()
+        settings = plan.judge.settings
         run = await watch_judge(
-            run,
-            judge,
-            baseline,
-            plan.judge.settings.canaries or 0,
-            inherits=baseline is not None,
-            planted=plan.judge.settings.planted,
+            run, self.judge, baseline, settings.canaries or 0, settings.planted
         )
         return self.with_whole_cost(run)
-
-    def _refuse_started(self, system: System) -> None:
-        """Raise SystemUnderTestError if the started `system` can't take the contexts
-        that an oracle half gives it."""
-        if self.plan.oracle:
-            refuse_without_contexts(system, ORACLE_OPTION)
 
     async def close(self, *, finished: bool = False) -> None:
         """Close system and judge, as far as they were used. A `finished` run drops
@@ -320,9 +299,8 @@ class Session:
             await self._system.stop()
         if self._judge is None:
             return
-        for note in getattr(
-            self._judge, "notes", ()
-        ):  # adaptations and limitations of an LLM judge
+        # Adaptations and limitations of an LLM judge.
+        for note in getattr(self._judge, "notes", ()):
             self.context.say(f"judge: {note}")
         cache = getattr(self._judge, "cache", None)
         if finished and isinstance(cache, JudgementCache):
@@ -345,7 +323,12 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
     """
     plan.selected_metrics()
     if not context.trusts_checkout:
-        start_from_nothing(plan)
+        # What a run could reuse may not be trusted.
+        for name in (*JUDGED, HISTORY):
+            with writing_to(plan.out / name):
+                (plan.out / name).unlink(missing_ok=True)
+        for folder in (CARRIED, BASE_COMMIT, ORACLE):
+            drop_carried(plan.out, folder)
         plan = replace(plan, resume=False)
     session = Session(plan, context, deadline_of(plan))
     finished = False
@@ -359,23 +342,9 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
 def deadline_of(plan: RunPlan) -> float | None:
     """When the time limit of a run that begins now ends, on the event loop's clock;
     None: there is none."""
-    return (
-        None
-        if plan.time_limit_s is None
-        else asyncio.get_running_loop().time() + plan.time_limit_s
-    )
-
-
-def start_from_nothing(plan: RunPlan) -> None:
-    """Remove from the run directory all that a run could reuse: it may not be
-    trusted."""
-    out = plan.out
-    for name in (*JUDGED, HISTORY):
-        with writing_to(out / name):
-            (out / name).unlink(missing_ok=True)
-    drop_carried(out)
-    for name in (BASE_COMMIT, ORACLE):
-        drop_carried(out, name)
+    if plan.time_limit_s is None:
+        return None
+    return asyncio.get_running_loop().time() + plan.time_limit_s
 
 
 def restore_judgements(source: Path, cache: Path) -> None:
