@@ -62,6 +62,7 @@ _FREE_PARAMETERS = frozenset(
 """Model parameters that neither redirect requests nor change the price of a token."""
 
 _BUDGET = "judge.max_cost_usd"
+_BUNDLE = "judge.ca_bundle"
 _OF_VERDICT: Mapping[str, object] = {
     "gate.fail_on": None,
     "golden.limit": None,
@@ -109,108 +110,107 @@ def restrict_to_base(
     Raises ConfigError for a value in the checkout's config that differs from the
     base's, and GitHubError if the base is needed and can't be read.
     """
-    keys = _keys(settings, environ)
-    inside = _bundle_in(workspace, settings)
+    judge, in_file = settings.judge, settings.from_file
+    credentials = {variable(name, environ) for name in credential_variables()}
+    keys = {*judge.secrets(), *credentials} - {""}
     entrusted = bool(keys) or _has_identity(settings, environ)
-    bundle = inside if entrusted else None
-    wanted = [
+    bundle = _bundle_in(workspace, settings)
+    fitted = judge.name.strip().startswith(FITTED)
+    unpinned = fitted and not judge.model_digests
+    compared = [
         key
         for key in GUARDED
-        if entrusted and key in settings.from_file and _matters(key, settings)
+        if key in in_file
+        and _value(settings, key)
+        and (entrusted or (key == _BUNDLE and bundle is None))
     ]
-    if (
-        settings.judge.ca_bundle is not None
-        and inside is None
-        and "judge.ca_bundle" in settings.from_file
-    ):
-        wanted = [*dict.fromkeys((*wanted, "judge.ca_bundle"))]
-    fitted = settings.judge.name.strip().startswith(FITTED)
-    unpinned = fitted and not settings.judge.model_digests
-    if fitted and DIGESTS in settings.from_file:
-        wanted.append(DIGESTS)
-    if settings.run.dask is not None and CLUSTER in settings.from_file:
-        wanted.append(CLUSTER)
-    secrets = (
-        _secrets_passed(settings, environ, keys)
-        if _ENV in settings.from_file
-        else frozenset()
-    )
-    budget_open = entrusted and (
-        _BUDGET in settings.from_file or settings.judge.max_cost_usd is None
-    )
-    verdict_open = any(key in settings.from_file for key in _OF_VERDICT)
-    exposed = _exposed(settings, environ, workspace)
-    if not (wanted or bundle or secrets or entrusted or fitted or verdict_open):
+    if fitted and (unpinned or DIGESTS in in_file):
+        compared.append(DIGESTS)
+    if settings.run.dask is not None and CLUSTER in in_file:
+        compared.append(CLUSTER)
+    bundle = bundle if entrusted else None
+    passed = settings.system.env if _ENV in in_file else ()
+    secrets = {
+        name
+        for name in passed_names(passed, environ)
+        if environ[name].strip() in keys or SECRET_NAME.search(name)
+    }
+    needed = [
+        *compared,
+        *([_ENV] if secrets else []),
+        *([_BUNDLE] if bundle is not None else []),
+    ]
+    of_verdict = [key for key in _OF_VERDICT if key in in_file]
+    if not (needed or entrusted or fitted or of_verdict):
         return Restricted(Trusted(settings))
-    needed = bool(wanted or bundle or secrets or unpinned)
+    budget_open = entrusted and (_BUDGET in in_file or judge.max_cost_usd is None)
     try:
         base = base_files.commit
         base_settings = None if base is None else base.settings
-        copy = (
-            base.read([bundle]).get(bundle)
-            if base is not None and bundle is not None
-            else None
-        )
+        copy = None
+        if base is not None and bundle is not None:
+            copy = base.read([bundle]).get(bundle)
     except (BaseUnreadable, GitHubApiError) as unreadable:
-        if exposed is not None:
-            raise exposed from None
-        if not needed:
-            why = f"the base branch can't be read: {unreadable}"
-            allowed = _as_in_base(settings, _OF_VERDICT, why)
-            unread = (f"{_NO_BUDGET} ({unreadable}).",) if budget_open else ()
-            return replace(allowed, notes=(*allowed.notes, *unread))
-        if secrets:
-            wanted.append(_ENV)
-        if unpinned:
-            wanted.append(DIGESTS)
-        named = ", ".join(dict.fromkeys(wanted)) or "judge.ca_bundle"
-        raise GitHubError(
-            f"can't compare {named} with the base branch: {unreadable}.",
-            where=_place(settings),
-            hint="Give the job `permissions: contents: read`, or set it by input or environment.",
-        ) from None
+        _refuse_exposed(settings, environ, workspace)
+        if needed:
+            raise GitHubError(
+                f"can't compare {', '.join(dict.fromkeys(needed))} with the base branch: {unreadable}.",
+                where=_place(settings),
+                hint="Give the job `permissions: contents: read`, or set it by input or environment.",
+            ) from None
+        why = f"the base branch can't be read: {unreadable}"
+        restricted = _as_in_base(
+            settings, {key: _OF_VERDICT[key] for key in of_verdict}, why
+        )
+        unread = f"Can't read whether the base branch limits the cost of judging ({unreadable})."
+        notes = restricted.notes + ((unread,) if budget_open else ())
+        return replace(restricted, notes=notes)
     if base is None or base_settings is None:  # the checkout is the base itself
         return Restricted(Trusted(settings))
-    if exposed is not None:
-        raise exposed
+    _refuse_exposed(settings, environ, workspace)
     if unpinned:
-        raise _unpinned(settings.judge.name)
+        raise ConfigError(
+            f"'{judge.name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
+            where=DIGESTS,
+            hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, "
+            "or merge judge.model_digests into the config file first.",
+        )
     if entrusted:
-        wanted += [
+        compared += [
             key
             for key in GUARDED
             if key in base_settings.from_file and not _value(settings, key)
         ]
         if _other_provider(settings, base_settings):
             raise _refused("judge.name", settings, base)
-    for key in wanted:
+    for key in compared:
         if _value(settings, key) != _value(base_settings, key):
             raise _refused(key, settings, base)
-    _check_secrets(secrets, settings, base, environ)
+    for name in sorted(secrets - {*passed_names(base_settings.system.env, environ)}):
+        raise ConfigError(
+            f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
+            f"(commit {base.sha[:12]}) does not.",
+            where=_place(settings),
+            hint=f"{_by_workflow(_ENV)}merge the config change separately first.",
+        )
     if bundle is not None:
-        settings = _with_bundle(settings, bundle, base, copy)
-    notes: tuple[str, ...] = ()
-    if budget_open:
-        settings, notes = _within_budget(settings, base_settings)
-    base_values = {key: _value(base_settings, key) for key in _OF_VERDICT}
-    allowed = _as_in_base(settings, base_values, "as in the base branch")
-    return replace(allowed, notes=(*notes, *allowed.notes))
-
-
-_NO_BUDGET = "Can't read whether the base branch limits the cost of judging"
-
-
-def _keys(settings: Settings, environ: Mapping[str, str]) -> frozenset[str]:
-    credentials = (variable(name, environ) for name in credential_variables())
-    return frozenset(
-        (*settings.judge.secrets(), *(value for value in credentials if value))
-    )
+        # The checkout's may be changed, now or while user code runs.
+        own = read_regular(workspace / bundle, within=workspace, limit=MAX_CA_BYTES)
+        if copy is None or copy.read_bytes() != own:
+            raise _refused(_BUNDLE, settings, base)
+        settings = settings.having(_BUNDLE, str(copy))
+    base_values = {key: _value(base_settings, key) for key in of_verdict}
+    limit, base_limit = judge.max_cost_usd, base_settings.judge.max_cost_usd
+    if budget_open and base_limit is not None:
+        # A pull request can lower the base's limit, but not raise it.
+        base_values[_BUDGET] = min(base_limit, limit or base_limit)
+    return _as_in_base(settings, base_values, "as in the base branch")
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs
     on."""
-    judge = settings.judge.name.strip().partition(":")[0]
+    judge = _provider_of(settings)
     return any(
         provider.name == judge
         if provider.cloud is not None
@@ -219,77 +219,51 @@ def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
     )
 
 
-def _matters(key: str, settings: Settings) -> bool:
-    if key == "judge.parameters":
-        return not settings.judge.parameters.keys() <= _FREE_PARAMETERS
-    return True
+def _provider_of(settings: Settings) -> str:
+    return settings.judge.name.strip().partition(":")[0]
 
 
 def _value(settings: Settings, key: str) -> object:
     table, _, name = key.partition(".")
     value: object = getattr(getattr(settings, table), name)
-    if key == "judge.ca_bundle" and isinstance(value, str):
-        return (
-            Path(value).relative_to(settings.root)
-            if Path(value).is_relative_to(settings.root)
-            else Path(value)
-        )
+    if key == _BUNDLE and value is not None:
+        path = settings.root / str(value)
+        inside = path.is_relative_to(settings.root)
+        return path.relative_to(settings.root) if inside else path
     if key == "judge.parameters":
-        return {
-            name: value
-            for name, value in settings.judge.parameters.items()
-            if name not in _FREE_PARAMETERS
-        }
+        parameters = settings.judge.parameters
+        return {name: parameters[name] for name in parameters.keys() - _FREE_PARAMETERS}
     return value
 
 
 def _other_provider(settings: Settings, base: Settings) -> bool:
     """Whether the checkout's config has a key that is not one provider's sent to
     another one than the base's."""
-    name = settings.judge.name.strip().partition(":")[0]
-    base_name = base.judge.name.strip().partition(":")[0]
-    if "judge.name" not in settings.from_file or name == base_name:
-        return False
-    provider = find_provider(base_name)
+    provider = find_provider(_provider_of(base))
     return (
-        provider is not None
+        "judge.name" in settings.from_file
+        and _provider_of(settings) != _provider_of(base)
+        and provider is not None
         and provider.api is not None
         and bool(settings.judge.secrets())
     )
 
 
-def _exposed(
+def _refuse_exposed(
     settings: Settings, environ: Mapping[str, str], workspace: Path
-) -> ConfigError | None:
-    """The error for a judge's file of credentials that lies among the code that this
-    run's author wrote."""
-    provider = find_provider(settings.judge.name.strip().partition(":")[0])
-    name = provider.credentials_variable if provider is not None else None
-    file = (
-        Path(os.path.realpath(workspace / variable(name, environ)))
-        if name and variable(name, environ)
-        else None
-    )
-    if (
-        file is None
-        or not file.is_file()
-        or not file.is_relative_to(os.path.realpath(workspace))
-    ):
-        return None
-    return ConfigError(
-        f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
-        where=name,
-        hint="Give the judge a short-lived access token instead, or put the file elsewhere in a step before this one.",
-    )
-
-
-def _unpinned(name: str) -> ConfigError:
-    return ConfigError(
-        f"'{name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
-        where=DIGESTS,
-        hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, or "
-        "merge judge.model_digests into the config file first.",
-    )
+) -> None:
+    """Raise ConfigError for a judge's file of credentials that lies among the code that
+    this run's author wrote."""
+    provider = find_provider(_provider_of(settings))
+    name = None if provider is None else provider.credentials_variable
+    path = variable(name, environ) if name else ""
+    file = Path(os.path.realpath(workspace / path))
+    if file.is_file() and file.is_relative_to(os.path.realpath(workspace)):
+        raise ConfigError(
+            f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
+            where=name,
+            hint="Give the judge a short-lived access token instead, or put the file elsewhere in a step before this one.",
+        )
 
 
 def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
@@ -313,43 +287,7 @@ def _by_workflow(key: str) -> str:
 
 
 def _place(settings: Settings) -> str:
-    return str(settings.config) if settings.config is not None else CONFIG_FILE
-
-
-# -- what the system under test may see
-# --------------------------------------------------------------------------------
-
-
-def _secrets_passed(
-    settings: Settings, environ: Mapping[str, str], keys: frozenset[str]
-) -> frozenset[str]:
-    """The variables passed by `system.env` that contain a judge's key, or whose name
-    suggests a secret."""
-    passed = passed_names(settings.system.env, environ)
-    return frozenset(
-        name
-        for name in passed
-        if environ[name].strip() in keys or SECRET_NAME.search(name)
-    )
-
-
-def _check_secrets(
-    secrets: frozenset[str],
-    settings: Settings,
-    base: CommitFiles,
-    environ: Mapping[str, str],
-) -> None:
-    for name in sorted(secrets - passed_names(base.settings.system.env, environ)):
-        raise ConfigError(
-            f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
-            f"(commit {base.sha[:12]}) does not.",
-            where=_place(settings),
-            hint=f"{_by_workflow(_ENV)}merge the config change separately first.",
-        )
-
-
-# -- certificates
-# ------------------------------------------------------------------------------------------------------
+    return str(settings.config or CONFIG_FILE)
 
 
 def _bundle_in(workspace: Path, settings: Settings) -> str | None:
@@ -365,53 +303,20 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
     return None
 
 
-def _with_bundle(
-    settings: Settings, bundle: str, base: CommitFiles, copy: Path | None
-) -> Settings:
-    """The base's `copy` of the certificates: the checkout's may be changed, now or
-    while user code runs."""
-    if copy is None:
-        raise _refused("judge.ca_bundle", settings, base)
-    own = read_regular(
-        base.workspace / bundle, within=base.workspace, limit=MAX_CA_BYTES
-    )
-    if copy.read_bytes() != own:
-        raise _refused("judge.ca_bundle", settings, base)
-    return settings.having("judge.ca_bundle", str(copy))
-
-
-# -- the budget
-# --------------------------------------------------------------------------------------------------------
-
-
-def _within_budget(
-    settings: Settings, base: Settings
-) -> tuple[Settings, tuple[str, ...]]:
-    """A pull request can lower the base's limit, but not raise it."""
-    limit, base_limit = settings.judge.max_cost_usd, base.judge.max_cost_usd
-    if base_limit is None or (limit is not None and limit <= base_limit):
-        return settings, ()
-    says = "does not set it" if limit is None else f"has {limit:g}"
-    note = (
-        f"'{_BUDGET}' is {base_limit:g}, as in the base branch: {_place(settings)} in this checkout {says}, which does "
-        "not count."
-    )
-    return settings.having(_BUDGET, base_limit), (note,)
-
-
 def _as_in_base(
     settings: Settings, base_values: Mapping[str, object], why: str
 ) -> Restricted:
-    """`settings` with `base_values` in place of those in the checkout's config file,
-    which do not count."""
+    """`settings` with `base_values` in place of those of the checkout, which do not
+    count."""
     notes = []
-    for key in _OF_VERDICT:
-        if key in settings.from_file and _value(settings, key) != base_values[key]:
+    for key, base_value in base_values.items():
+        value = _value(settings, key)
+        if value != base_value:
             notes.append(
-                f"'{key}' is {_shown(base_values[key])} ({why}): the value in {_place(settings)} of this checkout, "
-                f"{_shown(_value(settings, key))}, does not count."
+                f"'{key}' is {_shown(base_value)} ({why}): the value in {_place(settings)} of this checkout, "
+                f"{_shown(value)}, does not count."
             )
-            settings = settings.having(key, base_values[key])
+            settings = settings.having(key, base_value)
     return Restricted(Trusted(settings), tuple(notes))
 
 
