@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, parse_errors
 from ragstone.settings.variables import Variables
@@ -46,113 +45,78 @@ class EventKind(StrEnum):
     OTHER = "other"
 
 
+def _of(*path: str) -> Any:
+    return Field(None, validation_alias=AliasPath(*path))
+
+
 class _Payload(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
 
-class _User(_Payload):
-    login: str
-
-
-class _Repository(_Payload):
-    id: int | None = None
-    full_name: str | None = None
-    default_branch: str | None = None
-    owner: _User | None = None
-
-
-class Side(_Payload):
-    """One side of a pull request: a branch and its commit. `repo` is None if the
-    repository no longer exists."""
-
-    ref: str
-    sha: str
-    repo: _Repository | None = None
-
-
 class PullRequest(_Payload):
-    """A pull request, as a payload or GitHub's API describes it."""
+    """A pull request, as a payload describes it. A repository without id no longer
+    exists."""
 
     number: int = Field(gt=0)
-    head: Side
-    base: Side
-    user: _User | None = None
+    head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
+    head_repository_id: int | None = _of("head", "repo", "id")
+    base_branch: str = Field(validation_alias=AliasPath("base", "ref"))
+    base_sha: str = Field(validation_alias=AliasPath("base", "sha"))
+    base_repository_id: int | None = _of("base", "repo", "id")
+    author: str | None = _of("user", "login")
 
     @property
     def is_fork(self) -> bool:
         """Whether the head's repository is another one, or no longer exists. By id:
         names change, and can be reused."""
-        head, base = self.head.repo, self.base.repo
-        return head is None or base is None or head.id is None or head.id != base.id
+        head_id = self.head_repository_id
+        return head_id is None or head_id != self.base_repository_id
 
 
 class UpstreamRun(_Payload):
     """The run that a workflow_run job follows. Read from GitHub's payload, never from
     that run's artifacts."""
 
-    run_id: int = Field(gt=0, alias="id")
+    run_id: int = Field(gt=0, validation_alias="id")
     event: str
     head_sha: str
-    head_branch: str | None = None
-    head_repository: _Repository | None = None
-
-    @property
-    def head_owner(self) -> str | None:
-        """The login of the owner of the run's repository."""
-        return (
-            self.head_repository.owner.login
-            if self.head_repository and self.head_repository.owner
-            else None
-        )
+    head_owner: str | None = _of("head_repository", "owner", "login")
+    """The login of the owner of the run's repository."""
 
 
-class _HeadCommit(_Payload):
-    message: str | None = None
-
-
-class _MergeGroup(_Payload):
-    base_ref: str | None = None
-    base_sha: str | None = None
-
-
-class _Document(_Payload):
-    repository: _Repository = _Repository()
-    pull_request: PullRequest | None = None
-    merge_group: _MergeGroup = _MergeGroup()
-    head_commit: _HeadCommit | None = None
-    workflow_run: UpstreamRun | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What started this job.
-
-    `branch` is the branch that the job runs on (None for pull requests, tags and merge
-    queues); `sha` the commit that is checked out; `report_sha` the commit that links in
-    reports should point at (a pull request's head, not the merge commit, which
-    vanishes). `workflow` is the file name of the workflow, without its folder.
-    """
+class Event(_Payload):
+    """What started this job: the runner's variables, and what its payload says."""
 
     kind: EventKind
     name: str
     repository: str
-    default_branch: str | None
     sha: str
+    """The commit that is checked out."""
     branch: str | None
+    """The branch that the job runs on; None for pull requests, tags and merge
+    queues."""
     run_id: int
     workflow: str | None
+    """The file name of the workflow, without its folder."""
     actor: str | None
     server_url: str
     api_url: str
-    merge_base_branch: str | None = None
-    merge_base_sha: str | None = None
-    pull_request: PullRequest | None = None
-    upstream: UpstreamRun | None = None
-    message: str | None = None
+    default_branch: str | None = _of("payload", "repository", "default_branch")
+    merge_base_ref: str | None = _of("queue", "merge_group", "base_ref")
+    merge_base_sha: str | None = _of("queue", "merge_group", "base_sha")
+    pull_request: PullRequest | None = _of("payload", "pull_request")
+    upstream: UpstreamRun | None = _of("payload", "workflow_run")
+    message: str | None = _of("payload", "head_commit", "message")
+
+    @property
+    def merge_base_branch(self) -> str | None:
+        return (self.merge_base_ref or "").removeprefix("refs/heads/") or None
 
     @property
     def report_sha(self) -> str:
-        return self.pull_request.head.sha if self.pull_request else self.sha
+        """The commit that links in reports should point at: a pull request's head, not
+        the merge commit, which vanishes."""
+        return self.pull_request.head_sha if self.pull_request else self.sha
 
     @property
     def run_url(self) -> str:
@@ -165,8 +129,7 @@ class Event:
         pull = self.pull_request
         if self.kind is not EventKind.PULL_REQUEST or pull is None:
             return False
-        author = pull.user.login if pull.user is not None else None
-        return pull.is_fork or DEPENDABOT in (self.actor, author)
+        return pull.is_fork or DEPENDABOT in (self.actor, pull.author)
 
 
 def load_event(environ: Mapping[str, str]) -> Event:
@@ -199,63 +162,38 @@ def build_event(environ: Mapping[str, str], payload: Any) -> Event:
     """The Event of `payload` (decoded JSON) under the runner's variables. Raises
     ConfigError for a wrong shape."""
     variables = Variables(environ)
+    name, ref = variables.get("GITHUB_EVENT_NAME"), variables.get("GITHUB_REF")
+    kind = EventKind(name) if name in list(EventKind) else EventKind.OTHER
+    is_on_branch = ref.startswith("refs/heads/") and kind not in (
+        EventKind.PULL_REQUEST,
+        EventKind.MERGE_GROUP,
+    )
+    run_id = variables.get("GITHUB_RUN_ID")
+    # ``owner/name/.github/workflows/gate.yml@refs/heads/x``
+    workflow = variables.get("GITHUB_WORKFLOW_REF").partition("@")[0]
+    server_url = variables.get("GITHUB_SERVER_URL") or "https://github.com"
+    api_url = variables.get("GITHUB_API_URL") or "https://api.github.com"
+    fields = {
+        "payload": payload,
+        "queue": payload if kind is EventKind.MERGE_GROUP else None,
+        "kind": kind,
+        "name": name,
+        "repository": variables.get("GITHUB_REPOSITORY"),
+        "sha": variables.get("GITHUB_SHA"),
+        "branch": ref.removeprefix("refs/heads/") if is_on_branch else None,
+        "run_id": int(run_id) if run_id.isdecimal() else 0,
+        "workflow": workflow.rpartition("/")[2]
+        if workflow.endswith((".yml", ".yaml"))
+        else None,
+        "actor": variables.get("GITHUB_ACTOR") or None,
+        "server_url": server_url.rstrip("/"),
+        "api_url": api_url.rstrip("/"),
+    }
     with parse_errors(None, "the event's payload is not as expected"):
-        document = _Document.model_validate(payload)
-    name = variables.get("GITHUB_EVENT_NAME")
-    kind = (
-        EventKind(name)
-        if name in set(EventKind) - {EventKind.OTHER}
-        else EventKind.OTHER
-    )
-    pull = document.pull_request
-    if kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET) and pull is None:
+        event = Event.model_validate(fields)
+    needs_pull = kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET)
+    if needs_pull and event.pull_request is None:
         raise ConfigError(f"a {name} event without a pull request in its payload.")
-    if kind is EventKind.WORKFLOW_RUN and document.workflow_run is None:
+    if kind is EventKind.WORKFLOW_RUN and event.upstream is None:
         raise ConfigError("a workflow_run event without a workflow run in its payload.")
-    return Event(
-        kind=kind,
-        name=name,
-        repository=variables.get("GITHUB_REPOSITORY")
-        or document.repository.full_name
-        or "",
-        default_branch=document.repository.default_branch,
-        sha=variables.get("GITHUB_SHA"),
-        branch=_branch(kind, variables.get("GITHUB_REF")),
-        run_id=_number(variables, "GITHUB_RUN_ID") or 0,
-        workflow=_workflow_file(variables.get("GITHUB_WORKFLOW_REF")),
-        actor=variables.get("GITHUB_ACTOR") or None,
-        server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip(
-            "/"
-        ),
-        api_url=(variables.get("GITHUB_API_URL") or "https://api.github.com").rstrip(
-            "/"
-        ),
-        merge_base_branch=(document.merge_group.base_ref or "").removeprefix(
-            "refs/heads/"
-        )
-        or None,
-        merge_base_sha=document.merge_group.base_sha,
-        pull_request=pull,
-        upstream=document.workflow_run,
-        message=document.head_commit.message if document.head_commit else None,
-    )
-
-
-def _branch(kind: EventKind, ref: str) -> str | None:
-    if kind in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP) or not ref.startswith(
-        "refs/heads/"
-    ):
-        return None
-    return ref.removeprefix("refs/heads/")
-
-
-def _workflow_file(reference: str) -> str | None:
-    """``owner/name/.github/workflows/gate.yml@refs/heads/x`` → ``gate.yml``."""
-    path = reference.partition("@")[0]
-    name = path.rpartition("/")[2]
-    return name if name.endswith((".yml", ".yaml")) else None
-
-
-def _number(variables: Variables, name: str) -> int | None:
-    value = variables.get(name)
-    return int(value) if value.isascii() and value.isdigit() else None
+    return event

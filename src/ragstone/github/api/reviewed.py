@@ -44,11 +44,8 @@ class ReviewedBase:
         if self.unreviewed is None:
             return None
         change = "merge" if self.event.kind is EventKind.MERGE_GROUP else "pull request"
-        default = (
-            f"'{self.event.default_branch}'"
-            if self.event.default_branch
-            else "the default branch"
-        )
+        name = self.event.default_branch
+        default = f"'{name}'" if name else "the default branch"
         return (
             f"'{self.named}', the base of this {change}, {self.unreviewed}, so it doesn't count as "
             f"reviewed: no judge's key is used, {default} is trusted instead, and the run can't pass; protect the "
@@ -58,11 +55,9 @@ class ReviewedBase:
     @property
     def unproven(self) -> str | None:
         """Why the run can't pass, in a short sentence; None if it can."""
-        return (
-            None
-            if self.unreviewed is None
-            else f"Not proven: '{self.named}', the base, {self.unreviewed}."
-        )
+        if self.unreviewed is None:
+            return None
+        return f"Not proven: '{self.named}', the base, {self.unreviewed}."
 
 
 def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
@@ -70,11 +65,10 @@ def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
     count. Never raises."""
     pull = event.pull_request
     if pull is not None:
-        return base_of_change(api, event, pull.base.ref, pull.base.sha)
-    if event.kind is EventKind.MERGE_GROUP and (
-        event.merge_base_sha or event.merge_base_branch
-    ):
-        return base_of_change(api, event, event.merge_base_branch, event.merge_base_sha)
+        return base_of_change(api, event, pull.base_branch, pull.base_sha)
+    branch, commit = event.merge_base_branch, event.merge_base_sha
+    if branch or commit:
+        return base_of_change(api, event, branch, commit)
     return ReviewedBase(event, event.default_branch)
 
 
@@ -86,12 +80,8 @@ def base_of_change(
     unreviewed = why_unreviewed(api, event, branch)
     if unreviewed is None:
         return ReviewedBase(event, branch, commit)
-    return ReviewedBase(
-        event,
-        event.default_branch,
-        named=clipped(branch or "", 100),
-        unreviewed=unreviewed,
-    )
+    named = clipped(branch or "", 100)
+    return ReviewedBase(event, event.default_branch, None, named, unreviewed)
 
 
 def why_unreviewed(
@@ -101,25 +91,24 @@ def why_unreviewed(
     raises GitHubApiError."""
     if branch is None:
         return "is not known"
-    if branch == event.default_branch:
+    default_branch = event.default_branch
+    if branch == default_branch:
         return None
     if api is None:
         return "is not the default branch, and without a GitHub token it can't be asked whether it is protected"
     try:
-        counts = _is_default_or_protected(api, event, branch)
+        with reading_replies():
+            if branch == (default_branch or api.repository.default_branch):
+                return None
+            encodable = branch.encode(errors="replace").decode()
+            answer = if_present(lambda: api.repository.get_branch(encodable))
+            # Asked for a branch that was renamed, GitHub answers with the new one.
+            is_same = answer is not None and answer.name == branch
+            if answer is not None and is_same and answer.protected is True:
+                return None
     except GitHubApiError as api_error:
         return f"is not the default branch, and GitHub doesn't say whether it is protected ({api_error})"
-    return None if counts else "is neither the default branch nor protected"
-
-
-@reading_replies()
-def _is_default_or_protected(api: GitHubApi, event: Event, name: str) -> bool:
-    if event.default_branch is None and name == api.repository.default_branch:
-        return True
-    encodable = name.encode(errors="replace").decode()
-    branch = if_present(lambda: api.repository.get_branch(encodable))
-    # Asked for a branch that was renamed, GitHub answers with the new one.
-    return branch is not None and branch.protected is True and branch.name == name
+    return "is neither the default branch nor protected"
 
 
 @reading_replies()
