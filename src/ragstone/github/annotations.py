@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
 from ragstone.errors import RagstoneError
+from ragstone.formatting import clipped
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import Action, Check, Status
+from ragstone.gate.verdict import Action, Status
 from ragstone.github.api.commands import Annotation, Level
 from ragstone.golden.sample import Origin
 from ragstone.report.filters import moved
@@ -39,6 +40,14 @@ class Places:
         """The path relative to the workspace with forward slashes, None if it is
         outside."""
         return _within(self.root, file, self.workspace)
+
+    def annotation(
+        self, level: Level, message: str, title: str, file: str | None, line: int | None
+    ) -> Annotation:
+        """An annotation at a place in the checkout; of the whole job for another
+        place."""
+        inside = None if file is None else self.within(file)
+        return Annotation(level, message, title, inside, line if inside else None)
 
     def link(self, origin: Origin, blob: str) -> str | None:
         """The address of `origin` under `blob`
@@ -68,8 +77,17 @@ def annotations_on(
         document.checks,
         key=lambda check: (check.status is not Status.FAIL, check.action),
     ):
-        if check.status is not Status.PASS:
-            yield _of_check(check, policy, places)
+        if check.status is Status.PASS:
+            continue
+        is_grave = check.status in (Status.FAIL, Status.ERROR)
+        blocks = is_grave and check.action is Action.BLOCK
+        yield places.annotation(
+            Level.ERROR if blocks else Level.WARNING,
+            check.reason,
+            f"{check.name}: {check.status}",
+            policy.file,
+            policy.line_of(*key_of_check(check)),
+        )
     for sample in document.samples.worst[:_SAMPLES]:
         scored = [change for change in sample.changes if change.current is not None]
         text = f"{'; '.join(map(moved, scored)) or 'worse'}\n{_short(sample.question)}"
@@ -83,41 +101,31 @@ def annotations_on(
 def _on_sample(
     title: str, message: str, origin: Origin | None, places: Places
 ) -> Annotation:
-    file = None if origin is None else places.within(origin.file)
-    line = None if origin is None or file is None else origin.line
-    return Annotation(Level.WARNING, message, title, file, line)
+    file, line = (None, None) if origin is None else (origin.file, origin.line)
+    return places.annotation(Level.WARNING, message, title, file, line)
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     """The error that ended the run, at its location if that is a file in the
     checkout."""
-    file, line = None, None
-    place = _PLACE.fullmatch(error.where or "")
+    where = error.where or ""
+    file, line = where, None
+    place = _PLACE.fullmatch(where)
     if place is not None:
-        file, line = places.within(place["file"]), int(place["line"])
-    elif error.where is not None and (places.root / error.where).is_file():
-        file = places.within(error.where)
-    where = f"{error.where}: " if error.where and file is None else ""
+        file, line = place["file"], int(place["line"])
+    is_file = place is not None or (places.root / where).is_file()
     hint = f"\n{error.hint}" if error.hint else ""
-    return Annotation(
+    annotation = places.annotation(
         Level.ERROR,
-        f"{where}{error.message}{hint}",
+        f"{error.message}{hint}",
         "Ragstone",
-        file,
-        line if file else None,
+        file if is_file else None,
+        line,
     )
-
-
-def _of_check(check: Check, policy: Policy, places: Places) -> Annotation:
-    grave = check.action is Action.BLOCK and check.status in (Status.FAIL, Status.ERROR)
-    file = places.within(policy.file) if policy.file is not None else None
-    line = policy.line_of(*key_of_check(check)) if file is not None else None
-    title = f"{check.name}: {check.status}"
-    return Annotation(
-        Level.ERROR if grave else Level.WARNING, check.reason, title, file, line
-    )
+    if annotation.file is None and where:
+        return replace(annotation, message=f"{where}: {annotation.message}")
+    return annotation
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT else line[: _TEXT - 1] + "…"
+    return clipped(" ".join(text.split()), _TEXT)

@@ -3,6 +3,7 @@ verdict or stop the job."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
     "workflow in docs/github-action.md posts the comment. Otherwise give the job `permissions: pull-requests: write`."
 )
+_NO_ISSUE = "give the job `permissions: issues: write`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +51,21 @@ def publish(job: Job, report: Report) -> Published:
     """Write the summary, and what is posted."""
     notices: list[str] = []
     comment_url = ""
+    path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
     if not report.is_empty:
-        notices += _write_summary(job, report)
-        with _refusals(notices, "No comment", _NO_COMMENT):
+        with _noting(notices, "Can't write the job summary"):
+            # With less detail if it would be too large.
+            renderings = map(report.markdown, _SUMMARY_LIMITS)
+            if path is not None and not write_summary(path, renderings):
+                notices.append("The job summary is full: the report was not added.")
+        with _noting(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
-        with _refusals(
-            notices,
-            "Can't update the issue",
-            "give the job `permissions: issues: write`.",
-        ):
+        with _noting(notices, "Can't update the issue", _NO_ISSUE):
             notices += _follow_up_issue(job, report)
-    if job.plan.notifies and job.inputs.notify is not None and not report.passed:
+    webhook = job.inputs.notify
+    if job.plan.notifies and webhook is not None and not report.passed:
         title = job.redact(report.title)
-        problem = notify(
-            job.inputs.notify.get_secret_value(), title, link=job.event.run_url
-        )
+        problem = notify(webhook.get_secret_value(), title, link=job.event.run_url)
         notices += [problem] if problem is not None else []
     return Published(tuple(notices), comment_url)
 
@@ -71,59 +73,40 @@ def publish(job: Job, report: Report) -> Published:
 def finish(job: Job, report: Report, published: Published) -> None:
     """Give the runner the outputs and annotations."""
     notices = [*published.notices]
-    try:
+    with _noting(notices, "Can't write the outputs"):
         values = output_values(report, published.comment_url)
         write_outputs(output_path(job.environ), values)
-    except OSError as error:
-        notices.append(f"Can't write the outputs: {error.strerror}.")
-    annotations = [
-        Annotation(Level.WARNING, warning, "Ragstone") for warning in report.warnings
-    ]
-    annotations += [
-        Annotation(Level.NOTICE, notice, "Ragstone")
-        for notice in (*notices, *report.notes)
-    ]
+    annotations = []
     if report.error is not None:
-        annotations.insert(0, error_annotation(report.error, job.places))
+        annotations.append(error_annotation(report.error, job.places))
+    for level, texts in (
+        (Level.WARNING, report.warnings),
+        (Level.NOTICE, (*notices, *report.notes)),
+    ):
+        annotations += [Annotation(level, text, "Ragstone") for text in texts]
     annotations = [
         replace(annotation, message=job.redact(annotation.message))
         for annotation in annotations
     ]
-    if (
-        report.document is not None
-        and report.policy is not None
-        and job.inputs.annotations
-    ):
+    document, policy = report.document, report.policy
+    if document is not None and policy is not None and job.inputs.annotations:
         # The document is redacted.
-        annotations = [
-            *annotations_on(report.document, report.policy, job.places),
-            *annotations,
-        ]
+        of_verdict = annotations_on(document, policy, job.places)
+        annotations = [*of_verdict, *annotations]
     print_annotations(annotations, job.out)
 
 
 @contextmanager
-def _refusals(notices: list[str], what: str, permission: str) -> Iterator[None]:
-    """Turn a refusal of GitHub into a notice: nothing that is published can change the
-    verdict."""
+def _noting(notices: list[str], what: str, permission: str = "") -> Iterator[None]:
+    """Turn a failure, or a refusal of GitHub, into a notice: nothing that is published
+    can change the verdict."""
     try:
         yield
     except GitHubApiError as api_error:
         why = permission if api_error.lacks_permission else "GitHub refused it."
         notices.append(f"{what}: {why} {api_error}")
-
-
-def _write_summary(job: Job, report: Report) -> Sequence[str]:
-    """Write the job summary, with less detail if it would be too large."""
-    path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
-    try:
-        if path is not None and not write_summary(
-            path, map(report.markdown, _SUMMARY_LIMITS)
-        ):
-            return ["The job summary is full: the report was not added."]
     except OSError as error:
-        return [f"Can't write the job summary: {error.strerror}."]
-    return []
+        notices.append(f"{what}: {error.strerror}.")
 
 
 def _comment(job: Job, report: Report, notices: list[str]) -> str:
@@ -133,25 +116,25 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     An existing comment is always updated; what a pull request changes about the gate
     always makes one.
     """
-    mode = job.plan.comment
+    mode = job.inputs.comment
     if report.pull_request is None or mode is CommentMode.OFF:
         return ""
     if job.api is None:
         notices.append("No comment: there is no GitHub token.")
         return ""
-    quiet = mode is CommentMode.FAILURES and report.passed
-    only_update = quiet and not report.changes
+    is_quiet = mode is CommentMode.FAILURES and report.passed
+    only_update = is_quiet and not report.changes
     mark = marker(COMMENT, job.inputs.comment_id)
     block = _block(job)
 
     def body_for(existing: str) -> str | None:
         nonlocal block
-        other_blocks = others_beside(block, existing)
-        if only_update and (other_blocks or not existing):
+        others = others_beside(block, existing)
+        if only_update and (others or not existing):
             return None
-        room = MAX_BODY - _ROOM - len(mark) - sum(map(len, other_blocks))
+        room = MAX_BODY - _ROOM - len(mark) - sum(len(other.marked) for other in others)
         block = replace(block, text=report.markdown(room))
-        return joined(block, other_blocks)
+        return joined(block, others)
 
     return post_comment(
         job.api,
@@ -192,7 +175,7 @@ def _block(job: Job) -> Block:
     attempt = variables.get("GITHUB_RUN_ATTEMPT")
     return Block(
         commit=event.report_sha,
-        writer="\0".join(own),
+        writer=hashlib.sha256("\0".join(own).encode()).hexdigest()[:16],
         run_id=event.run_id,
         attempt=int(attempt) if attempt.isdecimal() else 1,
         label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],

@@ -8,8 +8,8 @@ import pytest
 
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 
-RED = Block("a" * 40, "gate search", 900, 1, "gate search", "## ❌ Blocked\n\nThree questions got worse.\n")
-GREEN = replace(RED, writer="gate billing", label="gate billing", text="## ✅ Passed\n")
+RED = Block("a" * 40, "0" * 16, 900, 1, "gate search", "## ❌ Blocked\n\nThree questions got worse.\n")
+GREEN = replace(RED, writer="1" * 16, label="gate billing", text="## ✅ Passed\n")
 
 
 def comment(*blocks: Block) -> str:
@@ -34,7 +34,7 @@ def test_a_green_job_leaves_the_red_one_of_the_same_commit(second: Block) -> Non
     assert body.startswith("> [!NOTE]\n> Several jobs comment here. Give each its own `comment-id`")
     assert f"### {RED.label}\n\n{RED.text.strip()}" in body
     assert f"### {second.label}\n\n{second.text.strip()}" in body
-    assert comment(RED, second, replace(GREEN, writer="third")).count("###") == 3
+    assert comment(RED, second, replace(GREEN, writer="3" * 16)).count("###") == 3
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_a_block_that_another_job_wrote_over_is_missed_and_one_that_was_replaced
     assert not is_settled(RED, comment(GREEN))
     assert not is_settled(replace(RED, text="## ❌ Blocked\n\nTwo.\n"), comment(RED))  # of the same matrix
     assert is_settled(RED, comment(RED, GREEN))
-    assert is_settled(RED, comment(RED, *(replace(GREEN, writer=f"{n}", text="#\n" + "x" * 30_000) for n in range(3))))
+    assert is_settled(
+        RED, comment(RED, *(replace(GREEN, writer=f"{n}" * 16, text="#\n" + "x" * 30_000) for n in range(3)))
+    )
     assert is_settled(RED, comment(replace(RED, commit="b" * 40)))
     assert is_settled(RED, comment(replace(RED, attempt=2, text="## ✅ Passed\n")))
 
@@ -70,15 +72,17 @@ def test_line_ends_that_github_changed_hide_no_block() -> None:
 
 @pytest.mark.attack(by="text", tries="pose as another job's report", stopped_by="no marker of a block in it")
 def test_a_report_can_not_contain_a_block() -> None:
-    forged = replace(GREEN, text=f"An answer:\n{replace(GREEN, writer='x', text='').marker}\nforged\n{GREEN.marker}")
+    forged = replace(
+        GREEN, text=f"An answer:\n{replace(GREEN, writer='a' * 16, text='').marker}\nforged\n{GREEN.marker}"
+    )
     others = others_beside(RED, comment(forged))
     assert len(others) == 1
     assert comment(forged).count("<!-- ragstone:block:") == 1
 
 
 def test_blocks_of_many_jobs_are_cut_to_their_first_line() -> None:
-    long = [replace(RED, writer=str(number), text="## ❌ Blocked\n\n" + "x" * 15_000) for number in range(4)]
+    long = [replace(RED, writer=str(number) * 16, text="## ❌ Blocked\n\n" + "x" * 15_000) for number in range(4)]
     others = others_beside(GREEN, comment(*long[:3]))
-    assert all(len(other) < 300 for other in others)
-    assert all(other.startswith("## ❌ Blocked\n") for other in others)
+    assert all(len(other.marked) < 300 for other in others)
+    assert all(other.text == "## ❌ Blocked" for other in others)
     assert len(comment(*long)) < 65_000

@@ -3,15 +3,13 @@ the same marker."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _PREFIX = "<!-- ragstone:block:"
 _MARKER = re.compile(
-    rf"^{_PREFIX}(?P<commit>[0-9a-f]{{7,64}}):(?P<writer>[0-9a-f]{{16}}):(?P<run>\d+):(?P<attempt>\d+):(?P<label>[^:]*)"
-    " -->$",
+    rf"^{_PREFIX}([0-9a-f]{{7,64}}):([0-9a-f]{{16}}):(\d+):(\d+):([^:]*) -->$",
     re.MULTILINE,
 )
 _SHARED = "> [!NOTE]\n> Several jobs comment here. Give each its own `comment-id`, and each has a comment of its own.\n\n"
@@ -22,11 +20,12 @@ line."""
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one job says. `writer` is its identity as text: two jobs of one matrix may
-    have the same."""
+    """What one job says, followed by a hidden marker."""
 
     commit: str
     writer: str
+    """A digest (16 hexadecimal digits) of the job's identity: two jobs of one matrix
+    may have the same."""
     run_id: int
     attempt: int
     label: str
@@ -36,105 +35,66 @@ class Block:
 
     @property
     def marker(self) -> str:
-        """The hidden line after the block."""
-        digest = hashlib.sha256(self.writer.encode()).hexdigest()[:16]
-        return f"{_PREFIX}{self.commit}:{digest}:{self.run_id}:{self.attempt}:{self.label} -->"
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A block of an earlier job, as it is in the comment."""
-
-    match: re.Match[str]
-    text: str
+        return f"{_PREFIX}{self.commit}:{self.writer}:{self.run_id}:{self.attempt}:{self.label} -->"
 
     @property
-    def label(self) -> str:
-        return self.match["label"]
+    def marked(self) -> str:
+        """The text, which can't contain a block, and the marker."""
+        text = self.text.replace(_PREFIX, "<!-- ragstone block:").strip()
+        return f"{text}\n\n{self.marker}"
+
+    @property
+    def first_line(self) -> Block:
+        return replace(self, text=self.text.lstrip().partition("\n")[0])
+
+    def stays_beside(self, new: Block) -> bool:
+        """Whether it is of another job than `new`, on the same commit.
+
+        A run that is repeated replaces what its job said before, and a new commit
+        replaces all. What one writer said in the same attempt of the same run is of
+        another job of a matrix.
+        """
+        is_same_attempt = (self.run_id, self.attempt) == (new.run_id, new.attempt)
+        is_other_job = self.writer != new.writer or is_same_attempt
+        return self.commit == new.commit and is_other_job
 
 
-def others_beside(block: Block, body: str) -> Sequence[str]:
-    """The blocks in `body` that stay beside `block`, with their markers: of other jobs
-    on the same commit.
-
-    A run that is repeated replaces what its job said before, and a new commit replaces
-    all. What one writer said in the same attempt of the same run is of another job of a
-    matrix.
-    """
-    own = _MARKER.match(block.marker)
-    if own is None:
-        return ()
-    staying = [written for written in _blocks(body) if _stays(written.match, own)]
-    is_long = sum(len(written.text) for written in staying) > _MAX_OTHERS
-    return [
-        _marked(
-            _first_line(written.text) if is_long else written.text, written.match[0]
-        )
-        for written in staying
-    ]
+def others_beside(block: Block, body: str) -> Sequence[Block]:
+    """The blocks in `body` that stay beside `block`."""
+    staying = [other for other in _blocks(body) if other.stays_beside(block)]
+    if sum(len(other.text) for other in staying) <= _MAX_OTHERS:
+        return staying
+    return [other.first_line for other in staying]
 
 
 def is_settled(block: Block, body: str) -> bool:
     """Whether `body` has `block`, whole or cut to its first line, or what replaces it:
     a block of another commit, or of another run of its job."""
-    own = _MARKER.match(block.marker)
-    text = _without_markers(block.text).strip("\n").rstrip()
-    for written in _blocks(body):
-        if own is None or not _stays(written.match, own):
-            return True
-        if written.match[0] == block.marker and written.text.rstrip() in (
-            text,
-            _first_line(text).rstrip(),
-        ):
-            return True
-    return False
-
-
-def joined(block: Block, other_blocks: Sequence[str]) -> str:
-    """The body of the comment with `block` and `other_blocks`, which have a heading
-    each if there are several."""
-    text = _without_markers(block.text)
-    if not other_blocks:
-        return _marked(text, block.marker)
-    beside = [
-        _headed(written.label, _marked(written.text, written.match[0]))
-        for written in _blocks("\n".join(other_blocks))
-    ]
-    return _SHARED + "\n\n".join(
-        [*beside, _headed(block.label, _marked(text, block.marker))]
+    forms = (block.marked, block.first_line.marked)
+    return any(
+        other.marked in forms or not other.stays_beside(block)
+        for other in _blocks(body)
     )
 
 
-def _stays(match: re.Match[str], own: re.Match[str]) -> bool:
-    if match["commit"] != own["commit"]:
-        return False
-    return match["writer"] != own["writer"] or (match["run"], match["attempt"]) == (
-        own["run"],
-        own["attempt"],
-    )
+def joined(block: Block, others: Sequence[Block]) -> str:
+    """The body of the comment with `block` and `others`, which have a heading each if
+    there are several."""
+    if not others:
+        return block.marked
+    headed = [_heading(each.label) + each.marked for each in (*others, block)]
+    return _SHARED + "\n\n".join(headed)
 
 
-def _blocks(body: str) -> Iterator[_Written]:
+def _blocks(body: str) -> Iterator[Block]:
     body = body.replace("\r\n", "\n").removeprefix(_SHARED)
     start = 0
     for match in _MARKER.finditer(body):
-        text = body[start : match.start()].strip("\n")
-        yield _Written(match, text.removeprefix(_headed(match["label"], "")))
+        commit, writer, run, attempt, label = match.groups()
+        text = body[start : match.start()].strip("\n").removeprefix(_heading(label))
+        yield Block(commit, writer, int(run), int(attempt), label, text)
         start = match.end()
 
 
-def _without_markers(text: str) -> str:
-    """`text`, which can't contain a block."""
-    return text.replace(_PREFIX, "<!-- ragstone block:")
-
-
-def _marked(text: str, mark: str) -> str:
-    return f"{text.rstrip()}\n\n{mark}"
-
-
-def _headed(label: str, text: str) -> str:
-    return f"### {label}\n\n{text}"
-
-
-def _first_line(text: str) -> str:
-    return text.lstrip().partition("\n")[0]
+def _heading(label: str) -> str:
+    return f"### {label}\n\n"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from github.AuthenticatedUser import AuthenticatedUser
@@ -27,7 +26,7 @@ from ragstone.github.api.client import (
 
 ACTIONS_BOT = "github-actions[bot]"
 COMMENT = "comment"
-KIND = "issue"
+ISSUE = "issue"
 MAX_BODY = 65_000
 """GitHub allows 65,536 characters; the rest is reserved for the marker."""
 
@@ -37,32 +36,15 @@ _LOOKS = 3
 Post = TypeVar("Post", IssueComment, Issue)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The author of posts with our token. `login` None: an installation, which can't
-    query its own name."""
-
-    login: str | None
-
-    def wrote(self, author: NamedUser | Organization | None) -> bool:
-        """A user's token owns that user's posts; an installation's token owns posts of
-        bots (users can't be bots)."""
-        if author is None:
-            return False
-        if self.login is not None:
-            return author.login == self.login
-        return author.type == "Bot" and author.login.endswith("[bot]")
-
-
 @reading_replies()
-def find_identity(api: GitHubApi) -> Identity:
-    """Query our identity. A workflow's token belongs to an installation and gets 403:
-    then we are some bot."""
+def own_login(api: GitHubApi) -> str | None:
+    """Who posts with our token. None: an installation (as that of a workflow's token),
+    which may not query its own name: then we are some bot."""
     try:
-        return Identity(AuthenticatedUser(api.requester, url="/user").login)
+        return AuthenticatedUser(api.requester, url="/user").login
     except GitHubApiError as api_error:
         if api_error.kind in (ApiErrorKind.REFUSED, ApiErrorKind.NOT_FOUND):
-            return Identity(None)
+            return None
         raise
 
 
@@ -80,18 +62,26 @@ def is_marked(text: str, mark: str) -> bool:
 
 
 @reading_replies()
-def own_posts(
-    listing: PaginatedList[Post], mark: str, identity: Identity
-) -> list[Post]:
+def own_posts(listing: PaginatedList[Post], mark: str, login: str | None) -> list[Post]:
     """Our posts in a listing, by mark and author, from all pages; the one to keep
     first. Raises GitHubApiError."""
     own = [
         post
         for post in listed(listing)
-        if is_marked(post.body or "", mark) and identity.wrote(post.user)
+        if is_marked(post.body or "", mark) and _is_by(post.user, login)
     ]
     # The workflow's own bot first, then by age.
     return sorted(own, key=lambda post: (post.user.login != ACTIONS_BOT, post.id))
+
+
+def _is_by(author: NamedUser | Organization | None, login: str | None) -> bool:
+    """A user's token owns that user's posts; an installation's token owns posts of bots
+    (users can't be bots)."""
+    if author is None:
+        return False
+    if login is not None:
+        return author.login == login
+    return author.type == "Bot" and author.login.endswith("[bot]")
 
 
 def create_once(
@@ -144,18 +134,17 @@ def follow_up(
     `failing`: open it or update it with `body`; otherwise close it,
     with `recovery` as the last comment. `body` has no marker. Raises GitHubApiError.
     """
-    mark = marker(KIND, issue_id)
-    identity = find_identity(api)
+    mark = marker(ISSUE, issue_id)
+    login = own_login(api)
     content = f"{mark}\n{body}"
 
     def find() -> list[Issue]:
-        creator: Any = (
-            identity.login or NotSet
-        )  # PyGithub's type leaves out the login that it takes
+        # PyGithub's type leaves out the login that it takes.
+        creator: Any = login or NotSet
         listing = api.repository.get_issues(
             state="open", sort="created", direction="desc", creator=creator
         )
-        posts = own_posts(listing, mark, identity)
+        posts = own_posts(listing, mark, login)
         # A pull request is listed as an issue. Its `pull_request` would be asked for,
         # where there is none.
         return [
@@ -200,56 +189,46 @@ def post_comment(
     `body_for` makes its text from the text that it has, "" if there is none; None
     changes nothing. Doubles of earlier races are deleted, and one that another job's
     comment won is added to that. `is_in` says whether our part is in a text: where
-    another job wrote over it at the same time, it is written again. Raises
-    GitHubApiError.
+    another job, which read the comment before we wrote, took it out at the same time,
+    it is written again. Raises GitHubApiError.
     """
     thread = api.repository.get_issue(number)
-    identity = find_identity(api)
+    login = own_login(api)
 
     def find() -> list[IssueComment]:
-        return own_posts(thread.get_comments(), mark, identity)
+        return own_posts(thread.get_comments(), mark, login)
 
-    def text_after(comment: IssueComment) -> str | None:
-        body = body_for((comment.body or "").partition("\n")[2])
-        return None if body is None else f"{mark}\n{body}"
-
-    def restore(comment_id: int) -> None:
-        """Write our part again as long as another job, which read the comment before we
-        wrote, took it out."""
-        with suppress(GitHubApiError):
-            for _ in range(_LOOKS):
-                api.sleep(api.patience.settle_s)
-                current = next(
-                    (comment for comment in find() if comment.id == comment_id), None
-                )
-                if current is None or is_in((current.body or "").partition("\n")[2]):
-                    return
-                text = text_after(current)
-                if text is None:
-                    return
-                current.edit(text)
+    def text_after(body: str) -> str | None:
+        new_body = body_for(body.partition("\n")[2])
+        return None if new_body is None else f"{mark}\n{new_body}"
 
     own = find()
-    if own:
-        text = text_after(own[0])
-        if text is None:
-            return ""
-        own[0].edit(text)
-        restore(own[0].id)
-        with suppress(GitHubApiError):
-            for double in own[1:]:
-                double.delete()
-        return own[0].html_url
-    body = body_for("")
-    if body is None:
+    text = text_after(own[0].body or "" if own else "")
+    if text is None:
         return ""
-    text = f"{mark}\n{body}"
-    created = create_once(
-        api, lambda: thread.create_comment(text), find=find, remove=IssueComment.delete
-    )
-    # A comment that another job created at the same time stays in place of ours.
-    merged = text if created.body in (None, text) else text_after(created)
-    if merged is not None and merged != text:
-        created.edit(merged)
-    restore(created.id)
-    return created.html_url
+    if own:
+        comment = own[0]
+        comment.edit(text)
+    else:
+        comment = create_once(
+            api,
+            lambda: thread.create_comment(text),
+            find=find,
+            remove=IssueComment.delete,
+        )
+        # A comment that another job created at the same time stays in place of ours.
+        if comment.body not in (None, text):
+            comment.edit(text_after(comment.body) or comment.body)
+    with suppress(GitHubApiError):
+        for double in own[1:]:
+            double.delete()
+        for _ in range(_LOOKS):
+            api.sleep(api.patience.settle_s)
+            bodies = [post.body or "" for post in find() if post.id == comment.id]
+            if not bodies or is_in(bodies[0].partition("\n")[2]):
+                break
+            rewritten = text_after(bodies[0])
+            if rewritten is None:
+                break
+            comment.edit(rewritten)
+    return comment.html_url
