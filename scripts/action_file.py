@@ -44,8 +44,8 @@ def action_yml(image: str) -> str:
             f"    default: {json.dumps(spec.default)}",
         ]
     lines.append("outputs:")
-    for output in OUTPUTS:
-        lines += [f"  {output.name}:", f"    description: {json.dumps(output.description, ensure_ascii=False)}"]
+    for name, description in OUTPUTS.items():
+        lines += [f"  {name}:", f"    description: {json.dumps(description, ensure_ascii=False)}"]
     lines += ["runs:", "  using: docker", f"  image: {image}", ""]
     return "\n".join(lines)
 
@@ -63,7 +63,7 @@ def outputs_table() -> str:
     """The outputs as a Markdown table, without those of metrics."""
     metrics = [metric_output(name) for name in METRICS if "@" not in name]
     rows = ["| Output | What it holds |", "|:--|:--|"]
-    rows += [f"| `{output.name}` | {_cell(output.description)} |" for output in OUTPUTS if output.name not in metrics]
+    rows += [f"| `{name}` | {_cell(text)} |" for name, text in OUTPUTS.items() if name not in metrics]
     return "\n".join(rows)
 
 

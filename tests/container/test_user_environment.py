@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
 from ragstone.github.container.confinement import Confinement, confine, living
-from ragstone.github.container.user_environment import Limits, Steps, SystemSetup, installing
+from ragstone.github.container.user_environment import Steps, SystemSetup, installing
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
 from tests.needs import needs_root
@@ -58,43 +58,47 @@ def run(open_folder: Path) -> Callable[..., str]:
     assert confinement is not None
     shown: list[str] = []
 
-    def step(lines: str, limits: Limits, write: Callable[[str], object] | None = None) -> str:
+    def step(
+        lines: str,
+        write: Callable[[str], object] | None = None,
+        *,
+        limit_s: float = 600.0,
+        deadline: float | None = None,
+    ) -> str:
         def show(line: str) -> None:
             shown.append(line)
             if write is not None:
                 write(line)
 
-        Steps(confinement, {"PATH": os.defpath}, workspace, limits, show).run(["/bin/sh", "-c", lines], "setup")
+        steps = Steps(confinement, {"PATH": os.defpath}, workspace, show, limit_s, deadline)
+        steps.run(["/bin/sh", "-c", lines], "setup")
         return "".join(shown)
 
     return step
 
 
-LONG = Limits(600.0)
-
-
 @needs_root
 def test_output_is_shown_while_the_step_goes_on(run: Callable[..., str], open_folder: Path) -> None:
     sign = open_folder / "seen"
-    shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", LONG, lambda _: sign.touch())
+    shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", lambda _: sign.touch())
     assert shown == "one\ntwo\n"
 
 
 @pytest.mark.heavy
 @needs_root
 def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callable[..., str]) -> None:
-    shown = run(f"head -c {2 * MAX_LOG_BYTES} /dev/zero | tr '\\0' x; true", LONG)
+    shown = run(f"head -c {2 * MAX_LOG_BYTES} /dev/zero | tr '\\0' x; true")
     assert MAX_LOG_BYTES <= len(shown) < MAX_LOG_BYTES + 100_000
     assert shown.endswith("the rest is left out\n")
     with pytest.raises(SystemUnderTestError, match=r"exit code 3:\n(.|\n)*the very end") as caught:
-        run(f"yes | head -c {2 * MAX_LOG_BYTES}; echo the very end; exit 3", LONG)
+        run(f"yes | head -c {2 * MAX_LOG_BYTES}; echo the very end; exit 3")
     assert len(caught.value.message) < 1000
 
 
 @needs_root
 def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Callable[..., str]) -> None:
     with pytest.raises(SystemUnderTestError, match="setup did not end within 1 s:\ninstalling") as caught:
-        run("echo installing; sleep 600 & sleep 600", Limits(1.0))
+        run("echo installing; sleep 600 & sleep 600", limit_s=1.0)
     assert caught.value.exit_code == 4
     # All of them were killed; the kernel may still be ending the one that isn't a child of ours.
     given_up = monotonic() + 30.0
@@ -106,5 +110,5 @@ def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Calla
 @needs_root
 def test_a_step_that_uses_up_the_time_of_the_whole_ends_as_that(run: Callable[..., str]) -> None:
     with pytest.raises(TimeLimitReached, match="the time limit was reached by setup") as caught:
-        run("sleep 600", Limits(600.0, deadline=monotonic() + 0.5))
+        run("sleep 600", deadline=monotonic() + 0.5)
     assert caught.value.exit_code == 124

@@ -34,7 +34,7 @@ def test_the_inputs_of_the_code_are_declared_with_defaults_that_are_accepted() -
 
 
 def test_every_output_is_declared_and_every_plain_metric_has_one() -> None:
-    assert list(ACTION["outputs"]) == [output.name for output in OUTPUTS]
+    assert list(ACTION["outputs"]) == list(OUTPUTS)
     for name in METRICS:
         assert is_output_name(metric_output(name))
         assert "@" in name or metric_output(name) in ACTION["outputs"]

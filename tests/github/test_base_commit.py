@@ -17,7 +17,7 @@ from ragstone.github.api.base_tree import add_left_out, compared_commit, downloa
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
-from ragstone.github.base_commit import _refuse_submodules
+from ragstone.github.base_commit import refuse_submodules
 from tests.github.api import fake as fakes
 from tests.github.api.fake import BASE_SHA, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, runner
@@ -196,13 +196,13 @@ def test_submodules_in_use_are_an_error(tmp_path: Path) -> None:
     (workspace / "data" / "docs").mkdir(parents=True)
     base.mkdir()
     (base / ".gitmodules").write_text('[submodule "x"]\n\tpath = data/docs \n\turl = ../docs\n', encoding="utf-8")
-    _refuse_submodules(base, workspace, BASE_SHA)  # this checkout does without the submodule, too
+    refuse_submodules(base, workspace, BASE_SHA)  # this checkout does without the submodule, too
     (workspace / "data" / "docs" / "one.txt").touch()
     with pytest.raises(ConfigError, match=r"a submodule that this checkout uses \(data/docs\)"):
-        _refuse_submodules(base, workspace, BASE_SHA)
+        refuse_submodules(base, workspace, BASE_SHA)
     (base / "data" / "docs").mkdir(parents=True)
     (base / "data" / "docs" / "one.txt").touch()
-    _refuse_submodules(base, workspace, BASE_SHA)
+    refuse_submodules(base, workspace, BASE_SHA)
 
 
 # -- the tree of a commit ----------------------------------------------------------------------------------------------

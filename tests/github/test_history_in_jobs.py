@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.github.branch_history import merged_pull_request
+from ragstone.github.evaluate import merged_pull_request
 from tests.github.test_baseline_in_jobs import FLOOR, Season, season
 
 __all__ = ["season"]

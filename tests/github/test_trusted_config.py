@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ import pytest
 from ragstone.action import action_settings
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.github import commit_files
+from ragstone.github.annotations import Places
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.event import build_event
-from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.api.reviewed import ReviewedBase, reviewed_base
 from ragstone.github.commit_files import BaseFiles, BaseUnreadable
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
@@ -418,6 +420,12 @@ def test_a_base_that_can_not_be_read_gives_no_key_away(
     assert listener.heard == []
 
 
+def base_files(checkout: Checkout, api: GitHubApi, reviewed: ReviewedBase, settings: Settings) -> BaseFiles:
+    places = Places(checkout.root, checkout.root)
+    job: Any = SimpleNamespace(api=api, base=reviewed, settings=settings, places=places, temporary=checkout.files)
+    return BaseFiles(job)
+
+
 def test_a_base_commit_that_github_does_not_tell_makes_the_base_unreadable(
     checkout: Checkout, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,7 +435,7 @@ def test_a_base_commit_that_github_does_not_tell_makes_the_base_unreadable(
     monkeypatch.setattr(commit_files, "base_commit", fail)
     reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
     with pytest.raises(BaseUnreadable, match="status 502"):
-        _ = BaseFiles(api, reviewed, Settings(), checkout.root, checkout.files).commit
+        _ = base_files(checkout, api, reviewed, Settings()).commit
 
 
 def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
@@ -439,8 +447,8 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     checkout.write("conf/gate.toml", f'[judge]\nname = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n')
     settings = action_settings(inputs, {"OPENAI_API_KEY": KEY}, checkout.root)
     reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
-    base_files = BaseFiles(api, reviewed, settings, checkout.root, checkout.files)
-    found = restrict_to_base(settings, base_files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
+    files = base_files(checkout, api, reviewed, settings)
+    found = restrict_to_base(settings, files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
     assert found.settings.value.judge.base_url == listener.url
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import ConfigError, GitHubError, SystemUnderTestError
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.rounds.base_commit import BaseSystem
-from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.github.api.base_tree import (
     add_left_out,
     compared_commit,
@@ -18,9 +19,9 @@ from ragstone.github.api.base_tree import (
     submodules,
 )
 from ragstone.github.api.client import GitHubApiError
+from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
-from ragstone.github.trusted_config import Trusted
 from ragstone.pipeline.base_checkout import (
     accepted_at,
     base_settings,
@@ -29,8 +30,6 @@ from ragstone.pipeline.base_checkout import (
 from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.settings.settings import Settings
-from ragstone.system.entrypoint import build_system
-from ragstone.system.response import System
 
 CHECKOUT = "checkout"
 
@@ -43,6 +42,12 @@ def find_base_commit(job: Job) -> str | None:
     """
     if job.plan.baseline is not BaselineSource.COMMIT:
         return None
+    if job.container is not None and job.container.base is None:
+        raise ConfigError(
+            "in the action, only an input asks for the base commit.",
+            where="RAGSTONE_BASELINE",
+            hint="Set the input `baseline: commit`.",
+        )
     if job.api is None:
         raise GitHubError(
             "the base commit can't be downloaded: there is no GitHub token.",
@@ -58,69 +63,73 @@ def find_base_commit(job: Job) -> str | None:
 def prepare_base(
     job: Job,
     commit: str,
-    trusted: Trusted[Settings],
+    settings: Settings,
     request: GateRequest,
-    lineage: tuple[str, ...],
+    deadline: float | None,
     write: Callable[[str], None],
-) -> tuple[RunPlan, BaseSystem]:
-    """The system at `commit`, installed and not yet started, and the plan of `request`
-    with the time that is left.
+) -> BaseSystem:
+    """The system at `commit`, installed by `deadline` of the monotonic clock, and not
+    yet started. `settings` are those that the checkout may have.
 
-    `lineage` are the fingerprints of the branch's baselines, for accepted drops. Raises
-    GitHubError, ConfigError, SystemUnderTestError, TimeLimitReached.
+    Raises GitHubError, ConfigError, SystemUnderTestError, TimeLimitReached.
     """
-    container, settings, plan = job.container, trusted.value, request.run
-    above = (
-        job.temporary
-        if container is None or container.base is None
-        else container.base.folder
-    )
+    container = job.container
+    above = job.temporary
+    if container is not None and container.base is not None:
+        above = container.base.folder
     checkout = above / CHECKOUT
     assert job.api is not None  # noqa: S101 - for the type checker
     try:
         download_tree(job.api, commit, checkout)
         notes = add_left_out(job.api, commit, checkout)
-    except (GitHubApiError, ArchiveRefused) as error:
-        raise _not_downloaded(
-            error.reason if isinstance(error, ArchiveRefused) else str(error)
-        ) from None
+    except GitHubApiError as api_error:
+        raise _not_downloaded(str(api_error)) from None
+    except ArchiveRefused as refused:
+        raise _not_downloaded(refused.reason) from None
     workspace = job.places.workspace.resolve()
-    _refuse_submodules(checkout, workspace, commit)
+    refuse_submodules(checkout, workspace, commit)
     root = checkout / settings.root.resolve().relative_to(workspace)
     root.mkdir(parents=True, exist_ok=True)
-    apart = container is not None and container.base is not None
+    apart = container is not None
     system = base_settings(settings, root, above=workspace, own_environment=apart)
-    for secret in known_secrets(
-        job.environ, settings.model_copy(update={"system": system})
-    ):
+    secrets_of = settings.model_copy(update={"system": system})
+    for secret in known_secrets(job.environ, secrets_of):
         job.redact.add(secret)
-    spent = accepted_at(request.policy, settings, root)
-    log = job.temporary / "base-system.log"
-    make: Callable[[], System] = partial(
-        build_system,
-        system,
-        root=root,
-        environ=job.environ,
-        log=log,
-        within=checkout,
-        not_from=workspace,
-    )
-    if container is not None and apart:
+    accepted_drops = accepted_at(request.policy, settings, root)
+    installed = Installed(system, job.environ)
+    if container is not None:
         write(f"-- setting up commit {commit[:12]}, to compare with --\n")
         try:
-            plan, system, make = container.prepare_base(
-                plan, system, checkout, root=root, log=log, write=write
+            installed = container.install(
+                system, deadline, write, base_checkout=checkout
             )
         except (ConfigError, SystemUnderTestError) as error:
             message = f"the base, commit {commit[:12]}: {error.message}"
             raise type(error)(message, where=error.where, hint=error.hint) from None
-    own = commit_fingerprint(commit)
-    return plan, BaseSystem(
-        commit, system, make, log=log, lineage=(*lineage, own), spent=spent, notes=notes
+    log = job.temporary / "base-system.log"
+    make = partial(
+        installed.build,
+        installed.settings,
+        root=root,
+        log=log,
+        within=checkout,
+        not_from=workspace,
+    )
+    earlier = request.baseline
+    # The fingerprints of the branch's baselines, for accepted drops.
+    fingerprints = lineage(earlier) if isinstance(earlier, RunDirectory) else ()
+    return BaseSystem(
+        commit,
+        installed.settings,
+        make,
+        log=log,
+        lineage=(*fingerprints, commit_fingerprint(commit)),
+        spent=accepted_drops,
+        notes=notes,
     )
 
 
-def _refuse_submodules(checkout: Path, workspace: Path, commit: str) -> None:
+def refuse_submodules(checkout: Path, workspace: Path, commit: str) -> None:
     """Raise ConfigError for submodules that are in use, which GitHub's archive of the
     commit lacks."""
     for path in submodules(checkout):

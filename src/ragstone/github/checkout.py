@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from ragstone.errors import ConfigError
 from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.gate.policy import Policy
+from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
-from ragstone.github.commit_files import BaseFiles
+from ragstone.github.commit_files import BaseFiles, BaseUnreadable
 from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
-from ragstone.github.reviewed_templates import reviewed_templates
 from ragstone.github.trusted_config import Trusted
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account_settings import needs_key
@@ -24,10 +24,11 @@ from ragstone.pipeline.no_key_fallback import (
     without_key,
 )
 from ragstone.pipeline.run_plan import read_golden_set
-from ragstone.report.templates import Templates
+from ragstone.report.templates import ENDING, FOLDER, Templates, own_templates
 from ragstone.settings.settings import Settings
 
 _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATCH)
+_TEMPLATES_DIFFER = "The report templates in this checkout differ from those of the base branch: they count after the merge."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Checkout:
     policy: Policy
     golden: GoldenSet
     templates: Templates | None
+    """Those of the reviewed base; None: the built-in one."""
     notes: tuple[str, ...] = ()
 
 
@@ -50,56 +52,74 @@ def read_checkout(
 ) -> Checkout:
     """Everything in the checkout that affects the verdict. Raises ConfigError, and what
     reading raises."""
-    settings = _blocking(job, allowed.value)
+    settings = allowed.value
+    if job.base.unreviewed is not None and settings.gate.fail_on != "never":
+        # A commit's checks, that of the job among them, count for every change that it
+        # heads: without a reviewed base, the job must not end with success.
+        settings = settings.having("gate.fail_on", "inconclusive")
     policy = gate_policy(settings)
-    reviewed = reviewed_templates(settings, base_files)
+    templates, notes = _reviewed_templates(settings, base_files)
     if settings.golden.only or settings.golden.tags:
         raise ConfigError(
             "a job on GitHub evaluates the whole golden set.",
             where="RAGSTONE_ONLY or RAGSTONE_TAG",
             hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
         )
-    notes = reviewed.notes
     if settings.run.history is not None:
         notes = (
             *notes,
             "`[run] history` is ignored: on GitHub the history comes with the baseline.",
         )
-    return Checkout(
-        Trusted(settings), policy, read_golden_set(settings), reviewed.templates, notes
-    )
+    golden = read_golden_set(settings)
+    return Checkout(Trusted(settings), policy, golden, templates, notes)
 
 
-def _blocking(job: Job, settings: Settings) -> Settings:
-    """`settings` with which a run whose base is not reviewed doesn't end the job with
-    success.
-
-    A commit's checks, that of the job among them, count for every change that it heads.
-    """
-    if job.base.unreviewed is None or settings.gate.fail_on == "never":
-        return settings
-    return settings.having("gate.fail_on", "inconclusive")
+def _reviewed_templates(
+    settings: Settings, base_files: BaseFiles
+) -> tuple[Templates | None, tuple[str, ...]]:
+    """The report templates of the reviewed base, whatever the checkout has in their
+    place, and notes on those of the checkout that don't count. Raises ConfigError."""
+    own = own_templates(settings.root, settings.within)
+    if own is None:
+        return None, ()
+    try:
+        commit = base_files.commit
+        if commit is None:  # the checkout is the base itself
+            return own, ()
+        place = f"{(commit.place / FOLDER).as_posix()}/"
+        names = [
+            name
+            for name in commit.list()
+            if name.startswith(place) and name.endswith(ENDING)
+        ]
+        folder = commit.new_folder()
+        commit.read(names, folder)
+    except (BaseUnreadable, GitHubApiError) as unreadable:
+        why = f"The report templates are not used, because the base branch can't be read: {unreadable}."
+        return None, (why,)
+    base = own_templates(folder / commit.place, folder)
+    is_same = base is not None and base.sources == own.sources
+    return base, () if is_same else (_TEMPLATES_DIFFER,)
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
     """How to judge with the keys that this job has, and what the run then leaves out.
     Raises ConfigError."""
     settings = checkout.settings.value
-    lacks_key = job.plan.without_secrets and needs_key(settings.judge, job.environ)
+    without_secrets = job.event.without_secrets
+    lacks_key = without_secrets and needs_key(settings.judge, job.environ)
     if job.base.unproven is not None:
         lacks_key = asks_a_server(settings.judge)
     narrowed = Narrowed(settings, ())
     if lacks_key:
-        why = NOT_JUDGED if job.plan.without_secrets else NOT_REVIEWED
+        why = NOT_JUDGED if without_secrets else NOT_REVIEWED
         narrowed = without_key(settings, checkout.golden, checkout.policy, why)
     if narrowed.outcome is not None:
         document = job.redact.tree(narrowed.outcome.document)
         return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
-    return replace(
-        narrowed,
-        settings=_with_canaries(narrowed.settings, job.event.kind),
-        unproven=job.base.unproven or narrowed.unproven,
-    )
+    settings = _with_canaries(narrowed.settings, job.event.kind)
+    unproven = job.base.unproven or narrowed.unproven
+    return replace(narrowed, settings=settings, unproven=unproven)
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:

@@ -5,44 +5,47 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from ragstone.errors import ConfigError
+from ragstone.gate.accepted import ACCEPTED_FILE
+from ragstone.gate.policy import Policy, default_policy, load_policy
+from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.github.api.base_files import list_base_files, read_base_files
 from ragstone.github.api.client import GitHubApi, GitHubApiError
-from ragstone.github.api.reviewed import ReviewedBase, base_commit
+from ragstone.github.api.reviewed import base_commit
+from ragstone.github.job import Job
+from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import GoldenSet
 from ragstone.settings.load import CONFIG_FILE, PYPROJECT, load_settings
 from ragstone.settings.settings import Settings
 
+_Value = TypeVar("_Value")
+_PATTERN = "*?["
+
 
 class CommitFiles:
-    """The files of commit `sha` of this repository, read through GitHub's API. All of
-    it raises GitHubApiError.
+    """The files of commit `sha` of the job's repository, read through GitHub's API. All
+    of it raises GitHubApiError, and ConfigError or GoldenSetError for what is not valid.
 
-    `checkout` are the settings of the checkout in `workspace`, which say where the
-    config file is. What is read is written below `folder`.
+    The settings of the checkout say where the config file is.
     """
 
-    def __init__(
-        self,
-        api: GitHubApi,
-        sha: str,
-        checkout: Settings,
-        workspace: Path,
-        folder: Path,
-    ) -> None:
+    def __init__(self, job: Job, api: GitHubApi, sha: str) -> None:
         self.sha = sha
-        self.workspace = workspace.resolve()
-        self.place = checkout.root.resolve().relative_to(self.workspace)
+        self.workspace = job.places.workspace.resolve()
+        self.checkout = job.settings
+        self.place = job.settings.root.resolve().relative_to(self.workspace)
         """The folder of the config file, relative to the root of the repository."""
         self._api = api
-        self._config = None if checkout.config is None else checkout.config.name
-        self._folder = folder
+        self._temporary = job.temporary
 
     def new_folder(self) -> Path:
         """A folder to read into, which doesn't exist yet."""
-        return Path(tempfile.mkdtemp(dir=self._folder)) / "files"
+        return Path(tempfile.mkdtemp(dir=self._temporary)) / "files"
 
     def read(
         self, paths: Iterable[str], folder: Path | None = None
@@ -55,37 +58,81 @@ class CommitFiles:
         """The paths of all regular files."""
         return list_base_files(self._api, self.sha)
 
-    def inside(self, path: str | Path) -> Path:
+    def inside(self, path: str | Path) -> str:
         """`path` from the settings, relative to the root of the repository. Raises
         ConfigError if it leads out."""
         normal = Path(os.path.normpath(self.workspace / self.place / path))
         if not normal.is_relative_to(self.workspace):
             raise ConfigError(f"{path} is outside the repository.")
-        return normal.relative_to(self.workspace)
+        return normal.relative_to(self.workspace).as_posix()
 
     @cached_property
     def settings(self) -> Settings:
         """The settings in the commit's config file alone: the one that the workflow
-        names, else the one at the location of the checkout's.
-
-        Raises ConfigError if they can't be read.
-        """
+        names, else the one at the location of the checkout's."""
         folder = self.new_folder()
-        names = (CONFIG_FILE, PYPROJECT) if self._config is None else (self._config,)
+        config = self.checkout.config
+        names = (CONFIG_FILE, PYPROJECT) if config is None else (config.name,)
         self.read([(self.place / name).as_posix() for name in names], folder)
         root = folder / self.place
-        config = (
-            root / names[0]
-            if self._config is not None and (root / names[0]).is_file()
-            else None
-        )
+        is_named = config is not None and (root / names[0]).is_file()
         try:
-            return load_settings(directory=root, environ={}, config=config)
+            return load_settings(
+                directory=root,
+                environ={},
+                config=root / names[0] if is_named else None,
+            )
         except ConfigError as error:
             raise ConfigError(
                 f"the base branch's config can't be read: {error.message}",
                 hint=error.hint,
             ) from None
+
+    def policy(self) -> Policy:
+        """Its policy, with accepted drops."""
+        own = self._in_force(
+            "gate.thresholds",
+            self.settings.gate.thresholds,
+            self.checkout.gate.thresholds,
+        )
+        path = self.inside(own or POLICY_FILE)
+        accepted = Path(path).with_name(ACCEPTED_FILE).as_posix()
+        folder = self.new_folder()
+        present = self.read([path, accepted], folder)
+        if path not in present:
+            return default_policy(folder / self.place)
+        return load_policy(present[path], known_metrics=None, calibration=False)
+
+    def samples(self) -> GoldenSet:
+        """The samples of its golden set that count."""
+        golden = self.settings.golden
+        own = self._in_force("golden.paths", golden.paths, self.checkout.golden.paths)
+        paths = [self.inside(path) for path in own]
+        names = paths
+        if any(sign in path for path in paths for sign in _PATTERN):
+            # This may be more than the patterns match: they are applied below as usual.
+            names = [
+                name
+                for name in self.list()
+                if any(fnmatch(name, path) for path in paths)
+            ]
+        folder = self.new_folder()
+        if not self.read(names, folder):
+            return GoldenSet(())
+        samples = load_golden_set(
+            paths,
+            root=folder,
+            columns=golden.columns or None,
+            limit=self.checkout.golden.limit,
+            history=golden.history,
+        )
+        return samples.only(lambda sample: not sample.draft)
+
+    def _in_force(self, key: str, of_commit: _Value, of_checkout: _Value) -> _Value:
+        """The value of a setting: a flag, input or environment variable applies to both
+        commits."""
+        is_own = key in self.checkout.from_file or not of_checkout
+        return of_commit if is_own else of_checkout
 
 
 class BaseUnreadable(Exception):  # noqa: N818 - an outcome to report
@@ -96,33 +143,17 @@ class BaseFiles:
     """The files of what a job trusts, which are looked up when they are first
     needed."""
 
-    def __init__(
-        self,
-        api: GitHubApi | None,
-        reviewed: ReviewedBase,
-        checkout: Settings,
-        workspace: Path,
-        folder: Path,
-    ) -> None:
-        self._api = api
-        self._reviewed = reviewed
-        self._checkout = checkout
-        self._workspace = workspace
-        self._folder = folder
+    def __init__(self, job: Job) -> None:
+        self._job = job
 
     @cached_property
     def commit(self) -> CommitFiles | None:
         """None if the checkout is the base itself. Raises BaseUnreadable."""
-        if self._api is None:
+        api = self._job.api
+        if api is None:
             raise BaseUnreadable("there is no GitHub token")
         try:
-            sha = base_commit(self._api, self._reviewed)
+            sha = base_commit(api, self._job.base)
         except GitHubApiError as api_error:
             raise BaseUnreadable(str(api_error)) from None
-        return (
-            None
-            if sha is None
-            else CommitFiles(
-                self._api, sha, self._checkout, self._workspace, self._folder
-            )
-        )
+        return None if sha is None else CommitFiles(self._job, api, sha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
@@ -113,34 +113,29 @@ def find_comparison(
         return Comparison(
             notes=("No baseline: there is no GitHub token to find earlier runs.",)
         )
-    notes: tuple[str, ...] = ()
-    if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
-        notes = (_NO_BASE_COMMIT,)
     baseline = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
     history, damage = history_from(baseline.history)
-    without_run = Comparison(
-        history=history, notes=notes if damage is None else (*notes, damage)
-    )
-    if not isinstance(baseline, TrustedBaseline):
-        if base_commit is not None:
-            return without_run
-        return replace(
-            without_run,
-            unproven=baseline.unproven,
-            notes=(baseline.reason, *without_run.notes),
-        )
-    try:
-        run = baseline.materialise(job.temporary / "baseline")
-    except RagstoneError as error:
-        reason = f"The baseline of run {baseline.run_id} can't be used: {error.message}"
-        unproven = f"Not proven. {reason}" if base_commit is None else None
-        return replace(
-            without_run, unproven=unproven, notes=(reason, *without_run.notes)
-        )
-    write(
-        f"Baseline: run {baseline.run_id} of '{baseline.branch}', commit {baseline.sha[:12]}.\n"
-    )
-    return replace(without_run, run=run, trusted=baseline)
+    is_for_commit = job.plan.baseline is BaselineSource.COMMIT
+    notes = [_NO_BASE_COMMIT] if base_commit is None and is_for_commit else []
+    notes += [damage] if damage is not None else []
+    run = trusted = unproven = None
+    if isinstance(baseline, TrustedBaseline):
+        number = baseline.run_id
+        try:
+            run = baseline.materialise(job.temporary / "baseline")
+        except RagstoneError as error:
+            reason = f"The baseline of run {number} can't be used: {error.message}"
+            notes.insert(0, reason)
+            unproven = f"Not proven. {reason}"
+        else:
+            trusted = baseline
+            commit = f"commit {baseline.sha[:12]}"
+            write(f"Baseline: run {number} of '{baseline.branch}', {commit}.\n")
+    elif base_commit is None:
+        notes.insert(0, baseline.reason)
+        unproven = baseline.unproven
+    unproven = unproven if base_commit is None else None
+    return Comparison(run, trusted, history, unproven, tuple(notes))
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
@@ -148,20 +143,18 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
     code, with recomputed scores."""
     named = str(settings.gate.baseline)
     source = settings.path(named)
+    hint: str | None = (
+        "Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`."
+    )
     try:
         write_members(read_members(source, settings.within), target)
         if os.path.lexists(source / CARRIED / MANIFEST):
-            write_members(
-                read_members(source / CARRIED, settings.within), target / CARRIED
-            )
+            carried = read_members(source / CARRIED, settings.within)
+            write_members(carried, target / CARRIED)
         return confirm(open_baseline(target))
     except OSError as error:
-        raise BaselineError(
-            f"the baseline can't be used: {Path(error.filename or source).name} can't be read: {error.strerror}.",
-            where=named,
-            hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
-        ) from None
+        name = Path(error.filename or source).name
+        why = f"{name} can't be read: {error.strerror}."
     except RunDirectoryError as error:
-        raise BaselineError(
-            f"the baseline can't be used: {error.message}", where=named, hint=error.hint
-        ) from None
+        why, hint = error.message, error.hint
+    raise BaselineError(f"the baseline can't be used: {why}", where=named, hint=hint)

@@ -3,14 +3,15 @@ user's system, to a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from time import monotonic
 
-from ragstone.errors import EXIT_PASS, RagstoneError
+from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
-from ragstone.evaluation.lineage import lineage
-from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.formatting import counted, some
@@ -20,17 +21,16 @@ from ragstone.github.api.base_tree import tree_of
 from ragstone.github.api.changed_files import changed_files
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.earlier_runs import find_earlier_run
-from ragstone.github.api.event import EventKind
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
-from ragstone.github.branch_history import merged_pull_request
 from ragstone.github.checkout import Checkout, choose_judge, read_checkout
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.comparison import Comparison, find_comparison, refuse_own_baseline
+from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
 from ragstone.github.policy_changes import changes_to_the_gate
-from ragstone.github.trusted_config import Trusted, restrict_to_base
+from ragstone.github.trusted_config import restrict_to_base
 from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
@@ -43,7 +43,8 @@ from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
 
 _LOG_TAIL = 64 * 1024
-
+_MOMENT_S = 0.001
+_MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 
 Write = Callable[[str], None]
 
@@ -51,17 +52,7 @@ Write = Callable[[str], None]
 async def evaluate(job: Job, write: Write) -> Report:
     """The verdict, or the error in its place. What can be checked without running user
     code is checked first."""
-    context = RunContext(
-        environ=job.environ,
-        progress=LineProgress(job.out),
-        say=lambda line: write(job.redact(line) + "\n"),
-        redact=job.redact,
-        now=job.now,
-        trusts_checkout=False,
-    )
-    base_files = BaseFiles(
-        job.api, job.base, job.settings, job.places.workspace, job.temporary
-    )
+    base_files = BaseFiles(job)
     checkout: Checkout | None = None
     base_commit: str | None = None
     comparison = Comparison()
@@ -78,72 +69,70 @@ async def evaluate(job: Job, write: Write) -> Report:
             environ=job.environ,
             workspace=job.places.workspace,
         )
-        changes, notes = (
-            restricted.notes,
-            restricted.notes,
-        )  # taken back for this run, in force once they are merged
+        # Taken back for this run, in force once they are merged.
+        changes = notes = restricted.notes
         checkout = read_checkout(job, restricted.settings, base_files)
         notes += checkout.notes
         judged = choose_judge(job, checkout)
         notes += judged.notes
         outcome = judged.outcome
         if outcome is None:
-            plan = run_plan(
-                judged.settings, context, golden=checkout.golden, command="gate"
+            context = RunContext(
+                environ=job.environ,
+                progress=LineProgress(job.out),
+                say=lambda line: write(job.redact(line) + "\n"),
+                redact=job.redact,
+                now=job.now,
+                trusts_checkout=False,
             )
-            plan, file_notes = comparing_files(
-                plan.requiring(checkout.policy.named_metrics), job
-            )
-            notes += file_notes
+            settings = judged.settings
+            plan = run_plan(settings, context, golden=checkout.golden, command="gate")
+            plan = plan.requiring(checkout.policy.named_metrics)
+            plan, file_notes = _comparing_files(plan, job)
             comparison = find_comparison(
                 job, checkout.settings.value, base_commit, write
             )
             changed = changes_to_the_gate(job.event.kind, base_files, checkout)
             changes += changed.sentences
-            notes = changed.sentences + notes + comparison.notes
+            notes = changed.sentences + notes + file_notes + comparison.notes
+            role = _role(job, comparison.trusted)
             request = GateRequest(
                 run=plan if job.container is None else job.container.staged(plan),
                 policy=checkout.policy,
-                fail_on=judged.settings.gate.fail_on,
+                fail_on=settings.gate.fail_on,
                 baseline=comparison.run,
-                baseline_required=judged.settings.gate.baseline is not None,
+                baseline_required=settings.gate.baseline is not None,
                 earlier=_earlier_run(job, plan, write),
-                past=_past(job, comparison),
+                past=RunHistory(
+                    comparison.history,
+                    main=role.refusal is None,
+                    pull_request=merged_pull_request(job.event.message),
+                    github_run=job.event.run_id or None,
+                    event=job.event.kind.value,
+                ),
                 templates=checkout.templates,
                 links=_links(job, base_commit, comparison.trusted),
-                role=_role(job, comparison.trusted),
+                role=role,
                 warnings=_with_base(job, notes),
                 folder=_policy_folder(checkout.policy, job.settings.root, job.places),
                 unproven=judged.unproven or comparison.unproven or changed.unproven,
             )
-            outcome = await _run(
-                job, request, base_commit, Trusted(judged.settings), context, write
-            )
+            outcome = await _run(job, request, base_commit, settings, context, write)
     except RagstoneError as caught:
         error = caught
     baseline = comparison.trusted if base_commit is None else None
-    report = Report(
-        error=error,
+    is_told = outcome is not None and job.base.sentence in outcome.document.warnings
+    return Report(
+        outcome,
+        error,
         error_text="" if error is None else job.redact(str(error)),
-        exit_code=EXIT_PASS if error is None else error.exit_code,
-        preface=warning_of(job.base),
+        preface="" if is_told else warning_of(job.base),
+        templates=None if checkout is None else checkout.templates,
+        policy=None if checkout is None else checkout.policy,
         notes=_with_base(job, notes),
         changes=changes,
         pull_request=job.plan.pull_request,
         baseline_run_id=None if baseline is None else baseline.run_id,
-    )
-    if outcome is None or checkout is None:
-        return report
-    document = outcome.document
-    return replace(
-        report,
-        document=document,
-        exit_code=outcome.exit_code,
-        preface="" if job.base.sentence in document.warnings else report.preface,
-        policy=checkout.policy,
-        templates=checkout.templates,
-        run=outcome.run,
-        reports=outcome.reports,
     )
 
 
@@ -155,42 +144,42 @@ async def _run(
     job: Job,
     request: GateRequest,
     base_commit: str | None,
-    settings: Trusted[Settings],
+    settings: Settings,
     context: RunContext,
     write: Write,
 ) -> GateOutcome:
     """Set up the systems, that of the base commit first, before any code of the
     checkout runs; then ask the gate."""
+    plan = request.run
+    source = plan.system
+    # In our own error stream, the output of the user's system could act as a command.
     log = job.temporary / SYSTEM_LOG
+    limit_s = plan.time_limit_s
+    deadline = None if limit_s is None else monotonic() + limit_s
+    base = None
     if base_commit is not None:
-        fingerprints = (
-            lineage(request.baseline)
-            if isinstance(request.baseline, RunDirectory)
-            else ()
-        )
-        plan, base = prepare_base(
-            job, base_commit, settings, request, fingerprints, write
-        )
-        request = replace(request, run=plan, base=base)
+        base = prepare_base(job, base_commit, settings, request, deadline, write)
+    installed = Installed(source.settings, job.environ)
     if job.container is not None:
-        plan, context = job.container.prepare(request.run, context, log, write)
-        request = replace(request, run=plan)
-    else:
-        # In our own error stream, the output of the user's system could act as a
-        # command.
-        context = replace(
-            context,
-            system_factory=request.run.system.builder(replace(context, system_log=log)),
-        )
+        installed = job.container.install(source.settings, deadline, write)
+        source = replace(source, settings=installed.settings)
+        plan = replace(plan, metrics=replace(plan.metrics, system=source))
+    if deadline is not None:
+        # At least a moment for the run to start and to report that it was stopped.
+        plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
+    factory = partial(installed.build, root=source.root, log=log, within=source.within)
     try:
-        return await gate(request, context)
+        return await gate(
+            replace(request, run=plan, base=base),
+            replace(context, system_factory=factory),
+        )
     finally:
         _show_log(log, write)
-        if isinstance(request.base, BaseSystem) and request.base.log is not None:
-            _show_log(request.base.log, write, of=f" at {request.base.name}")
+        if base is not None and base.log is not None:
+            _show_log(base.log, write, of=f" at {base.name}")
 
 
-def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
+def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
     """`plan` that says which files its commit has, and how many of the checkout differ,
     before any code of it runs.
 
@@ -198,30 +187,24 @@ def comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
     """
     if job.api is None or plan.invocation is None:
         return plan, ()
-    changed = changed_files(job.api, job.event.sha, job.places.workspace)
+    sha = job.event.sha
+    changed = changed_files(job.api, sha, job.places.workspace)
     try:
-        tree = tree_of(job.api, job.event.sha)
+        tree = tree_of(job.api, sha)
     except GitHubApiError:
         tree = None
     facts = {"changed": None if changed is None else len(changed), "tree": tree}
     plan = replace(plan, invocation=plan.invocation.model_copy(update=facts))
-    return plan, _file_notes(changed, f"commit {job.event.sha[:12]}")
-
-
-def _file_notes(changed: Sequence[str] | None, commit: str) -> tuple[str, ...]:
-    """What a reader must know about the files of a checkout that differ from its
-    commit."""
+    commit = f"commit {sha[:12]}"
     if changed is None:
-        return (
-            f"It is not known whether files of this checkout differ from {commit}.",
-        )
+        note = f"It is not known whether files of this checkout differ from {commit}."
+        return plan, (note,)
     if not changed:
-        return ()
+        return plan, ()
     names = some([shown_name(name) for name in changed])
     verb = "differs" if len(changed) == 1 else "differ"
-    return (
-        f"{counted(len(changed), 'file')} of this checkout {verb} from {commit}: {names}.",
-    )
+    count = counted(len(changed), "file")
+    return plan, (f"{count} of this checkout {verb} from {commit}: {names}.",)
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
@@ -260,13 +243,18 @@ def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:
     return places.within(str(folder.absolute()))
 
 
+def merged_pull_request(message: str | None) -> int | None:
+    """The pull request merged by a commit with this `message`, in GitHub's wording;
+    None if there is none."""
+    merge = _MERGED.search((message or "").partition("\n")[0])
+    return int(merge[1] or merge[2]) or None if merge else None
+
+
 def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     """The role of this run for later ones: a baseline of its branch, if nobody else can
     start such a run."""
     event = job.event
-    branch = (
-        event.merge_base_branch if event.kind is EventKind.MERGE_GROUP else event.branch
-    )
+    branch = event.merge_base_branch or event.branch
     refusal = None
     if job.base.unreviewed is not None:
         refusal = f"its base, '{job.base.named}', {job.base.unreviewed}"
@@ -285,27 +273,12 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     )
 
 
-def _past(job: Job, comparison: Comparison) -> RunHistory:
-    """The history of the baseline's branch, which only a run that can be its baseline
-    extends."""
-    return RunHistory(
-        comparison.history,
-        main=_role(job, comparison.trusted).refusal is None,
-        pull_request=merged_pull_request(job.event.message),
-        github_run=job.event.run_id or None,
-        event=job.event.kind.value,
-    )
-
-
 def _show_log(log: Path, write: Write, of: str = "") -> None:
     try:
-        size = log.stat().st_size
-        with log.open("rb") as stream:
-            stream.seek(max(0, size - _LOG_TAIL))
-            text = stream.read().decode("utf-8", "replace")
+        output = log.read_bytes()
     except OSError:
         return
+    text = output[-_LOG_TAIL:].decode("utf-8", "replace")
+    part = " (last part)" if len(output) > _LOG_TAIL else ""
     if text.strip():
-        write(
-            f"-- output of the system under test{of}{' (last part)' if size > _LOG_TAIL else ''} --\n{text}\n--\n"
-        )
+        write(f"-- output of the system under test{of}{part} --\n{text}\n--\n")

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
-from ragstone.errors import RagstoneError
+from ragstone.errors import EXIT_PASS, RagstoneError
 from ragstone.evaluation.archive_members import MEMBER_LIMITS, open_members
-from ragstone.evaluation.directory import CACHE, RunDirectory
+from ragstone.evaluation.directory import CACHE
 from ragstone.evaluation.replay import vouch
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan, Session
@@ -32,7 +31,6 @@ from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
-from ragstone.metrics.metric import Metric
 from ragstone.pipeline.baseline_search import (
     NoBaseline,
     TrustedBaseline,
@@ -46,6 +44,7 @@ from ragstone.pipeline.decide import (
     policy_for,
     run_document,
 )
+from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.rejudge import Rejudged, rejudge
@@ -90,20 +89,24 @@ async def _decided(
     head, pull = head_and_pull(api, job.event)
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
     custom = project_metrics(settings).own()
-    run = _read_run(
-        api, head.id, job.inputs.artifact_name, job.temporary / "untrusted", custom
-    )
+    artifact = newest_artifact(api, head.id, job.inputs.artifact_name)
+    if artifact is None:
+        raise NothingToPost(
+            f"Run {head.id} left no artifact called '{job.inputs.artifact_name}': nothing to post."
+        )
+    members = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
+    # A cache can't prove that its judgements are true: an untrusted one is never used.
+    members.pop(CACHE, None)
+    run = open_members(members, job.temporary / "untrusted", custom)
+    vouched = vouch(run, golden, custom)
+    current = ComparedRun(vouched.scores, run)
     baseline: TrustedBaseline | NoBaseline | None = None
     if job.plan.baseline is BaselineSource.ARTIFACT:
-        baseline = find_baseline(
-            job.artifacts(api, job.plan.baseline_branch or base.branch)
-        )
+        branch = job.plan.baseline_branch or base.branch
+        baseline = find_baseline(job.artifacts(api, branch))
     trusted = baseline if isinstance(baseline, TrustedBaseline) else None
     missing = baseline if isinstance(baseline, NoBaseline) else None
-    before = (
-        trusted.materialise(job.temporary / "baseline") if trusted is not None else None
-    )
-    vouched = vouch(run, golden, custom)
+    before = trusted.materialise(job.temporary / "baseline") if trusted else None
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms.of(
         policy,
@@ -112,47 +115,36 @@ async def _decided(
         seed=settings.run.seed,
         level=True,
     )
-    history, damage = history_from(baseline.history if baseline is not None else None)
-    past = RunHistory(history, main=False) if baseline is not None else None
-    files = CommitFiles(
-        api, head.head_sha, settings, job.places.workspace, job.temporary
-    )
-    changes = changes_by_a_fork(files, settings, policy)
-    current = ComparedRun(vouched.scores, run)
+    history, damage = history_from(baseline.history if baseline else None)
+    changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
     terms = replace(terms, baseline=rejudged.baseline)
-    unreviewed = (base.sentence,) if base.sentence is not None else ()
-    reasons = (missing.reason,) if missing is not None else ()
-    damages = (damage,) if damage else ()
-    unread = missing.unproven if missing is not None else None
+    warnings = (
+        base.sentence,
+        *undrawn,
+        *vouched.doubts,
+        *changes,
+        missing.reason if missing else None,
+        damage,
+        *rejudged.warnings,
+    )
+    unproven = base.unproven or (missing.unproven if missing else None)
     verdict = decide(
         current,
         terms,
-        past=past,
+        past=RunHistory(history, main=False) if baseline else None,
         notes=rejudged.notes,
-        warnings=(
-            *unreviewed,
-            *undrawn,
-            *vouched.doubts,
-            *changes,
-            *reasons,
-            *damages,
-            *rejudged.warnings,
-        ),
-        unproven=UNVERIFIED if vouched.doubts else base.unproven or unread,
+        warnings=tuple(warning for warning in warnings if warning),
+        unproven=UNVERIFIED if vouched.doubts else unproven,
     )
-    links = job.links(
-        head.head_sha, head.html_url, trusted.url if trusted is not None else None
-    )
-    document = job.redact.tree(
-        run_document(current, verdict.without(ACCEPT), terms.baseline, links)
-    )
+    links = job.links(head.head_sha, head.html_url, trusted.url if trusted else None)
+    document = run_document(current, verdict.without(ACCEPT), terms.baseline, links)
     return Report(
-        document,
+        GateOutcome(verdict, job.redact.tree(document), None, EXIT_PASS),
         preface=PREFACE,
         changes=changes,
         pull_request=pull.number,
-        baseline_run_id=trusted.run_id if trusted is not None else None,
+        baseline_run_id=trusted.run_id if trusted else None,
     )
 
 
@@ -189,22 +181,3 @@ async def _judged_offline(
         return await rejudge(baseline, current, policy, session, folder=folder)
     finally:
         await session.close()
-
-
-def _read_run(
-    api: GitHubApi,
-    run_id: int,
-    artifact_name: str,
-    directory: Path,
-    custom: Sequence[Metric],
-) -> RunDirectory:
-    """The run's records, with every score confirmed by its judgements."""
-    artifact = newest_artifact(api, run_id, artifact_name)
-    if artifact is None:
-        raise NothingToPost(
-            f"Run {run_id} left no artifact called '{artifact_name}': nothing to post."
-        )
-    files = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
-    # A cache can't prove that its judgements are true: an untrusted one is never used.
-    files.pop(CACHE, None)
-    return open_members(files, directory, custom)

@@ -3,7 +3,6 @@ parsing."""
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ class CommentMode(StrEnum):
     OFF = "off"
 
 
+_OF_SETTINGS = ("config", "working-directory")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
 
@@ -41,22 +41,6 @@ def _lines(value: str) -> tuple[str, ...]:
 
 def _words(value: str) -> tuple[str, ...]:
     return tuple(value.replace(",", " ").split())
-
-
-def _boolean(value: str) -> bool:
-    if value.lower() not in ("true", "false"):
-        raise ConfigError(f"'{value[:80]}' is neither true nor false.")
-    return value.lower() == "true"
-
-
-def _amount(value: str) -> float:
-    try:
-        amount = float(value)
-    except ValueError:
-        amount = math.nan
-    if not math.isfinite(amount) or amount <= 0:
-        raise ConfigError(f"'{value[:80]}' is not a number above 0, such as 2.50.")
-    return amount
 
 
 def _variables(value: str) -> tuple[str, ...]:
@@ -143,8 +127,8 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "text": str,
     "lines": _lines,
     "words": _words,
-    "boolean": _boolean,
-    "amount": _amount,
+    "boolean": lambda text: text.lower() == "true",
+    "amount": float,
     "variables": _variables,
     "comment": CommentMode,
     "secret": SecretStr,
@@ -191,10 +175,7 @@ class ActionInputs:
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the
     input."""
-    variables = Variables(environ)
-    return _read(
-        lambda spec: _value(variables, spec, spec.input_variable), "input '{0.name}'"
-    )
+    return _read(environ, lambda spec: (spec.input_variable,), "input '{0.name}'")
 
 
 def read_variables(environ: Mapping[str, str]) -> ActionInputs:
@@ -203,47 +184,41 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
     The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
     """
 
-    def value(spec: Input) -> str | None:
-        if (
-            spec.key is not None
-            or spec.container_only
-            or spec.name in ("config", "working-directory")
-        ):
-            return None
-        if spec.name == TOKEN_INPUT:
-            return next(
-                filter(None, (_value(variables, spec, name) for name in TOKENS)), None
-            )
-        return _value(variables, spec, spec.variable)
+    def names_of(spec: Input) -> tuple[str, ...]:
+        is_elsewhere = spec.container_only or spec.name in _OF_SETTINGS
+        if spec.key is not None or is_elsewhere:
+            return ()
+        return TOKENS if spec.name == TOKEN_INPUT else (spec.variable,)
 
+    return _read(environ, names_of, "environment variable {0.variable}")
+
+
+def _read(
+    environ: Mapping[str, str], names_of: Callable[[Input], Sequence[str]], place: str
+) -> ActionInputs:
+    """The inputs, each from the first variable of its names that is not empty."""
     variables = Variables(environ)
-    return _read(value, "environment variable {0.variable}")
-
-
-def _value(variables: Variables, spec: Input, name: str) -> str:
-    if not spec.is_secret:
-        return variables.get(name)
-    secret = variables.secret(name)
-    return secret.get_secret_value() if secret is not None else ""
-
-
-def _read(lookup: Callable[[Input], str | None], place: str) -> ActionInputs:
     fields: dict[str, Any] = {}
     overrides: dict[str, object] = {}
     for spec in INPUTS:
-        value_text = (lookup(spec) or "").strip()
         # The runner fills in `${{ github.token }}`.
-        text = value_text or ("" if spec.is_secret else spec.default)
+        text = "" if spec.is_secret else spec.default
+        for name in reversed(names_of(spec)):
+            if spec.is_secret:
+                secret = variables.secret(name)
+                value = "" if secret is None else secret.get_secret_value()
+            else:
+                value = variables.get(name).strip()
+            text = value or text
         if not text:
             continue
         try:
-            value = spec.value_of(text)
+            read = spec.value_of(text)
         except ConfigError as error:
-            raise ConfigError(
-                error.message, where=place.format(spec), hint=error.hint
-            ) from None
+            where = place.format(spec)
+            raise ConfigError(error.message, where=where, hint=error.hint) from None
         if spec.key is None:
-            fields[spec.name.replace("-", "_")] = value
+            fields[spec.name.replace("-", "_")] = read
         else:
-            overrides[spec.key] = value
+            overrides[spec.key] = read
     return ActionInputs(**fields, overrides=overrides)

@@ -2,71 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from ragstone.errors import ConfigError, RagstoneError
-from ragstone.evaluation.directory import RunDirectory
+from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
 from ragstone.github.api.reviewed import ReviewedBase
+from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
 from ragstone.report.escape import line, markdown_fence, markdown_inline
 from ragstone.report.parts import Document
-from ragstone.report.render import render
+from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The document of a verdict, or the error instead of one; neither if there is
-    nothing to post.
+    """The outcome of a gate, or the error instead of one; neither if there is nothing
+    to post.
 
-    `document`, and `error_text`, are already redacted. `policy` is what the document
-    was decided by. `notes` and `warnings` become annotations, and are not redacted yet;
-    `changes` are what a pull request changes about the gate.
+    The document of `outcome`, and `error_text`, are already redacted; `notes` and
+    `warnings` become annotations, and are not redacted yet.
     """
 
-    document: Document | None = None
+    outcome: GateOutcome | None = None
     error: RagstoneError | None = None
     error_text: str = ""
-    exit_code: int = 0
     preface: str = ""
     templates: Templates | None = None
     policy: Policy | None = None
+    """What the outcome was decided by."""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    """What a pull request changes about the gate."""
     pull_request: int | None = None
     """The number of the pull request to comment on."""
     baseline_run_id: int | None = None
-    run: RunDirectory | None = None
-    """The run directory, which the container hands over before `directory` is known."""
-    reports: tuple[Path, ...] = ()
     directory: str = ""
     """The place of the run, relative to the workspace."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """The reports in it by format, relative to the workspace."""
+
+    @property
+    def document(self) -> Document | None:
+        return None if self.outcome is None else self.outcome.document
 
     @property
     def is_empty(self) -> bool:
-        return self.document is None and self.error is None
+        return self.outcome is None and self.error is None
+
+    @property
+    def exit_code(self) -> int:
+        if self.error is not None:
+            return self.error.exit_code
+        return EXIT_PASS if self.outcome is None else self.outcome.exit_code
 
     @property
     def passed(self) -> bool:
-        return self.document is not None and self.document.verdict.passed
+        return self.outcome is not None and self.outcome.document.verdict.passed
 
     @property
     def status(self) -> Status:
-        return (
-            self.document.verdict.status if self.document is not None else Status.ERROR
-        )
+        document = self.document
+        return Status.ERROR if document is None else document.verdict.status
+
+    def file(self, form: Format) -> str:
+        """The report in a format, relative to the workspace; "" if there is none."""
+        name = REPORT_FILES[form]
+        reports = () if self.outcome is None else self.outcome.reports
+        is_present = self.directory and name in {path.name for path in reports}
+        return f"{self.directory}/{name}" if is_present else ""
 
     @property
     def title(self) -> str:
-        if self.document is None:
-            return line(f"No verdict. {self.error_text}", 200)
-        return line(self.document.verdict.headline, 200)
+        document = self.document
+        headline = f"No verdict. {self.error_text}"
+        return line(headline if document is None else document.verdict.headline, 200)
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working
@@ -86,8 +95,6 @@ class Report:
 def warning_of(base: ReviewedBase) -> str:
     """The first lines of a report that shows no notes, if the base of its change
     doesn't count as reviewed."""
-    return (
-        ""
-        if base.sentence is None
-        else f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"
-    )
+    if base.sentence is None:
+        return ""
+    return f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import traceback
@@ -40,10 +39,11 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
 from ragstone.github.publish import finish, publish
-from ragstone.pipeline.gate import REPORT_FILES
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
+
+_WITHOUT_SECRETS = "This pull request comes from a fork or from Dependabot: no secrets, and a read-only token."
 
 
 def workspace_of(environ: Mapping[str, str]) -> Path:
@@ -62,10 +62,8 @@ def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) ->
         return work()
     except RagstoneError as error:
         workspace = workspace_of(environ)
-        annotation, code = (
-            error_annotation(error, Places(workspace, workspace)),
-            error.exit_code,
-        )
+        annotation = error_annotation(error, Places(workspace, workspace))
+        code = error.exit_code
     except Exception:
         with commands_stopped(out) as write:
             write(redact(traceback.format_exc()))
@@ -102,23 +100,19 @@ async def run_on_github(
     plan = make_plan(event, inputs)
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
-    secrets = (
-        *known_secrets(environ, settings),
-        inputs.github_token.get_secret_value(),
-    )
-    redact = Redactor(
-        secrets, {} if container is None else {str(container.staging): settings.run.out}
-    )
+    token = inputs.github_token.get_secret_value()
+    names = {} if container is None else {str(container.staging): settings.run.out}
+    redact = Redactor((*known_secrets(environ, settings), token), names)
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)
     api: GitHubApi | None = None
-    if inputs.github_token.get_secret_value():
+    if token:
         api = GitHubApi(
             inputs.github_token,
             repository=event.repository,
             api_url=event.api_url,
-            patience=patience or RetryPolicy(),
+            patience=patience,
         )
     base = reviewed_base(api, event)
     if plan.task is JobTask.GATE:
@@ -126,66 +120,56 @@ async def run_on_github(
     if base.unreviewed is not None:
         settings, environ = without_credentials(settings, environ)
         container = None if container is None else replace(container, environ=environ)
-    temporary = Path(tempfile.mkdtemp(prefix="ragstone-"))
-    job = Job(
-        settings=settings,
-        environ=environ,
-        inputs=inputs,
-        out=out,
-        container=container,
-        event=event,
-        base=base,
-        plan=plan,
-        redact=redact,
-        places=Places(settings.root, workspace),
-        api=api,
-        temporary=temporary,
-        now=now,
-    )
     try:
-        report = await (
-            _report_of_pull(job) if plan.task is JobTask.REPORT else _gate(job)
-        )
-        finish(job, report, publish(job, report))
-        return report.exit_code
+        with tempfile.TemporaryDirectory(
+            prefix="ragstone-", ignore_cleanup_errors=True
+        ) as temporary:
+            job = Job(
+                settings=settings,
+                environ=environ,
+                inputs=inputs,
+                out=out,
+                container=container,
+                event=event,
+                base=base,
+                plan=plan,
+                redact=redact,
+                places=Places(settings.root, workspace),
+                api=api,
+                temporary=Path(temporary),
+                now=now,
+            )
+            reports = plan.task is JobTask.REPORT
+            report = await (_report_of_pull(job) if reports else _gate(job))
+            finish(job, report, publish(job, report))
+            return report.exit_code
     finally:
         if api is not None:
             api.close()
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _baseline_input(
     inputs: ActionInputs, settings: Settings
 ) -> tuple[ActionInputs, Settings]:
     """A baseline set by flag overrides the default; a path stays in the settings."""
-    configured = settings.gate.baseline
-    chosen = (
-        inputs.baseline
-        if configured is None or inputs.baseline == "none"
-        else configured
-    )
+    chosen, from_file = settings.gate.baseline, settings.from_file
+    if inputs.baseline == "none":
+        chosen, from_file = "none", from_file - {"gate.baseline"}
+    elif chosen is None:
+        chosen = inputs.baseline
     path = None if chosen in tuple(BaselineSource) else chosen
-    from_file = settings.from_file - (
-        {"gate.baseline"} if inputs.baseline == "none" else frozenset()
-    )
-    settings = settings.having("gate.baseline", path).model_copy(
-        update={"from_file": from_file}
-    )
+    settings = settings.having("gate.baseline", path)
+    settings = settings.model_copy(update={"from_file": from_file})
     return replace(inputs, baseline=chosen), settings
 
 
-# -- evaluating
-# --------------------------------------------------------------------------------------------------------
-
-
 async def _gate(job: Job) -> Report:
-    started = job.now()
-    # Before any code of the checkout runs, which could hide it.
-    warning = (
-        warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
-        if job.runs_users_code
-        else None
-    )
+    started = job.now().replace(microsecond=0)
+    container = job.container
+    warnings: tuple[str, ...] = ()
+    if job.runs_users_code:
+        # Before any code of the checkout runs, which could hide it.
+        warnings = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
@@ -197,64 +181,37 @@ async def _gate(job: Job) -> Report:
             )
     finally:
         job.redact.on_add = None
-        if job.container is not None:
-            job.container.seal()
-    notices = (
-        job.plan.notices
-        if job.container is None
-        else (*job.plan.notices, *job.container.confinement.notices)
-    )
-    report = replace(
-        report,
-        notes=notices + report.notes,
-        warnings=() if warning is None else (warning,),
-    )
-    if report.document is None:
-        report = replace(report, run=_stopped_run(job, started))
-    return report if report.run is None else _place_run(job, report, report.run)
-
-
-def _place_run(job: Job, report: Report, run: RunDirectory) -> Report:
-    """Put the run directory where it belongs. `report`, with its place and those of the
-    reports in it."""
+        if container is not None:
+            container.seal()
+    notes = () if container is None else container.confinement.notices
+    if job.event.without_secrets:
+        notes = (_WITHOUT_SECRETS, *notes)
+    report = replace(report, notes=notes + report.notes, warnings=warnings)
     target = job.settings.path(job.settings.run.out)
-    if job.container is not None:
+    if report.outcome is not None:
+        run = report.outcome.run
+    else:
+        run = _stopped_run(target if container is None else container.staging, started)
+    if run is None:
+        return report
+    if container is not None:
         try:
-            job.container.publish(run.path, target)
+            container.publish(run.path, target)
         except ConfigError as error:
             return replace(report, notes=(*report.notes, str(error)))
     directory = job.places.within(str(target.absolute())) or str(target)
-    present = {path.name for path in report.reports}
-    files: dict[str, str] = {
-        form: f"{directory}/{name}"
-        for form, name in REPORT_FILES.items()
-        if name in present
-    }
-    return replace(report, directory=directory, files=files)
+    return replace(report, directory=directory)
 
 
-def _stopped_run(job: Job, started: datetime) -> RunDirectory | None:
-    """The run that was started since `started` and could not be finished. It can't be a
-    baseline, but is kept."""
-    place = (
-        job.container.staging
-        if job.container is not None
-        else job.settings.path(job.settings.run.out)
-    )
+def _stopped_run(place: Path, started: datetime) -> RunDirectory | None:
+    """The run in `place` that was started since `started` and could not be finished. It
+    can't be a baseline, but is kept."""
     try:
         run = RunDirectory.open(place)
         created = datetime.fromisoformat(run.manifest.created_at)
     except (RunDirectoryError, ValueError):
         return None
-    return (
-        run
-        if run.manifest.state == "stopped" and created >= started.replace(microsecond=0)
-        else None
-    )
-
-
-# -- reporting for a fork
-# ----------------------------------------------------------------------------------------------
+    return run if run.manifest.state == "stopped" and created >= started else None
 
 
 async def _report_of_pull(job: Job) -> Report:

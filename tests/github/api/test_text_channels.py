@@ -47,7 +47,7 @@ def parse_outputs(text: str) -> dict[str, str]:
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.dictionaries(st.sampled_from([output.name for output in OUTPUTS]), st.text(), max_size=4))
+@given(st.dictionaries(st.sampled_from([*OUTPUTS]), st.text(), max_size=4))
 def test_any_value_comes_back_whole_and_makes_no_other_output(values: dict[str, str]) -> None:
     values = {name: value.replace("\r\n", "\n").replace("\r", "\n") for name, value in values.items()}
     assert parse_outputs("".join(format_output(name, value) for name, value in values.items())) == values

@@ -19,7 +19,6 @@ from ragstone.github.api.client import (
     ApiErrorKind,
     GitHubApi,
     GitHubApiError,
-    download_address,
     listed,
     reading_replies,
 )
@@ -98,7 +97,10 @@ def download(api: GitHubApi, path: str) -> bytes:
     deadline = time.monotonic() + MAX_DOWNLOAD_S
     attempt = 1
     while True:
-        location = download_address(api, path)
+        with reading_replies():
+            # The redirect is not followed here.
+            headers, _ = api.requester.requestJsonAndCheck("GET", f"{api.path}/{path}")
+            location = str(headers["location"])
         try:
             return fetch_without_token(api, location, deadline)
         except GitHubApiError:
@@ -117,7 +119,9 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
     target = urlsplit(location)
     if target.scheme != "https" and not (target.scheme == "http" and api.plain_http):
         raise GitHubApiError(ApiErrorKind.BROKEN, "the download's address is not https")
-    host = target.hostname or "?"
+    host = f"the storage host {target.hostname or '?'}"
+    unreachable = ApiErrorKind.UNREACHABLE
+    body = bytearray()
     try:
         with (
             requests.Session() as session,
@@ -132,27 +136,17 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
                 timeout=api.patience.timeout_s,
             ) as response,
         ):
-            if response.status_code != 200:
-                raise GitHubApiError(
-                    ApiErrorKind.UNREACHABLE,
-                    f"the storage host {host} refused",
-                    status=response.status_code,
-                )
-            parts: list[bytes] = []
-            size = 0
+            status = response.status_code
+            if status != 200:
+                raise GitHubApiError(unreachable, f"{host} refused", status=status)
             for chunk in response.raw.stream(_CHUNK, decode_content=False):
-                size += len(chunk)
-                if size > MAX_ARCHIVE_BYTES:
+                body += chunk
+                if len(body) > MAX_ARCHIVE_BYTES:
                     raise ArchiveRefused(
                         f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes"
                     )
                 if time.monotonic() > deadline:
-                    raise GitHubApiError(
-                        ApiErrorKind.UNREACHABLE, f"the storage host {host} is too slow"
-                    )
-                parts.append(chunk)
+                    raise GitHubApiError(unreachable, f"{host} is too slow")
     except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-        raise GitHubApiError(
-            ApiErrorKind.UNREACHABLE, f"the storage host {host}: {type(error).__name__}"
-        ) from None
-    return b"".join(parts)
+        raise GitHubApiError(unreachable, f"{host}: {type(error).__name__}") from None
+    return bytes(body)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import posixpath
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,29 +41,26 @@ def read_base_files(
     MAX_FILE_BYTES, or MAX_TOTAL_BYTES in total.
     """
     folder.mkdir(mode=0o700, parents=True)
-    wanted = {
-        path: inside
-        for path in dict.fromkeys(paths)
-        if (inside := _inside(path)) is not None
-    }
-    if len(wanted) > MAX_FILES:
-        raise GitHubApiError(
-            ApiErrorKind.INVALID,
-            f"{len(wanted)} files of {sha} are more than {MAX_FILES}",
-        )
+    inside = {path: posixpath.normpath(path) for path in paths}
+    inside = {path: name for path, name in inside.items() if _is_inside(name)}
+    if len(inside) > MAX_FILES:
+        raise _invalid(f"{len(inside)} files of {sha} are more than {MAX_FILES}")
     written: dict[str, Path] = {}
     total = 0
-    for path, inside in wanted.items():
-        body = _read(api, sha, inside)
+    for path, name in inside.items():
+        body = _read(api, sha, name)
         if body is None:
             continue
         total += len(body)
         if total > MAX_TOTAL_BYTES:
-            raise GitHubApiError(
-                ApiErrorKind.INVALID,
-                f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes",
+            raise _invalid(
+                f"the files of {sha} are larger than {MAX_TOTAL_BYTES:,} bytes"
             )
-        written[path] = _write(folder / inside, body)
+        target = folder / name
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with target.open("xb") as stream:
+            stream.write(body)
+        written[path] = target
     return written
 
 
@@ -80,9 +76,7 @@ def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
     `sha`. Raises GitHubApiError."""
     tree = api.repository.get_git_tree(sha, recursive=True)
     if tree.truncated is not False:
-        raise GitHubApiError(
-            ApiErrorKind.INVALID, f"{sha} has more files than GitHub lists"
-        )
+        raise _invalid(f"{sha} has more files than GitHub lists")
     return [entry for entry in tree.tree if entry.type != "tree"]
 
 
@@ -95,10 +89,9 @@ def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
     )
 
 
-def _inside(path: str) -> str | None:
-    inside = posixpath.normpath(path)
-    out = inside in (".", "..") or inside.startswith(("../", "/"))
-    return None if out or "\0" in path else inside
+def _is_inside(name: str) -> bool:
+    leads_out = name in (".", "..") or name.startswith(("../", "/"))
+    return not leads_out and "\0" not in name
 
 
 @reading_replies()
@@ -107,37 +100,24 @@ def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
     if content is None or isinstance(content, list) or content.type != "file":
         return None
     if content.size > MAX_FILE_BYTES:
-        raise GitHubApiError(
-            ApiErrorKind.INVALID,
-            f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}",
-        )
-    if content.encoding == "base64":
-        return _decoded(content.content, path)
+        raise _invalid(f"{path} is larger than {MAX_FILE_BYTES:,} bytes at {sha}")
     # From 1 MB on, GitHub returns no content here.
-    blob = api.repository.get_git_blob(content.sha)
+    is_whole = content.encoding == "base64"
+    blob = content if is_whole else api.repository.get_git_blob(content.sha)
     if blob.encoding != "base64":
-        raise GitHubApiError(
-            ApiErrorKind.BROKEN, f"{path}: unexpected encoding '{blob.encoding[:20]}'"
-        )
-    return _decoded(blob.content, path)
-
-
-def _decoded(content: str, path: str) -> bytes:
+        raise _broken(f"{path}: unexpected encoding '{blob.encoding[:20]}'")
     try:
-        body = base64.b64decode("".join(content.split()), validate=True)
+        body = base64.b64decode("".join(blob.content.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise GitHubApiError(
-            ApiErrorKind.BROKEN, f"{path}: its content is not base64"
-        ) from None
+        raise _broken(f"{path}: its content is not base64") from None
     if len(body) > MAX_FILE_BYTES:
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: larger than GitHub reports")
+        raise _broken(f"{path}: larger than GitHub reports")
     return body
 
 
-def _write(target: Path, body: bytes) -> Path:
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(
-        os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-    ) as stream:
-        stream.write(body)
-    return target
+def _invalid(message: str) -> GitHubApiError:
+    return GitHubApiError(ApiErrorKind.INVALID, message)
+
+
+def _broken(message: str) -> GitHubApiError:
+    return GitHubApiError(ApiErrorKind.BROKEN, message)

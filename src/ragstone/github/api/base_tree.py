@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import stat
 import tarfile
 import zlib
@@ -29,7 +30,6 @@ from ragstone.github.api.reviewed import ReviewedBase, base_commit
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
-_CHUNK = 1024 * 1024
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -50,18 +50,12 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     it was merged with: the base that the event names may be older. In place of a base
     that doesn't count as reviewed it is the default branch. Raises GitHubApiError.
     """
-    event, base = reviewed.event, base_commit(api, reviewed)
-    if event.pull_request is None or base is None or reviewed.unreviewed is not None:
+    base, pull = base_commit(api, reviewed), reviewed.event.pull_request
+    if pull is None or base is None or reviewed.unreviewed is not None:
         return base
-    merge = if_present(lambda: api.repository.get_git_commit(event.sha))
-    if merge is None:
-        return base
-    parents = [parent.sha for parent in merge.parents]
-    return (
-        parents[0]
-        if len(parents) == 2 and parents[1] == event.pull_request.head.sha
-        else base
-    )
+    merge = if_present(lambda: api.repository.get_git_commit(reviewed.event.sha))
+    parents = [] if merge is None else [parent.sha for parent in merge.parents]
+    return parents[0] if parents[1:] == [pull.head_sha] else base
 
 
 def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
@@ -93,29 +87,27 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
     ArchiveRefused.
     """
     try:
-        modes = {
-            file.path: file.mode
-            for file in list_commit_files(api, sha)
-            if file.mode != SUBMODULE
-        }
+        files = list_commit_files(api, sha)
     except GitHubApiError as error:
         if error.kind is not ApiErrorKind.INVALID:
             raise
         return (
             f"{error}, so the base lacks those that `export-ignore` leaves out of its archive, if there are any.",
         )
-    left_out = [path for path in modes if not os.path.lexists(folder / path)]
-    for path, file in read_base_files(
-        api, sha, left_out, folder.with_name("left-out")
-    ).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        file.chmod(0o755 if modes[path] == "100755" else 0o644)
-        file.rename(folder / path)
-    for path in left_out:
-        if not os.path.lexists(folder / path):
+    left_out = {
+        file.path: file.mode
+        for file in files
+        if file.mode != SUBMODULE and not os.path.lexists(folder / file.path)
+    }
+    copies = read_base_files(api, sha, left_out, folder.with_name("left-out"))
+    for path, mode in left_out.items():
+        if path not in copies:
             raise ArchiveRefused(
                 f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart"
             )
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        copies[path].chmod(0o755 if mode == "100755" else 0o644)
+        copies[path].rename(folder / path)
     return ()
 
 
@@ -133,9 +125,8 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
     links: list[tuple[Path, str]] = []
     remaining_bytes = MAX_TREE_BYTES
     for count, member in enumerate(opened):
-        parts = PurePosixPath(member.name).parts[
-            1:
-        ]  # the first is named after the repository and the commit
+        # The first part is named after the repository and the commit.
+        parts = PurePosixPath(member.name).parts[1:]
         remaining_bytes -= max(0, member.size)
         if count >= MAX_FILES or remaining_bytes < 0:
             raise ArchiveRefused(
@@ -151,25 +142,17 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
         elif member.issym() and parts:
             links.append((target, member.linkname))
         elif member.isreg() and parts:
-            _write(opened, member, target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source = opened.extractfile(member)
+            assert source is not None  # noqa: S101 - a regular file
+            with source, target.open("xb") as out:
+                shutil.copyfileobj(source, out)
+            target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
     for target, where in links:
-        if any(
-            above.is_symlink()
-            for above in target.parents
-            if above.is_relative_to(folder)
-        ):
+        inside = target.relative_to(folder)
+        if any((folder / above).is_symlink() for above in inside.parents):
             raise ArchiveRefused(
-                f"it contains a path below a link: {target.relative_to(folder).as_posix()[:80]!r}"
+                f"it contains a path below a link: {inside.as_posix()[:80]!r}"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(where)
-
-
-def _write(opened: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    source = opened.extractfile(member)
-    assert source is not None  # noqa: S101 - a regular file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with source, target.open("xb") as out:
-        while chunk := source.read(_CHUNK):
-            out.write(chunk)
-    target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)

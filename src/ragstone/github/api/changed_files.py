@@ -36,26 +36,25 @@ def changed_files(api: GitHubApi, sha: str, checkout: Path) -> tuple[str, ...] |
     is as in the commit. None if it can't be known: GitHub does not say, or a submodule
     is checked out.
     """
+    total_bytes, changed = 0, []
     try:
-        files = list_commit_files(api, sha)
-    except GitHubApiError:
+        for file in list_commit_files(api, sha):
+            path = checkout / file.path
+            if file.mode == SUBMODULE:
+                if path.is_dir() and any(path.iterdir()):
+                    return None
+                continue
+            total_bytes += path.lstat().st_size if os.path.lexists(path) else 0
+            if total_bytes > MAX_CHECKOUT_BYTES:
+                return None
+            if not _is_same(file, path, checkout):
+                changed.append(file.path)
+    except (GitHubApiError, OSError):
         return None
-    if any(
-        file.mode == SUBMODULE and _has_entries(checkout / file.path) for file in files
-    ):
-        return None
-    total = sum(_size(checkout / file.path) for file in files)
-    if total > MAX_CHECKOUT_BYTES:
-        return None
-    return tuple(
-        file.path
-        for file in files
-        if file.mode != SUBMODULE and not _is_same(file, checkout)
-    )
+    return tuple(changed)
 
 
-def _is_same(file: GitTreeElement, checkout: Path) -> bool:
-    path = checkout / file.path
+def _is_same(file: GitTreeElement, path: Path, checkout: Path) -> bool:
     try:
         if file.mode == LINK:
             return file.sha == _blob_of(os.fsencode(path.readlink()))
@@ -70,14 +69,12 @@ def _shas(stream: BinaryIO) -> Iterator[str]:
     Git LFS, with Unix line ends."""
     size = os.fstat(stream.fileno()).st_size
     content, lfs = _new_blob(size), hashlib.sha256()
-    has_windows_line_ends = False
     while chunk := stream.read(_CHUNK):
         content.update(chunk)
         lfs.update(chunk)
-        has_windows_line_ends = has_windows_line_ends or b"\r\n" in chunk
     yield content.hexdigest()
     yield _blob_of(_POINTER.format(lfs.hexdigest(), size).encode())
-    if has_windows_line_ends and size <= _CONVERTED_BYTES:
+    if size <= _CONVERTED_BYTES:
         stream.seek(0)
         yield _blob_of(stream.read().replace(b"\r\n", b"\n"))
 
@@ -90,17 +87,3 @@ def _blob_of(body: bytes) -> str:
     blob = _new_blob(len(body))
     blob.update(body)
     return blob.hexdigest()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
-
-
-def _has_entries(folder: Path) -> bool:
-    try:
-        return any(folder.iterdir())
-    except OSError:
-        return False

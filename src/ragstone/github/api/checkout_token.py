@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 
 from ragstone.files import open_regular
@@ -18,35 +18,22 @@ address."""
 
 _MAX_BYTES = 256 * 1024
 _MAX_FILES = 200
+_PATTERNS = ("", "*/", "*/*/")
+_WARNING = (
+    "actions/checkout left its token where the code under test can read it, so that code has the "
+    "permissions of this job. Add `persist-credentials: false` under `with:` of the checkout step."
+)
 
 
-def warn_of_token(workspace: Path, temporary: str | None) -> str | None:
+def warn_of_token(workspace: Path, temporary: str | None) -> tuple[str, ...]:
     """A warning if a checkout in `workspace`, or the runner's `temporary` folder,
-    contains a token; else None."""
-    for path in islice(_places(workspace, temporary), _MAX_FILES):
-        if _holds_token(path):
-            return (
-                "actions/checkout left its token where the code under test can read it, so that code has the "
-                "permissions of this job. Add `persist-credentials: false` under `with:` of the checkout step."
-            )
-    return None
-
-
-def _places(workspace: Path, temporary: str | None) -> Iterator[Path]:
-    for pattern in (
-        ".git/config",
-        "*/.git/config",
-        "*/*/.git/config",
-        ".git/modules/*/config",
-    ):
-        yield from workspace.glob(pattern)
+    contains a token; else none."""
+    places = [workspace.glob(f"{above}.git/config") for above in _PATTERNS]
+    places.append(workspace.glob(".git/modules/*/config"))
     if temporary:
-        yield from Path(temporary).glob("git-credentials-*.config")
-
-
-def _holds_token(path: Path) -> bool:
-    try:
-        with open_regular(path) as stream:
-            return _KEPT.search(stream.read(_MAX_BYTES)) is not None
-    except OSError:
-        return False
+        places.append(Path(temporary).glob("git-credentials-*.config"))
+    for path in islice(chain.from_iterable(places), _MAX_FILES):
+        with suppress(OSError), open_regular(path) as stream:
+            if _KEPT.search(stream.read(_MAX_BYTES)):
+                return (_WARNING,)
+    return ()

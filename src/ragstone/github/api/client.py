@@ -14,8 +14,9 @@ common limit.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,7 +36,7 @@ from ragstone._version import __version__
 
 PER_PAGE = 100
 MAX_PAGES = 50
-_LIMIT_WORDS = ("rate limit", "abuse detection")
+_LIMIT_WORDS = re.compile("rate limit|abuse detection", re.IGNORECASE)
 
 
 class ApiErrorKind(StrEnum):
@@ -72,7 +73,6 @@ class GitHubApiError(Exception):
         super().__init__(message)
         self.status = status
         self.kind = kind
-        self.message = message
         self.may_have_happened = wrote and kind in (
             ApiErrorKind.UNREACHABLE,
             ApiErrorKind.BROKEN,
@@ -84,7 +84,7 @@ class GitHubApiError(Exception):
 
     def __str__(self) -> str:
         return (
-            f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.message}"
+            f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.args[0]}"
         )
 
 
@@ -106,19 +106,11 @@ class _PatientRequester(Requester):
     """Sends the requests of all of PyGithub's objects. They load what they lack only
     when it is read."""
 
-    def __init__(
-        self,
-        auth: Auth.Auth | None,
-        api_url: str,
-        *,
-        patience: RetryPolicy,
-        sleep: Callable[[float], None],
-        now: Callable[[], float],
-    ) -> None:
+    def __init__(self, auth: Auth.Auth | None, api_url: str, api: GitHubApi) -> None:
         super().__init__(
             auth=auth,
             base_url=api_url,
-            timeout=patience.timeout_s,
+            timeout=api.patience.timeout_s,
             user_agent=f"ragstone/{__version__}",
             per_page=PER_PAGE,
             verify=True,
@@ -126,9 +118,7 @@ class _PatientRequester(Requester):
             pool_size=None,
             lazy=True,
         )
-        self._patience = patience
-        self._sleep = sleep
-        self._now = now
+        self._api = api
         self._paused_s = 0.0
 
     def requestJsonAndCheck(  # noqa: N802 - PyGithub's name
@@ -141,7 +131,7 @@ class _PatientRequester(Requester):
         follow_302_redirect: bool = False,
     ) -> tuple[dict[str, Any], Any]:
         """Headers and body of the reply. Raises GitHubApiError."""
-        path = urlsplit(url).path
+        path, changes = urlsplit(url).path, verb != "GET"
         attempt = 1
         while True:
             pause: float | None = 0.0
@@ -150,11 +140,16 @@ class _PatientRequester(Requester):
                     verb, url, parameters, headers, input, follow_302_redirect
                 )
             except GithubException as error:
-                api_error, pause = self._refusal(verb, path, error)
+                api_error, pause = self._refusal(path, error, changes)
             except (requests.RequestException, OSError) as error:
-                api_error = _failure(ApiErrorKind.UNREACHABLE, verb, path, error)
+                message, kind = (
+                    f"{path}: {type(error).__name__}",
+                    ApiErrorKind.UNREACHABLE,
+                )
+                api_error = GitHubApiError(kind, message, wrote=changes)
             except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
-                api_error = _failure(ApiErrorKind.BROKEN, verb, path, error)
+                message, kind = f"{path}: {type(error).__name__}", ApiErrorKind.BROKEN
+                api_error = GitHubApiError(kind, message, wrote=changes)
             # A rate-limited POST was rejected unread; after any other error it may have
             # succeeded.
             once = verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED
@@ -163,68 +158,48 @@ class _PatientRequester(Requester):
             attempt += 1
 
     def _refusal(
-        self, verb: str, path: str, error: GithubException
+        self, path: str, error: GithubException, changes: bool
     ) -> tuple[GitHubApiError, float | None]:
         """The error for a bad status, and how long to wait before a retry (None: don't
         retry)."""
         status, data = error.status, error.data
-        reason = (
-            str(data.get("message", "")) if isinstance(data, dict) else str(data or "")
-        )
-        message = f"{path}: {' '.join(reason.split())[:200] or 'no reason given'}"
+        reason = data.get("message", "") if isinstance(data, dict) else data
+        reason = " ".join(str(reason or "no reason given").split())[:200]
         headers = {
             str(name).lower(): str(value)
             for name, value in (error.headers or {}).items()
         }
-        if _is_rate_limit(status, headers, reason):
-            return GitHubApiError(
-                ApiErrorKind.LIMITED, message, status=status
-            ), self._limit_pause(headers)
-        if status >= 500:
-            return GitHubApiError(
-                ApiErrorKind.UNREACHABLE, message, status=status, wrote=verb != "GET"
-            ), 0.0
-        return GitHubApiError(
-            _KINDS.get(status, ApiErrorKind.INVALID), message, status=status
-        ), None
-
-    def _limit_pause(self, headers: Mapping[str, str]) -> float:
-        after = headers.get("retry-after", "")
-        if after.isdigit():
-            return float(after)
-        reset = headers.get("x-ratelimit-reset", "")
-        if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
-            return max(0.0, float(reset) - self._now()) + 1.0
-        return self._patience.max_pause_s
+        after = headers.get("retry-after")
+        is_used_up = headers.get("x-ratelimit-remaining") == "0"
+        is_limit = after is not None or is_used_up or _LIMIT_WORDS.search(reason)
+        kind, pause = _KINDS.get(status, ApiErrorKind.INVALID), None
+        if status == 429 or (status == 403 and is_limit):
+            kind, pause = ApiErrorKind.LIMITED, self._api.patience.max_pause_s
+            reset = headers.get("x-ratelimit-reset", "")
+            if after is not None and after.isdecimal():
+                pause = float(after)
+            elif is_used_up and reset.isdecimal():
+                pause = max(0.0, float(reset) - self._api.now()) + 1.0
+        elif status >= 500:
+            kind, pause = ApiErrorKind.UNREACHABLE, 0.0
+        message = f"{path}: {reason}"
+        return GitHubApiError(kind, message, status=status, wrote=changes), pause
 
     def _pause(self, at_least_s: float, attempt: int) -> bool:
         """Wait before the next attempt; False if there is none, or if that would take
         too long."""
-        patience = self._patience
+        patience = self._api.patience
         pause = max(at_least_s, patience.first_pause_s * 2 ** (attempt - 1))
-        too_long = (
-            pause > patience.max_pause_s
-            or self._paused_s + pause > patience.total_pause_s
-        )
-        if too_long or attempt == patience.attempts:
+        total_s = self._paused_s + pause
+        if (
+            attempt == patience.attempts
+            or pause > patience.max_pause_s
+            or total_s > patience.total_pause_s
+        ):
             return False
-        self._paused_s += pause
-        self._sleep(pause)
+        self._paused_s = total_s
+        self._api.sleep(pause)
         return True
-
-
-def _is_rate_limit(status: int, headers: Mapping[str, str], reason: str) -> bool:
-    if status != 403:
-        return status == 429
-    if "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0":
-        return True
-    return any(word in reason.lower() for word in _LIMIT_WORDS)
-
-
-def _failure(
-    kind: ApiErrorKind, verb: str, path: str, error: Exception
-) -> GitHubApiError:
-    return GitHubApiError(kind, f"{path}: {type(error).__name__}", wrote=verb != "GET")
 
 
 class GitHubApi:
@@ -247,12 +222,11 @@ class GitHubApi:
         self.plain_http = api_url.startswith("http://")
         self.patience = patience or RetryPolicy()
         self.sleep = sleep
+        self.now = now
         self.path = f"/repos/{repository}"
         secret = token.get_secret_value()
         auth = Auth.Token(secret) if secret else None
-        self.requester: Requester = _PatientRequester(
-            auth, api_url, patience=self.patience, sleep=sleep, now=now
-        )
+        self.requester: Requester = _PatientRequester(auth, api_url, self)
         self.repository = Repository(self.requester, url=self.path)
         self._runs: dict[int, WorkflowRun] = {}
 
@@ -320,13 +294,3 @@ def head_of(api: GitHubApi, branch: str) -> str:
     """The newest commit of `branch`. Raises GitHubApiError."""
     # By its branch name: a tag may have the same name.
     return api.repository.get_branch(branch).commit.sha
-
-
-@reading_replies()
-def download_address(api: GitHubApi, path: str) -> str:
-    """Where a redirect, which is not followed here, leads. Raises GitHubApiError."""
-    headers, _ = api.requester.requestJsonAndCheck("GET", f"{api.path}/{path}")
-    location = headers["location"]
-    if not isinstance(location, str):
-        raise GitHubApiError(ApiErrorKind.BROKEN, f"{path}: expected a redirect")
-    return location

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
+from ragstone.formatting import clipped
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
 COMMAND_FILES = (
@@ -30,31 +31,20 @@ COMMAND_FILES = (
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def append(path: Path, data: bytes) -> None:
-    """Append `data` to the regular file `path`, which is created if it doesn't exist.
+@contextmanager
+def appending(path: Path) -> Iterator[BinaryIO]:
+    """Open the regular file `path`, which is created if it doesn't exist, to append to
+    it.
 
     Raises OSError, also for a link, a pipe or a file with several names, which could
     lead elsewhere or block.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o644)
     with os.fdopen(descriptor, "ab") as file:
-        _refuse_irregular(os.fstat(descriptor), path)
-        file.write(data)
-
-
-def size(path: Path) -> int:
-    """Size of `path` in bytes, 0 if it doesn't exist. Raises OSError like `append`."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return 0
-    _refuse_irregular(status, path)
-    return status.st_size
-
-
-def _refuse_irregular(status: os.stat_result, path: Path) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        raise OSError(0, "it is not a regular file", str(path))
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise OSError(0, "it is not a regular file", str(path))
+        yield file
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -85,10 +75,13 @@ def write_outputs(path: Path | None, values: Mapping[str, str]) -> None:
     OSError, also if the file is not regular."""
     if path is None:
         return
-    entries = [
-        format_output(name, _one_encoding(value)) for name, value in values.items()
-    ]
-    append(path, "".join(entries).encode("utf-8"))
+    entries = ""
+    for name, value in values.items():
+        text = value.encode("utf-8", "replace").decode("utf-8")
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        entries += format_output(name, text)
+    with appending(path) as file:
+        file.write(entries.encode("utf-8"))
 
 
 def output_path(
@@ -97,11 +90,6 @@ def output_path(
     """The file in a runner's file variable, None if it is not set."""
     value = environ.get(variable, "")
     return Path(value) if value else None
-
-
-def _one_encoding(value: str) -> str:
-    text = value.encode("utf-8", "replace").decode("utf-8")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 MAX_BYTES = 1024 * 1024
@@ -117,12 +105,13 @@ def write_summary(path: Path | None, renderings: Iterable[str]) -> bool:
     """
     if path is None:
         return False
-    used_bytes = size(path)
-    for text in renderings:
-        body = (text if text.endswith("\n") else text + "\n").encode("utf-8", "replace")
-        if used_bytes + len(body) + 1 <= MAX_BYTES - _MARGIN:
-            append(path, b"\n" + body if used_bytes else body)
-            return True
+    with appending(path) as file:
+        used_bytes = os.fstat(file.fileno()).st_size
+        for text in renderings:
+            body = (text.removesuffix("\n") + "\n").encode("utf-8", "replace")
+            if used_bytes + len(body) + 1 <= MAX_BYTES - _MARGIN:
+                file.write(b"\n" + body if used_bytes else body)
+                return True
     return False
 
 
@@ -155,27 +144,21 @@ def escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def escape_property(text: str) -> str:
-    """Escape a property of a command: like `escape_data`, plus colon and comma, which
-    separate properties."""
-    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
-
-
 def render_annotation(annotation: Annotation) -> str:
-    properties: dict[str, str | None] = {}
+    properties = {"title": annotation.title or ""}
     # A name that can't be written verbatim would refer to another file, or none.
     if annotation.file is not None and _plain(annotation.file) == annotation.file:
-        properties = {"file": annotation.file, "line": str(annotation.line or "")}
-    properties["title"] = annotation.title
-    listed = ",".join(
-        f"{name}={escape_property(_plain(value))}"
-        for name, value in properties.items()
-        if value
-    )
-    message = _plain(annotation.message)
-    if len(message) > MAX_MESSAGE:
-        message = message[: MAX_MESSAGE - 1] + "…"
-    return f"::{f'{annotation.level} {listed}'.strip()}::{escape_data(message)}"
+        place = {"file": annotation.file, "line": str(annotation.line or "")}
+        properties = {**place, **properties}
+    listed = []
+    for name, value in properties.items():
+        if value:
+            # Colons and commas separate properties.
+            escaped = escape_data(_plain(value)).replace(":", "%3A").replace(",", "%2C")
+            listed.append(f"{name}={escaped}")
+    command = f"{annotation.level} {','.join(listed)}".strip()
+    message = clipped(_plain(annotation.message), MAX_MESSAGE)
+    return f"::{command}::{escape_data(message)}"
 
 
 def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
@@ -231,16 +214,14 @@ class Stopped:
 
 
 @contextmanager
-def commands_stopped(
-    out: TextIO, *, token: Callable[[], str] = lambda: secrets.token_hex(24)
-) -> Iterator[Stopped]:
+def commands_stopped(out: TextIO) -> Iterator[Stopped]:
     """Within the block, no written text acts as a command, neither ``::x::`` nor
     ``##[x]``.
 
     Yields the writer. The token is random and never passed to anything that produces
     such text.
     """
-    word = f"ragstone-{token()}"
+    word = f"ragstone-{secrets.token_hex(24)}"
     out.write(f"::stop-commands::{word}\n")
     write = Stopped(out, word)
     try:

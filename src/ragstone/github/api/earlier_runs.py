@@ -57,13 +57,10 @@ def find_earlier_run(
             try:
                 return _read(api, artifact, tree, folder / str(artifact.id))
             except ArchiveRefused as refused:
-                say(
-                    f"An earlier run, artifact {artifact.id}, is not counted: {refused.reason}.\n"
-                )
+                why = f"{refused.reason}."
             except RunDirectoryError as error:
-                say(
-                    f"An earlier run, artifact {artifact.id}, is not counted: {error.message}\n"
-                )
+                why = error.message
+            say(f"An earlier run, artifact {artifact.id}, is not counted: {why}\n")
     except GitHubApiError as api_error:
         say(f"Earlier runs of this pull request can't be read: {api_error}\n")
     return None
@@ -74,35 +71,35 @@ def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
     """The finished runs for the pull request of run `own_run` whose commit has the same
     files, the newest first.
 
-    The first is run `own_run` itself, if it was tried before.
+    The first is run `own_run` itself, if it was tried before. The server's filters are
+    verified.
     """
     own = api.workflow_run(own_run)
-    if not own.head_branch or not _is_same(own, own):
+    identity = _identity(own)
+    if not own.head_branch or own.event != _EVENT or None in identity:
+        return []
+    if getattr(own.head_repository, "id", None) != own.repository.id:  # a fork
         return []
     listed = newest_runs(api, own.workflow_id, _EVENT, own.head_branch)
     same = [
         run
         for run in listed
-        if run.id != own.id and run.status == "completed" and _is_same(run, own)
+        if run.id != own.id and run.status == "completed" and _identity(run) == identity
     ]
     same.sort(key=lambda run: (run.created_at, run.id), reverse=True)
     tried_before = [own] if own.run_attempt > 1 else []
     return tried_before + same[:MAX_RUNS]
 
 
-def _is_same(run: WorkflowRun, own: WorkflowRun) -> bool:
-    """Whether `run` is of the same workflow, branch and files as `own`, and of no fork.
-    The server's filters are verified."""
-    tree = getattr(run.head_commit, "tree_id", None)
+def _identity(run: WorkflowRun) -> tuple[object, ...]:
+    """Its event, workflow, branch, repositories, and files."""
     return (
-        run.event == _EVENT
-        and run.workflow_id == own.workflow_id
-        and run.head_branch == own.head_branch
-        and getattr(run.head_repository, "id", None)
-        == run.repository.id
-        == own.repository.id
-        and tree is not None
-        and tree == getattr(own.head_commit, "tree_id", None)
+        run.event,
+        run.workflow_id,
+        run.head_branch,
+        getattr(run.head_repository, "id", None),
+        run.repository.id,
+        getattr(run.head_commit, "tree_id", None),
     )
 
 

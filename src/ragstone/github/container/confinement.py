@@ -32,6 +32,7 @@ BASE_USER = 65_530
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PR_SET_NO_NEW_PRIVS = 38
+_ROOT_OWNS = "The workspace belongs to root, so your system runs as an unprivileged user who can read it but not write to it."
 _ENV_START = 47
 """Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
@@ -43,8 +44,12 @@ class Confinement:
 
     run_as: RunAs
     folder: Path
-    notices: tuple[str, ...] = ()
     root_owns: bool = False
+    """Whether the workspace belongs to root."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return (_ROOT_OWNS,) if self.root_owns else ()
 
     def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """Run a program of the image as that user until it ends; links can't misdirect
@@ -92,28 +97,10 @@ def confine(
     if os.geteuid() != 0:
         return None
     owner = workspace.stat()
-    notices: tuple[str, ...] = ()
-    uid = owner.st_uid
-    root_owns = uid == 0
-    if root_owns:
-        uid = NOBODY
-        notices = (
-            "The workspace belongs to root, so your system runs as an unprivileged user who can read it but not write "
-            "to it.",
-        )
-    sockets = tuple(sockets)
-    other_gids = {
-        owner.st_gid,
-        temporary.stat().st_gid,
-        *(s.stat().st_gid for s in sockets if s.exists()),
-    }
-    gid = next(gid for gid in itertools.count(NOBODY) if gid not in other_gids)
-    for socket in sockets:
-        if may_write(socket, uid, gid):
-            raise ConfigError(
-                f"the user that your system runs as ({uid}) can write to {socket}, and could become root with it.",
-                hint="On the runner's host, change the owner of the socket, and remove its permissions for others.",
-            )
+    root_owns = owner.st_uid == 0
+    uid = NOBODY if root_owns else owner.st_uid
+    others = (owner.st_gid, temporary.stat().st_gid)
+    gid = _group_for(uid, others, sockets, itertools.count(NOBODY))
     if processes := living(uid):
         pid, name = min(processes.items())
         raise ConfigError(
@@ -121,15 +108,16 @@ def confine(
             "Your system could read its memory.",
             hint="Run the container in its own process namespace.",
         )
-    _gain_no_rights()
+    # Setuid bits and file capabilities, for us and everything we start.
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise ConfigError(
+            f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}."
+        )
     for above in (temporary, Path("/tmp")):  # noqa: S108 - inside the container, for the user's code only
         folder = above / f"ragstone-{uid}"
-        confinement = Confinement(
-            RunAs(uid, gid, folder / "home"), folder, notices, root_owns
-        )
-        mkdir = confinement.call(
-            ["/bin/mkdir", "-p", str(folder / "home"), str(folder / "tmp")]
-        )
+        home, own_temporary = folder / "home", folder / "tmp"
+        confinement = Confinement(RunAs(uid, gid, home), folder, root_owns)
+        mkdir = confinement.call(["/bin/mkdir", "-p", str(home), str(own_temporary)])
         if mkdir.returncode == 0:
             return confinement
     raise ConfigError(
@@ -151,22 +139,30 @@ def confine_base(
         for uid in itertools.count(BASE_USER, -1)
         if uid != head.run_as.uid and not living(uid)
     )
-    other_gids = [
-        head.run_as.gid,
-        *(socket.stat().st_gid for socket in sockets if socket.exists()),
-    ]
-    gid = next(gid for gid in itertools.count(uid, -1) if gid not in other_gids)
+    gid = _group_for(uid, (head.run_as.gid,), sockets, itertools.count(uid, -1))
+    folder = Path(tempfile.mkdtemp(prefix="ragstone-base-"))
+    base = Confinement(RunAs(uid, gid, folder / "home"), folder)
+    for name in ("home", "tmp"):
+        (folder / name).mkdir()
+    give_to(base, folder)
+    return base
+
+
+def _group_for(
+    uid: int, others: Iterable[int], sockets: Iterable[Path], candidates: Iterator[int]
+) -> int:
+    """The first of `candidates` that is none of `others` and owns no socket. Raises
+    ConfigError if user `uid` can write to one all the same."""
+    sockets = [socket for socket in sockets if socket.exists()]
+    other_gids = {*others, *(socket.stat().st_gid for socket in sockets)}
+    gid = next(gid for gid in candidates if gid not in other_gids)
     for socket in sockets:
         if may_write(socket, uid, gid):
             raise ConfigError(
-                f"the user that the base commit's system runs as ({uid}) can write to {socket}."
+                f"the user that your system runs as ({uid}) can write to {socket}, and could become root with it.",
+                hint="On the runner's host, change the owner of the socket, and remove its permissions for others.",
             )
-    folder = Path(tempfile.mkdtemp(prefix="ragstone-base-"))
-    for path in (folder / "home", folder / "tmp"):
-        path.mkdir()
-        os.chown(path, uid, gid)
-    os.chown(folder, uid, gid)
-    return Confinement(RunAs(uid, gid, folder / "home"), folder)
+    return gid
 
 
 def give_to(confinement: Confinement, folder: Path) -> None:
@@ -180,15 +176,13 @@ def give_to(confinement: Confinement, folder: Path) -> None:
 
 def may_write(path: Path, uid: int, gid: int) -> bool:
     """Whether a user without supplementary groups may write to `path`, by its mode."""
-    try:
-        status = path.stat()
-    except OSError:
-        return False
+    status = path.stat()
+    bit = stat.S_IWOTH
     if status.st_uid == uid:
-        return bool(status.st_mode & stat.S_IWUSR)
-    if status.st_gid == gid:
-        return bool(status.st_mode & stat.S_IWGRP)
-    return bool(status.st_mode & stat.S_IWOTH)
+        bit = stat.S_IWUSR
+    elif status.st_gid == gid:
+        bit = stat.S_IWGRP
+    return bool(status.st_mode & bit)
 
 
 def wipe_environment(names: Iterable[str]) -> None:
@@ -202,20 +196,15 @@ def wipe_environment(names: Iterable[str]) -> None:
     for name in wanted:
         os.environb.pop(name, None)
     try:
-        fields = (
-            Path("/proc/self/stat")
-            .read_text(encoding="utf-8")
-            .rpartition(")")[2]
-            .split()
-        )
-        start, end = int(fields[_ENV_START]), int(fields[_ENV_START + 1])
+        process = Path("/proc/self/stat").read_text(encoding="utf-8")
+        start, end = map(int, process.rpartition(")")[2].split()[_ENV_START:][:2])
         block = ctypes.string_at(start, end - start)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError):
         return
     place = start
     for entry in block.split(b"\0"):
         name, _, value = entry.partition(b"=")
-        if name in wanted and value:
+        if name in wanted:
             ctypes.memset(place + len(name) + 1, ord("x"), len(value))
         place += len(entry) + 1
 
@@ -235,15 +224,6 @@ def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
         }
         with nullcontext() if confinement.root_owns else confinement.acting():
             put_run(files, target)
-
-
-def _gain_no_rights() -> None:
-    """Disable setuid bits and file capabilities for us and everything we start. Raises
-    ConfigError."""
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-        raise ConfigError(
-            f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}."
-        )
 
 
 _STAND_IN = 65_531
@@ -293,34 +273,30 @@ def kill_all_of(uid: int) -> None:
 
 def living(uid: int) -> dict[int, str]:
     """The processes of `uid` that have a thread which is not dead, by pid, with their
-    names."""
+    names.
+
+    A process whose first thread has ended is shown as a zombie while the others run on.
+    """
     processes: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                fields = _status(entry)
-                if str(uid) in fields.get("Uid", "").split() and _has_living_thread(
-                    entry
-                ):
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = _status(entry)
+            if str(uid) in fields.get("Uid", "").split():
+                threads = [_state(task) for task in (entry / "task").iterdir()]
+                if not set(threads) <= {"Z", "X"}:
                     processes[int(entry.name)] = fields.get("Name", "?")
     return processes
 
 
+def _state(task: Path) -> str:
+    """The letter for the state of a thread; that of a dead one if it is gone."""
+    try:
+        return _status(task).get("State", "Z")[:1]
+    except OSError:
+        return "X"
+
+
 def _status(entry: Path) -> dict[str, str]:
-    lines = (
-        (entry / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-    )
-    return {
-        name: value.strip()
-        for name, _, value in (line.partition(":") for line in lines)
-    }
-
-
-def _has_living_thread(entry: Path) -> bool:
-    """Whether one does. A process whose first thread has ended is shown as a zombie
-    while the others run on."""
-    for task in (entry / "task").iterdir():
-        with suppress(OSError):
-            if _status(task).get("State", "Z")[:1] not in ("Z", "X"):
-                return True
-    return False
+    text = (entry / "status").read_text(encoding="utf-8", errors="replace")
+    fields = (line.partition(":") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in fields}

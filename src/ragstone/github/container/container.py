@@ -7,12 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from time import monotonic
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.github.container.confinement import (
@@ -22,22 +19,21 @@ from ragstone.github.container.confinement import (
     hand_over,
 )
 from ragstone.github.container.runner_folders import RunnerFolders
-from ragstone.github.container.user_environment import Limits, SystemSetup, prepare
+from ragstone.github.container.user_environment import (
+    Installed,
+    Steps,
+    SystemSetup,
+    base_python,
+    container_environ,
+    installing,
+)
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.entrypoint import build_system
-from ragstone.system.response import System
 
-_MOMENT_S = 0.001
 SETUP_LIMIT_S = 1800.0
 """For each of the action's `setup` and `requirements`."""
 SIDE = "RAGSTONE_SIDE"
 """Says which version it is, ``base`` or ``head``, where both run in one container: they
 must not use the same port."""
-
-
-def with_side(system: SystemSettings) -> SystemSettings:
-    """`system`, told which version it is."""
-    return system.model_copy(update={"env": (*system.env, SIDE)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +73,7 @@ class Container:
         """The location of the run directory with links resolved. Raises ConfigError if
         it is outside the workspace."""
         place = out.resolve()
-        if place == self.workspace.resolve() or not place.is_relative_to(
-            self.workspace.resolve()
-        ):
+        if self.workspace.resolve() not in place.parents:
             raise ConfigError(
                 f"'{out}' is not a folder in the workspace, and nothing is written anywhere else.",
                 where="run.out",
@@ -87,109 +81,45 @@ class Container:
             )
         return place
 
-    def prepare(
+    def install(
         self,
-        plan: RunPlan,
-        context: RunContext,
-        log: Path,
-        write: Callable[[str], None],
-    ) -> tuple[RunPlan, RunContext]:
-        """Set up the user's system to run as the workspace's owner. This counts towards
-        the total time limit."""
-        side, source = None if self.base is None else "head", plan.system
-        plan, settings, environ = self._prepared(
-            plan, source.settings, self.confinement, self.directory, side, write
-        )
-
-        def factory(settings_asked: SystemSettings) -> System:
-            return build_system(
-                settings_asked if side is None else with_side(settings_asked),
-                root=source.root,
-                environ=environ,
-                log=log,
-                run_as=self.confinement.run_as,
-                within=source.within,
-            )
-
-        plan = replace(
-            plan,
-            metrics=replace(plan.metrics, system=replace(source, settings=settings)),
-        )
-        return plan, replace(context, system_factory=factory)
-
-    def prepare_base(
-        self,
-        plan: RunPlan,
         system: SystemSettings,
-        checkout: Path,
+        deadline: float | None,
+        write: Callable[[str], None],
         *,
-        root: Path,
-        log: Path,
-        write: Callable[[str], None],
-    ) -> tuple[RunPlan, SystemSettings, Callable[[], System]]:
-        """Set up the base commit's system, whose config is in `root` below `checkout`,
-        as a user of its own.
+        base_checkout: Path | None = None,
+    ) -> Installed:
+        """Set up the user's system by `deadline`, of the monotonic clock, to run as the
+        workspace's owner; with a `base_checkout` that of the base commit, as a user of
+        its own.
 
-        Call before `prepare`: then no code of the current system runs yet. Returns
-        `plan` with the time that is left, the base's settings, and what builds its
-        system.
+        That of the base goes first: then no code of the current system runs yet. Raises
+        ConfigError, SystemUnderTestError, TimeLimitReached.
         """
-        base = self.base
-        assert base is not None  # noqa: S101 - for the type checker
-        give_to(base, checkout)
-        directory = checkout / self.directory.resolve().relative_to(
-            self.workspace.resolve()
-        )
-        plan, system, environ = self._prepared(
-            plan, system, base, directory, "base", write
-        )
-        system = with_side(system)
-        make = partial(
-            build_system,
-            system,
-            root=root,
-            environ=environ,
-            log=log,
-            run_as=base.run_as,
-            within=checkout,
-            not_from=self.workspace,
-        )
-        return plan, system, make
-
-    def _prepared(
-        self,
-        plan: RunPlan,
-        system: SystemSettings,
-        confinement: Confinement,
-        directory: Path,
-        side: str | None,
-        write: Callable[[str], None],
-    ) -> tuple[RunPlan, SystemSettings, Mapping[str, str]]:
-        """`plan` with the time that is left, `system` with its interpreter, and the
-        variables of its children."""
-        limit = plan.time_limit_s
-        deadline = monotonic() + limit if limit is not None else None
-        environment = prepare(
-            self.setup,
-            confinement=confinement,
-            environ={**self.environ, **({} if side is None else {SIDE: side})},
-            system_env=system.env if side is None else (*system.env, SIDE),
-            directory=directory,
-            limits=Limits(SETUP_LIMIT_S, deadline),
-            write=write,
-        )
-        # A requested environment overrides the interpreter in the config, which is for
-        # other places.
-        python = (
-            environment.python
-            if environment.made
-            else system.python or environment.python
-        )
-        if deadline is not None:
-            # Leave at least a moment for the run to start and to report that it was
-            # stopped.
-            plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
-        return plan, system.model_copy(update={"python": python}), environment.environ
+        confinement, directory, environ = self.confinement, self.directory, self.environ
+        if base_checkout is not None and self.base is not None:
+            confinement = self.base
+            give_to(confinement, base_checkout)
+            workspace = self.workspace.resolve()
+            directory = base_checkout / directory.resolve().relative_to(workspace)
+        added_names: tuple[str, ...] = ()
+        if self.base is not None:
+            side = "head" if base_checkout is None else "base"
+            environ, added_names = {**environ, SIDE: side}, (SIDE,)
+        environ = container_environ(environ, confinement)
+        python = system.python or base_python()
+        if self.setup.needs_environment:
+            names = (*system.env, *added_names)
+            variables = installing(environ, confinement, names)
+            inside = self.setup.run(
+                Steps(confinement, variables, directory, write, SETUP_LIMIT_S, deadline)
+            )
+            # A requested environment overrides the interpreter in the config, which is
+            # for other places.
+            environ = {**environ, **inside}
+            python = f"{inside['VIRTUAL_ENV']}/bin/python"
+        settings = system.model_copy(update={"python": python})
+        return Installed(settings, environ, confinement.run_as, added_names)
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
@@ -199,6 +129,8 @@ class Container:
         They stay closed if any of that code can't be killed.
         """
         try:
+            # In this order: the runner's folders stay open as far as the workspace's
+            # owner needs them.
             for confinement in self._users:
                 self.folders.close(confinement)
             yield
@@ -221,11 +153,8 @@ class Container:
 
     @property
     def _users(self) -> tuple[Confinement, ...]:
-        # In this order: the runner's folders stay open as far as the workspace's owner
-        # needs them.
-        return (
-            (self.confinement,) if self.base is None else (self.confinement, self.base)
-        )
+        users = (self.confinement, self.base)
+        return tuple(user for user in users if user is not None)
 
     def _end_strays(self) -> None:
         for confinement in self._users:

@@ -6,24 +6,31 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import IO
 
 from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
 from ragstone.github.container.confinement import SAFE_PATH, Confinement
+from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import MAX_LOG_BYTES
-from ragstone.system.environment import child_environment
+from ragstone.system.entrypoint import build_system
+from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.guardian import kill_group
+from ragstone.system.response import System
 
 Write = Callable[[str], None]
 _TAIL_LINES = 30
 _DRAIN_S = 1.0
 _MAX_LINE_BYTES = 8192
+_LEFT_OUT = (
+    f"[ragstone] this is more than {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
+)
 _NETWORK = frozenset(
     """
     http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
@@ -42,13 +49,30 @@ container."""
 
 
 @dataclass(frozen=True, slots=True)
-class UserEnvironment:
-    """Where the user's system runs: the interpreter of its own, and the variables that
-    its children are made from."""
+class Installed:
+    """A version of the user's system, with which its processes are started."""
 
-    python: str
+    settings: SystemSettings
+    """With the interpreter."""
     environ: Mapping[str, str]
-    made: bool = False
+    """Its children get an allow-list of it."""
+    run_as: RunAs | None = None
+    added_names: tuple[str, ...] = ()
+    """Variables that are passed on besides those in the settings."""
+
+    def build(
+        self, settings: SystemSettings, *, root: Path, log: Path, **places: Path | None
+    ) -> System:
+        """The system with `settings`, not yet started: see `build_system`."""
+        names = (*settings.env, *self.added_names)
+        return build_system(
+            settings.model_copy(update={"env": names}),
+            root=root,
+            environ=self.environ,
+            log=log,
+            run_as=self.run_as,
+            **places,
+        )
 
 
 def container_environ(
@@ -81,73 +105,45 @@ class SystemSetup:
         """Whether the system runs in an environment of its own."""
         return bool(self.script or self.requirements or self.python_version)
 
+    def run(self, steps: Steps) -> dict[str, str]:
+        """Make the environment, install `requirements` into it, and run `script` with
+        it, as the user. Returns the variables to use it with.
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How long each step may take, and by when (of the monotonic clock) the whole must
-    be done."""
-
-    each_s: float
-    deadline: float | None = None
-
-    def left_s(self) -> float:
-        if self.deadline is None:
-            return self.each_s
-        return max(0.0, min(self.each_s, self.deadline - monotonic()))
-
-    @property
-    def used_up(self) -> bool:
-        return self.deadline is not None and monotonic() >= self.deadline
-
-
-def prepare(
-    setup: SystemSetup,
-    *,
-    confinement: Confinement,
-    environ: Mapping[str, str],
-    system_env: Sequence[str],
-    directory: Path,
-    limits: Limits,
-    write: Write,
-) -> UserEnvironment:
-    """Make the environment, install `requirements` into it, and run `setup` with it, as
-    the user.
-
-    Raises ConfigError for files that are not there, SystemUnderTestError when something
-    does not install or takes too long, and TimeLimitReached.
-    """
-    base = container_environ(environ, confinement)
-    if not setup.needs_environment:
-        return UserEnvironment(_base_python(), base)
-    files = [_requirement(directory, name) for name in setup.requirements]
-    steps = Steps(
-        confinement, installing(base, confinement, system_env), directory, limits, write
-    )
-    target = confinement.folder / "env"
-    python = target / "bin" / "python"
-    _create(target, python, setup.python_version, files, steps)
-    inside = {"PATH": f"{target / 'bin'}:{SAFE_PATH}", "VIRTUAL_ENV": str(target)}
-    if setup.script:
-        options = ["--noprofile", "--norc", "-eo", "pipefail", "-c", setup.script]
-        steps.run(["/bin/bash", *options], "setup", inside)
-    return UserEnvironment(str(python), {**base, **inside}, made=True)
-
-
-def _create(
-    target: Path, python: Path, version: str | None, files: Sequence[Path], steps: Steps
-) -> None:
-    uv = _uv()
-    # What an earlier job left there may be half an environment.
-    steps.confinement.call(["/bin/rm", "-rf", "--", str(target)])
-    make = [uv, "venv", "--seed", "--python", version or _base_python(), str(target)]
-    steps.run(make, "python-version" if version else "the environment")
-    if files:
-        listed = [
-            argument for file in files for argument in ("--requirement", str(file))
-        ]
+        Raises ConfigError for files that are not there, SystemUnderTestError when
+        something does not install or takes too long, and TimeLimitReached.
+        """
+        files: list[str] = []
+        for name in self.requirements:
+            path = steps.directory / name
+            if not path.is_file():
+                raise ConfigError(
+                    f"requirements file not found: {name}",
+                    where="input 'requirements'",
+                    hint="One path a line.",
+                )
+            files += ["--requirement", str(path)]
+        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
+        if uv is None:
+            raise ConfigError(
+                "uv is not installed beside Ragstone.",
+                hint="Take the action's own image.",
+            )
+        target = str(steps.confinement.folder / "env")
+        # What an earlier job left there may be half an environment.
+        steps.confinement.call(["/bin/rm", "-rf", "--", target])
+        version = self.python_version
         steps.run(
-            [uv, "pip", "install", "--python", str(python), *listed], "requirements"
+            [uv, "venv", "--seed", "--python", version or base_python(), target],
+            "python-version" if version else "the environment",
         )
+        if files:
+            install = [uv, "pip", "install", "--python", f"{target}/bin/python"]
+            steps.run([*install, *files], "requirements")
+        inside = {"PATH": f"{target}/bin:{SAFE_PATH}", "VIRTUAL_ENV": target}
+        if self.script:
+            options = ["--noprofile", "--norc", "-eo", "pipefail", "-c", self.script]
+            steps.run(["/bin/bash", *options], "setup", inside)
+        return inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +154,11 @@ class Steps:
     confinement: Confinement
     environ: Mapping[str, str]
     directory: Path
-    limits: Limits
     write: Write
+    limit_s: float
+    """How long each step may take."""
+    deadline: float | None = None
+    """By when, of the monotonic clock, all of them must be done."""
 
     def run(
         self, argv: Sequence[str], what: str, inside: Mapping[str, str] | None = None
@@ -181,16 +180,18 @@ class Steps:
             **self.confinement.run_as.popen_arguments(),  # type: ignore[call-overload]
         )
         printed = _Printed(process.stdout, self.write)
+        printed.start()
+        total_s = inf if self.deadline is None else self.deadline - monotonic()
         try:
-            code = process.wait(self.limits.left_s())
+            code = process.wait(max(0.0, min(self.limit_s, total_s)))
         except subprocess.TimeoutExpired:
             kill_group(process.pid)
             process.wait()
             printed.end()
-            if self.limits.used_up:
+            if total_s < self.limit_s:
                 raise TimeLimitReached(f" by {what}") from None
             raise SystemUnderTestError(
-                f"{what} did not end within {self.limits.each_s:g} s:\n{printed.tail()}",
+                f"{what} did not end within {self.limit_s:g} s:\n{printed.tail()}",
                 hint="Let a server that it starts run in the background.",
             ) from None
         printed.end()
@@ -201,41 +202,35 @@ class Steps:
             )
 
 
-class _Printed:
+class _Printed(Thread):
     """What a program prints: shown line by line up to a bound, its last lines kept."""
 
     def __init__(self, stream: IO[bytes], write: Write) -> None:
+        super().__init__(daemon=True)
         self._stream = stream
         self._write = write
-        self._room = MAX_LOG_BYTES
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._listening = True
-        self._reader = threading.Thread(target=self._listen, daemon=True)
-        self._reader.start()
 
     def end(self) -> None:
         """Take in what is there; what comes later is dropped."""
-        self._reader.join(_DRAIN_S)
+        self.join(_DRAIN_S)
         self._listening = False
 
     def tail(self) -> str:
         return "".join(self._tail).rstrip()
 
-    def _listen(self) -> None:
+    def run(self) -> None:
+        room = MAX_LOG_BYTES
         with self._stream:
             while raw := self._stream.readline(_MAX_LINE_BYTES):
-                if self._listening:
-                    line = raw.decode("utf-8", "replace")
-                    self._tail.append(line)
-                    self._show(line, len(raw))
-
-    def _show(self, line: str, size: int) -> None:
-        if self._room <= 0:
-            return
-        self._room -= size
-        if self._room <= 0:
-            line += f"\n[ragstone] this is more than {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
-        self._write(line)
+                if not self._listening:
+                    continue
+                line = raw.decode("utf-8", "replace")
+                self._tail.append(line)
+                if room > 0:
+                    room -= len(raw)
+                    self._write(line if room > 0 else f"{line}\n{_LEFT_OUT}")
 
 
 def installing(
@@ -259,28 +254,8 @@ def installing(
     }
 
 
-def _requirement(directory: Path, name: str) -> Path:
-    path = directory / name
-    if not path.is_file():
-        raise ConfigError(
-            f"requirements file not found: {name}",
-            where="input 'requirements'",
-            hint="One path a line.",
-        )
-    return path
-
-
-def _base_python() -> str:
+def base_python() -> str:
     """The image's own Python, which Ragstone's environment was made from and which
     holds no package of it."""
     base: str = getattr(sys, "_base_executable", "") or sys.executable
     return base
-
-
-def _uv() -> str:
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
-    if uv is None:
-        raise ConfigError(
-            "uv is not installed beside Ragstone.", hint="Take the action's own image."
-        )
-    return uv
