@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -23,6 +23,8 @@ Relative paths in the file are relative to its folder; those in flags and variab
 flag unsets what file or variable say: `--baseline ""`. An empty variable counts as not set. Unknown keys are errors,
 and so are variables that look like a misspelt one, such as `RAGSTONE_ENTRYPONT`. [Thresholds](thresholds.md) have a
 file of their own.
+
+Each item names the key in the file (none: never in a file), the variable and the flag.
 """
 INTRO = {
     "golden": "Location of the golden set: see [golden sets](golden-sets.md).",
@@ -35,41 +37,45 @@ INTRO = {
 OWN = "A metric of your own, either a rubric or a Python function: see [custom metrics](custom-metrics.md)."
 
 
-def rows(table: str, model: type[BaseModel], texts: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def items(table: str, model: type[BaseModel], texts: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """One list item for each key of a table: its variable and flag, its meaning and its default."""
     options = {option.key: option for option in OPTIONS}
     flags = {key: f"`--{flag.replace('_', '-')}`" for flag, key in FLAGS.items()}
     for name, field in model.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from rows(table, inner, texts[name], f"{prefix}{name}.")
+            yield from items(table, inner, texts[name], f"{prefix}{name}.")
             continue
         key = f"{table}.{prefix}{name}"
         option = options.get(key)
-        variable = f"`{option.env}`" if option else ""
-        in_file = option is None or option.in_file
-        where = f"`{prefix}{name}`" if in_file else f"({name})"
-        text = texts[name]["text"]
-        meaning = text if in_file else f"{text}; never in a file"
-        shown = default_text(field, texts[name].get("unset", ""))
+        names = [f"`{prefix}{name}`"]
+        if option is not None and not option.in_file:
+            names.clear()
+        if option is not None:
+            names.append(f"`{option.env}`")
+        if key in flags:
+            names.append(flags[key])
+        default = default_text(field, texts[name].get("unset", ""))
         if isinstance(field.default, bool):
-            shown = f"`{str(field.default).lower()}`"
-        yield f"| {where} | {shown} | {variable} | {flags.get(key, '')} | {meaning} |"
+            default = f"`{str(field.default).lower()}`"
+        yield item(names, texts[name]["text"], default)
+
+
+def item(names: Sequence[str], text: str, default: str) -> str:
+    sentence = text[0].upper() + text[1:]
+    default = f" Default: {default}." if default else ""
+    return f"- {', '.join(names)}: {sentence}.{default}\n"
 
 
 def page() -> str:
     parts = [HEAD]
     for table, intro in INTRO.items():
         model = cast(type[BaseModel], Settings.model_fields[table].annotation)
-        parts.append(
-            f"\n## [{table}]\n\n{intro}\n\n| key | default | variable | flag | meaning |\n|---|---|---|---|---|\n"
-        )
-        parts.append("\n".join(rows(table, model, TEXTS[table])) + "\n")
-    parts.append(f"\n## [metrics.NAME]\n\n{OWN}\n\n| key | default | meaning |\n|---|---|---|\n")
-    texts = TEXTS["metrics"]
-    own = CustomMetric.model_fields.items()
-    parts.append(
-        "\n".join(f"| `{name}` | {default_text(field)} | {texts[name]['text']} |" for name, field in own) + "\n"
-    )
+        parts.append(f"\n## [{table}]\n\n{intro}\n\n")
+        parts.extend(items(table, model, TEXTS[table]))
+    parts.append(f"\n## [metrics.NAME]\n\n{OWN}\n\n")
+    for name, field in CustomMetric.model_fields.items():
+        parts.append(item([f"`{name}`"], TEXTS["metrics"][name]["text"], default_text(field)))
     return "".join(parts)
 
 

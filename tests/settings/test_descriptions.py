@@ -48,9 +48,10 @@ def test_inputs_and_the_page_say_what_the_setting_says() -> None:
         assert spec.description.startswith(f"{option_of(spec.key).sentence}.")
         assert f"{option_of(spec.key).sentence}." in action
     for option in OPTIONS:
-        row = next(line for line in page.splitlines() if f"| `{option.env}` |" in line)
-        assert option.text in row
-        assert f"| {option.default or ('`false`' if option.field.default is False else '')} |" in row
+        item = next(line for line in page.splitlines() if re.match(rf"- .*`{option.env}`", line))
+        default = option.default or ("`false`" if option.field.default is False else "")
+        ending = f" Default: {default}." if default else "."
+        assert item.endswith(f": {option.sentence}{'.' if default else ''}{ending}")
 
 
 def test_help_has_one_default_for_an_option_and_no_half_sentence() -> None:
