@@ -88,7 +88,7 @@ def test_a_metric_turned_around_gets_the_same_verdict(bound: float, allowed: flo
             "faithfulness",
             "lower_is_better = true\nmin = 0.5",
             "higher is better for faithfulness",
-            "Use 'min' and 'max_drop'",
+            "Its keys are 'min', 'max_drop'",
         ),
         ("error_rate", "max = 0.2\nmax_drop = 0.1", "lower is better for error_rate", "'max_rise'"),
         ("error_rate", "lower_is_better = true\nmin = 0.1", "lower is better", "'max'"),

@@ -147,5 +147,5 @@ def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it(
 
 
 def test_many_names_are_counted() -> None:
-    assert quoted(("a", "b", "c")) == "'a' and 'b' and 'c'"
-    assert quoted(("a", "b", "c", "d")) == "'a' and 'b' and 'c' and 1 more"
+    assert quoted(("a", "b", "c")) == "'a', 'b', 'c'"
+    assert quoted(("a", "b", "c", "d")) == "'a', 'b', 'c' and 1 more"

@@ -217,7 +217,7 @@ def policy(tmp_path: Path) -> Policy:
 
 
 def check(kind: CheckKind, metric: str | None = None, tag: str | None = None) -> Check:
-    return Check("name", kind, Status.FAIL, Action.BLOCK, "reason", metric=metric, slice=tag)
+    return Check("system.latency_p95", kind, Status.FAIL, Action.BLOCK, "reason", metric=metric, slice=tag)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ ONE_OR_THE_OTHER = [0.0, 1.0] * 20
 
 
 def rule_of(run: RunScores, policy: Policy = POLICY) -> Rule:
-    return next(rule for rule in resolve_rules(policy, run).rules if rule.metric == "mrr")
+    return next(rule for rule in resolve_rules(policy, run) if rule.metric == "mrr")
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def test_the_drops_that_are_watched_block_or_else_warn() -> None:
 
     def watched(**metrics: Any) -> list[str]:
         policy = policy_from_mapping({"metrics": metrics, "slices": part, "gate": {"only_named": True}})
-        return [rule.metric for rule in watched_drops(resolve_rules(policy, run).rules)]
+        return [rule.metric for rule in watched_drops(resolve_rules(policy, run))]
 
     assert watched(mrr={"max_drop": 0.02}, tone=warns) == ["mrr"]
     assert watched(mrr=warns, tone={"min": 0.5}) == ["mrr"]
     check = Check("mrr.drop", CheckKind.DROP, Status.PASS, Action.BLOCK, "", metric="mrr", n=9, detectable_drop=0.3)
-    rules = resolve_rules(POLICY, run).rules
+    rules = resolve_rules(POLICY, run)
     assert sights(rules, POLICY, run, checks=[check])[0] == Sight("mrr", 0.3, 9)
     assert sights(rules, POLICY, run)[0].n == 40
 

@@ -74,7 +74,7 @@ def test_what_a_check_is_among_the_findings(status: Status, action: Action, leve
     assert check(CheckKind.FLOOR, metric="mrr", sample="q1").finding.where == "mrr"
 
 
-LATENCY = check(CheckKind.LATENCY, estimate=1.5, threshold=2.0)
+LATENCY = replace(check(CheckKind.LATENCY, estimate=1.5, threshold=2.0), name="system.latency_p95")
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,9 @@ def test_a_baseline_of_another_judge(then: RunScores, on_judge_change: str, name
 
 
 def test_two_judges_are_compared_on_the_same_answers() -> None:
-    (found,) = compare_judges(THEN, NOW, ["faithfulness"])
-    assert found.n == 3
-    assert found.difference.estimate == pytest.approx(-0.4 / 3)
-    assert found.sentence().startswith(
-        "faithfulness on 3 answers of the baseline: 0.63 now and 0.77 before (difference"
-    )
-    assert compare_judges(build_run({}), NOW, ["faithfulness"]) == ()
+    found = list(compare_judges(THEN, NOW))
+    assert "faithfulness on 3 answers of the baseline: 0.63 now and 0.77 before." in found
+    assert list(compare_judges(build_run({}), NOW)) == []
 
 
 def test_labels_that_were_drawn_unevenly_and_in_groups() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.ranked import RankedContexts
 from ragstone.evaluation.scores import RunScores, SystemFacts, VerdictCounts
 from ragstone.evaluation.step_facts import StepFacts
-from ragstone.gate.checks.quotes import Quotes
+from ragstone.gate.checks.quotes import Quotes, quote_notes
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping
-from ragstone.gate.quotes import quote_notes
 from ragstone.gate.warnings import unchecked_preference
 from ragstone.gate.weak_languages import language_warnings
 from ragstone.judge.offline.lexicon import load_data
@@ -74,22 +72,6 @@ def test_rules_that_apply_because_nothing_is_written(tmp_path: Path, judged: Any
         policy = load_policy(path)
     found = about("default rules apply", faithful(manifest=judged), None, policy)
     assert [says in one for one in found] == [True] * bool(says)
-
-
-@pytest.mark.parametrize(
-    ("metric", "tables", "warned"),
-    [
-        ("error_rate", {}, True),
-        ("answerToxicity", {}, True),
-        ("helpfulness", {}, False),
-        ("hallucination", {}, False),  # Ragstone knows it
-        ("error_rate", {"metrics": {"error_rate": {"max_rise": 0.02}}}, False),
-        ("error_rate", {"metrics": {"error_rate": {"max_drop": 0.02}}}, False),
-    ],
-)
-def test_scores_of_another_evaluator_that_sound_as_if_less_were_better(metric: str, tables: Any, warned: bool) -> None:
-    found = about("Assuming higher is better", run({metric: TEN}), None, policy_from_mapping(tables))
-    assert [f"[metrics.{metric}]" in one for one in found] == [True] * warned
 
 
 RUBRIC = {"versions": {"tone": "rubric 1"}}
@@ -157,25 +139,6 @@ MISSED = RankedContexts(missed_ids=("page-7",), other_ids=("b2f1",))
 def test_ids_that_were_never_returned(rankings: list[RankedContexts], warned: bool) -> None:
     current = replace(faithful(), system=SystemFacts(ranked=dict(zip(named(10), rankings, strict=False))))
     assert ["'page-7'" in text and "'b2f1'" in text for text in about("was ever returned", current)] == [True] * warned
-
-
-def generated(count: int, metrics: Sequence[str]) -> RunScores:
-    made = manifest()
-    golden = made.golden.model_copy(update={"generated": count})
-    return run(dict.fromkeys(metrics, TEN), manifest=made.model_copy(update={"golden": golden}))
-
-
-@pytest.mark.parametrize(
-    ("current", "says"),
-    [
-        (generated(5, ["faithfulness"]), ""),
-        (generated(6, ["faithfulness", "recall@5"]), "6 of 10 questions were generated and not reviewed"),
-        (generated(6, ["faithfulness", "recall@5"]), "so drops of faithfulness deserve"),
-        (generated(6, ["recall@5"]), ""),
-    ],
-)
-def test_questions_that_nobody_reviewed(current: RunScores, says: str) -> None:
-    assert [says in text for text in about("generated and not", current)] == [True] * bool(says)
 
 
 @pytest.mark.parametrize(("silent", "noted"), [(3, False), (4, True)])

@@ -331,7 +331,7 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     try:
         entries = _AcceptedFile.model_validate(document).accepted
     except ValidationError as error:
-        raise source.invalid(error, _AcceptedFile, document) from None
+        raise source.invalid(error, _AcceptedFile) from None
     ids: set[str] = set()
     for place, entry in enumerate(entries):
         if entry.id in ids:

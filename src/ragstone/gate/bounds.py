@@ -56,13 +56,6 @@ class BoundCheck:
             return self.rule.floor_action
         return self.rule.drop_action
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The range of `values`."""
-        if self.kind is CheckKind.FLOOR:
-            return (0.0, 1.0)
-        return (-1.0, 1.0)
-
 
 def questions(
     current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
@@ -83,9 +76,24 @@ def questions(
             continue
         paired = rule.covered(pairing.pairs(rule.metric))
         if paired:
+            # An accepted drop is fully allowed: more than that fails, and up to there
+            # nothing is inconclusive.
+            bound = 0.0 - rule.max_drop  # so that no drop is 0.0, not -0.0
+            unchanged = 0.0 if rule.accepted is None else bound
             units = np.array([place_of[sample_id] for sample_id in paired])
-            change = _change(rule, units, paired, pairing)
-            yield _drop(rule, rule.max_drop, ids, change)
+            change = replace(_change(rule, units, paired, pairing), expected=unchanged)
+            yield BoundCheck(
+                rule,
+                CheckKind.DROP,
+                ids,
+                units,
+                change.values,
+                bound,
+                float(row_means(change.now).mean()),
+                float(row_means(change.then).mean()),
+                unchanged=unchanged,
+                change=change,
+            )
 
 
 def _change(rule: Rule, units: Ints, ids: tuple[str, ...], pairing: Pairing) -> Change:
@@ -101,27 +109,6 @@ def _change(rule: Rule, units: Ints, ids: tuple[str, ...], pairing: Pairing) -> 
         answers = pairing.current.system.answers
         alike[:] = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
     return Change(units, now, then, alike)
-
-
-def _drop(
-    rule: Rule, max_drop: float, ids: tuple[str, ...], change: Change
-) -> BoundCheck:
-    # An accepted drop is fully allowed: more than that fails, and up to there nothing
-    # is inconclusive.
-    bound = 0.0 - max_drop  # so that no drop is 0.0, not -0.0
-    unchanged = 0.0 if rule.accepted is None else bound
-    return BoundCheck(
-        rule,
-        CheckKind.DROP,
-        ids,
-        change.units,
-        change.values,
-        bound,
-        float(row_means(change.now).mean()),
-        float(row_means(change.then).mean()),
-        unchanged=unchanged,
-        change=replace(change, expected=unchanged),
-    )
 
 
 def changes_of(drops: Sequence[BoundCheck]) -> Iterator[Change]:
@@ -153,9 +140,6 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
     They are 1 − score where less is better.
     """
     scores = run.metrics[rule.metric]
-    if not scores.answers:
-        values = np.fromiter(map(scores.values.__getitem__, ids), np.float64, len(ids))
-        return _oriented(values[:, None], rule)
     rows = [
         scores.answers.get(sample_id) or (scores.values[sample_id],)
         for sample_id in ids

@@ -53,9 +53,10 @@ class MetricCalibration(_Part):
     def residuals(self) -> NDArray[np.float64]:
         """People minus judge, in the order of the ids, each times its weight: their
         mean is that of the whole run."""
-        residuals = []
-        for sample_id, (score, label) in sorted(self.pairs.items()):
-            residuals.append(self.weights.get(sample_id, 1.0) * (label - score))
+        residuals = [
+            self.weights.get(sample_id, 1.0) * (label - score)
+            for sample_id, (score, label) in sorted(self.pairs.items())
+        ]
         return np.array(residuals, dtype=np.float64)
 
     @property
@@ -67,11 +68,12 @@ class MetricCalibration(_Part):
         """A label for each of `residuals`; None if no sample is in a group."""
         if not self.groups:
             return None
-        names = []
-        for sample_id in sorted(self.pairs):
-            group = self.groups.get(sample_id)
-            # A sample without a group is its own group.
-            names.append(f"sample {sample_id}" if group is None else f"group {group}")
+        groups = self.groups
+        # A sample without a group is its own group, whatever its id.
+        names = [
+            f"{sample_id in groups} {groups.get(sample_id, sample_id)}"
+            for sample_id in sorted(self.pairs)
+        ]
         return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 

@@ -27,7 +27,6 @@ from ragstone.gate.verdict import (
     Attribution,
     Check,
     CheckKind,
-    Comparability,
     Explanation,
     GateVerdict,
     Side,
@@ -69,25 +68,32 @@ def decide_gate(
         drift=drift,
     )
     evidence, complete = run_checks(gathered)
-    if not complete:
-        checks = tuple(check.finding for check in evidence.decided)
-        return GateVerdict(
-            *_combined(evidence.decided, policy), checks, _comparability(evidence)
-        )
-    explanation = explain(evidence, changes_of)
-    decided = tuple(
-        _with_side(check, explanation.attribution) for check in evidence.decided
-    )
-    evidence = replace(evidence, decided=decided, explanation=explanation)
-    status, reason = _combined(decided, policy)
-    warnings = [check for check in decided if not check.blocks and not check.passed]
+    explanation = Explanation()
+    if complete:
+        explanation = explain(evidence, changes_of)
+        attribution = explanation.attribution
+        decided = tuple(_with_side(check, attribution) for check in evidence.decided)
+        evidence = replace(evidence, decided=decided, explanation=explanation)
+        findings = tuple(all_findings(evidence))
+    else:
+        findings = tuple(check.finding for check in evidence.decided)
+    status, reason = _combined(evidence.decided, policy)
+    warnings = [
+        check for check in evidence.decided if not check.blocks and not check.passed
+    ]
     if warnings:
         reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
+    comparability = None
+    if evidence.pairing is not None:
+        comparability = evidence.pairing.comparability
+        if complete and not comparability.comparable and any(unguarded(evidence)):
+            # The notes are warnings already.
+            comparability = replace(comparability, notes=())
     return GateVerdict(
         status,
         reason,
-        tuple(all_findings(evidence)),
-        _comparability(evidence, unguarded(evidence)),
+        findings,
+        comparability,
         explanation,
         inconclusive_blocks=policy.gate.inconclusive == "fail",
     )
@@ -130,18 +136,6 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     )
 
 
-def _comparability(
-    evidence: Evidence, warnings: Sequence[str] = ()
-) -> Comparability | None:
-    """How the runs can be compared; without the notes that are warnings already."""
-    if evidence.pairing is None:
-        return None
-    comparability = evidence.pairing.comparability
-    if warnings and not comparability.comparable:
-        return replace(comparability, notes=())
-    return comparability
-
-
 def _with_side(check: Check, attribution: Attribution | None) -> Check:
     """Add to a failed check of a metric which half of the system it points at."""
     is_of_scores = check.kind in LEVELS | CHANGES and not check.by_words
@@ -164,14 +158,12 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     errors = [check for check in blocking if check.status is Status.ERROR]
     failed = [check for check in blocking if check.failed]
     undecided = [check for check in blocking if check.status is Status.INCONCLUSIVE]
-    unanswered = [check for check in failed if check.kind in SYSTEM]
+    # A system that does not answer could not be scored because of that, not because of
+    # the judge.
+    failed.sort(key=lambda check: check.kind not in SYSTEM)
+    is_unanswered = any(check.kind in SYSTEM for check in failed)
     is_starved = any(check.kind in COMPARING for check in errors)
-    if unanswered and not is_starved:
-        # Such a system could not be scored because of its answers, not because of the
-        # judge.
-        of_scores = [check for check in failed if check.kind not in SYSTEM]
-        return Status.FAIL, _reason([*unanswered, *of_scores])
-    if errors:
+    if errors and (is_starved or not is_unanswered):
         return Status.ERROR, _reason(errors)
     if failed:
         return Status.FAIL, _reason(failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.scores import RunScores
@@ -25,8 +25,6 @@ class Evidence:
     rules: tuple[Rule, ...]
     bound_checks: tuple[BoundCheck, ...]
     """The floors and drops that have a score."""
-    unknown_tags: Mapping[str, str] = field(default_factory=dict)
-    """The tags of the policy that no sample has, each with a hint."""
     baseline_required: bool = False
     """A run without a comparable baseline is an error."""
     seed: int = 0
@@ -51,7 +49,7 @@ class Evidence:
         """Pair the runs, and find the rules that apply."""
         if baseline is not None:
             current = with_lost_contexts(with_groups_of(current, baseline), baseline)
-        resolved = resolve_rules(policy, current)
+        rules = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
             pairing = pair_runs(current, baseline)
@@ -59,9 +57,8 @@ class Evidence:
             current,
             policy,
             pairing,
-            resolved.rules,
-            tuple(questions(current, pairing, resolved.rules)),
-            resolved.unknown_tags,
+            rules,
+            tuple(questions(current, pairing, rules)),
             baseline_required,
             seed,
             drift,

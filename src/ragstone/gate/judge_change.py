@@ -3,21 +3,14 @@ judges agree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import change, counted, interval_words, score
+from ragstone.formatting import counted, score
 from ragstone.gate.comparability import outdated
-from ragstone.gate.grouping import mean_of
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule
-from ragstone.stats.estimate import Estimate
-
-CONFIDENCE = 0.95
 
 
 def to_rejudge(
@@ -30,11 +23,8 @@ def to_rejudge(
     # A model that was replaced behind its name has the same identity, so its judgements
     # can't be told apart.
     moved = observed_difference(current, baseline)
-    return {
-        name: why
-        for name, why in scored_otherwise(current, baseline, rules).items()
-        if why != moved
-    }
+    otherwise = scored_otherwise(current, baseline, rules)
+    return {name: why for name, why in otherwise.items() if why != moved}
 
 
 def scored_otherwise(
@@ -43,64 +33,20 @@ def scored_otherwise(
     """The metrics with an allowed drop that `baseline` scored in another way, each with
     the reason as a clause."""
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
-    return {
-        name: why for name, why in outdated(current, baseline).items() if name in drops
-    }
+    reasons = outdated(current, baseline)
+    return {name: why for name, why in reasons.items() if name in drops}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgesCompared:
-    """One metric on the same answers, as two judges score it."""
-
-    metric: str
-    n: int
-    then: float
-    """The mean by the judge of the baseline."""
-    now: float
-    """The mean by the judge of this run."""
-    difference: Estimate
-    """Now minus then."""
-
-    def sentence(self) -> str:
-        """The comparison for a report."""
-        difference = self.difference
-        span = interval_words(
-            difference.low, difference.high, difference.confidence, change
-        )
-        return (
-            f"{self.metric} on {counted(self.n, 'answer')} of the baseline: {score(self.now)} now and "
-            f"{score(self.then)} before (difference {change(difference.estimate)}, {span})."
-        )
-
-
-def compare_judges(
-    then: RunScores, now: RunScores, metrics: Sequence[str]
-) -> tuple[JudgesCompared, ...]:
-    """Compare the scores of the same answers by two judges, on the samples that both
+def compare_judges(then: RunScores, now: RunScores) -> Iterator[str]:
+    """A sentence for each metric on its means by two judges, over the answers that both
     scored."""
-    compared = []
-    for metric in metrics:
+    for metric, scores in now.metrics.items():
         values_then = then.scores_of(metric).values
-        values_now = now.metrics[metric].values
-        ids = sorted(values_then.keys() & values_now.keys())
-        if not ids:
-            continue
-        scores_then = np.array(
-            [values_then[sample_id] for sample_id in ids], dtype=np.float64
-        )
-        scores_now = np.array(
-            [values_now[sample_id] for sample_id in ids], dtype=np.float64
-        )
-        mean_then = float(scores_then.mean())
-        mean_now = float(scores_now.mean())
-        difference = mean_of(
-            now,
-            ids,
-            scores_now - scores_then,
-            confidence=CONFIDENCE,
-            bounds=(-1.0, 1.0),
-        )
-        compared.append(
-            JudgesCompared(metric, len(ids), mean_then, mean_now, difference)
-        )
-    return tuple(compared)
+        ids = values_then.keys() & scores.values.keys()
+        if ids:
+            mean_then = sum(values_then[sample_id] for sample_id in ids) / len(ids)
+            mean_now = sum(scores.values[sample_id] for sample_id in ids) / len(ids)
+            yield (
+                f"{metric} on {counted(len(ids), 'answer')} of the baseline: {score(mean_now)} now and "
+                f"{score(mean_then)} before."
+            )

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from ragstone.evaluation.scores import RunScores
+from ragstone.formatting import some
 
 
 def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
@@ -30,7 +31,4 @@ def new_names(current: tuple[str, ...], baseline: tuple[str, ...]) -> tuple[str,
 
 def quoted(names: tuple[str, ...]) -> str:
     """The first three names in quotes, and how many more there are."""
-    shown = " and ".join(f"'{name}'" for name in names[:3])
-    if len(names) <= 3:
-        return shown
-    return f"{shown} and {len(names) - 3} more"
+    return some([f"'{name}'" for name in names], 3)

@@ -18,7 +18,7 @@ from ragstone.gate.accepted import (
     read_accepted,
 )
 from ragstone.gate.calibration import Calibration, read_calibration
-from ragstone.gate.policy_file import read_policy_file, read_policy_mapping
+from ragstone.gate.policy_file import read_policy_file, validated
 from ragstone.gate.policy_table import (
     OFFLINE_BLOCKS,
     DriftRules,
@@ -31,7 +31,7 @@ from ragstone.gate.policy_table import (
     SliceRules,
     SystemRules,
 )
-from ragstone.gate.source import KeyPath, Source
+from ragstone.gate.source import Source
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
@@ -82,7 +82,7 @@ class Policy:
     def named(self) -> Mapping[str, MetricRule]:
         """The rules for all samples that the policy itself has, by the name of their
         metric."""
-        return self.table.metrics or {}
+        return self.table.metrics
 
     @property
     def metrics(self) -> Mapping[str, MetricRule]:
@@ -115,33 +115,31 @@ class Policy:
         `OFFLINE_BLOCKS`.
         """
         rule = self.named.get(metric)
-        if rule is not None:
-            return rule.action or Action.BLOCK
-        if not offline_judge:
-            return Action.BLOCK
-        if kind is CheckKind.DROP and metric in OFFLINE_BLOCKS:
+        if rule is not None and rule.action is not None:
+            return rule.action
+        is_measured = kind is CheckKind.DROP and metric in OFFLINE_BLOCKS
+        if rule is not None or is_measured or not offline_judge:
             return Action.BLOCK
         return Action.WARN
-
-    def _named(self) -> list[tuple[KeyPath, str]]:
-        """The metrics that the policy names, each with the key where it does."""
-        return [(path, name) for path, name, _ in self.table.rules()]
 
     @property
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics, and families of metrics, that the policy has rules for."""
-        return tuple(dict.fromkeys(name for _, name in self._named()))
+        return tuple(dict.fromkeys(name for _, name, _ in self.table.rules()))
 
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
         """Raise ConfigError if the policy names a metric that is neither built in nor
         in `scored`."""
-        for path, name in self._named():
-            if name not in scored and not _in_registry(name):
+        for path, name, _ in self.table.rules():
+            try:
+                if name not in scored:
+                    select_metrics([name])
+            except ConfigError:
                 raise ConfigError(
                     f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
                     where=self.where(*path),
                     hint=suggestion(name, {*METRICS, *scored}),
-                )
+                ) from None
 
     @property
     def file(self) -> str | None:
@@ -169,20 +167,15 @@ class Policy:
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
         """This policy for some of the samples: without must-pass samples and slices
         that are not among them."""
-        must_pass = self.must_pass
-        samples = tuple(name for name in must_pass.samples if name in ids)
-        questions = {
-            name: question
-            for name, question in must_pass.questions.items()
-            if name in ids
-        }
-        update = {
-            "must_pass": must_pass.model_copy(
-                update={"samples": samples, "questions": questions}
-            ),
-            "slices": {tag: rules for tag, rules in self.slices.items() if tag in tags},
-        }
-        return replace(self, table=self.table.model_copy(update=update))
+        named = self.must_pass
+        questions = {id: text for id, text in named.questions.items() if id in ids}
+        samples = tuple(id for id in named.samples if id in ids)
+        must_pass = named.model_copy(
+            update={"samples": samples, "questions": questions}
+        )
+        slices = {tag: rules for tag, rules in self.slices.items() if tag in tags}
+        table = self.table.model_copy(update={"must_pass": must_pass, "slices": slices})
+        return replace(self, table=table)
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """This policy with another action for inconclusive checks (the ``fail-on``
@@ -194,9 +187,9 @@ class Policy:
 def default_policy(folder: Path | None = None, *, within: Path | None = None) -> Policy:
     """The policy of a project without thresholds.toml, with the accepted.toml in
     `folder`."""
-    accepted = (
-        () if folder is None else read_accepted(folder / ACCEPTED_FILE, within=within)
-    )
+    if folder is None:
+        return Policy(PolicyTable())
+    accepted = read_accepted(folder / ACCEPTED_FILE, within=within)
     return Policy(PolicyTable(), accepted=accepted)
 
 
@@ -224,19 +217,13 @@ def load_policy(
     return policy
 
 
-def policy_from_mapping(
-    mapping: Mapping[str, Any], *, calibration: bool = True
-) -> Policy:
+def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
     """The policy in `mapping`, which is structured like thresholds.toml.
 
-    Its calibration is read (unless `calibration` is False), relative to the current
-    directory. `decide_gate` checks metric names once the scores are known. Raises
-    ConfigError.
+    Its calibration is read relative to the current directory. `decide_gate` checks
+    metric names once the scores are known. Raises ConfigError.
     """
-    policy = Policy(read_policy_mapping(mapping))
-    if calibration:
-        return _with_calibration(policy, Path())
-    return policy
+    return _with_calibration(Policy(validated(dict(mapping), Source())), Path())
 
 
 def _with_calibration(
@@ -244,13 +231,10 @@ def _with_calibration(
 ) -> Policy:
     labels = policy.labels
     if labels.file is not None:
+        file = folder / labels.file
         where = policy.where("labels", "file")
-        return replace(
-            policy,
-            calibration=read_calibration(
-                folder / labels.file, where=where, within=within
-            ),
-        )
+        calibration = read_calibration(file, where=where, within=within)
+        return replace(policy, calibration=calibration)
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
             "[labels] needs a calibration file.",
@@ -269,11 +253,3 @@ def policy_hash(policy: Policy) -> str:
     )
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def _in_registry(name: str) -> bool:
-    try:
-        select_metrics([name])
-    except ConfigError:
-        return False
-    return True

@@ -3,12 +3,12 @@ silently."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import LIMITS, MetricRule
+from ragstone.gate.policy_table import LIMITS
 from ragstone.gate.source import KeyPath
 from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
@@ -24,23 +24,27 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     Defaults count as if they were written, so that removing a policy file shows which
     rules no longer apply.
     """
+    accepted = []
+    for entry in head.accepted:
+        if entry not in base.accepted:
+            until = f" until {entry.expires}" if entry.expires is not None else ""
+            accepted.append(
+                f"accepts {entry.with_size}{until} ({entry.id}): {entry.reason}"
+            )
     base_keys = _keys(base)
     head_keys = _keys(head)
     head_rules = {path[:-1] for path in head_keys}
     removed = {path[:-1] for path in base_keys} - head_rules
-    weaker = [f"removes the rule {_name(rule)}" for rule in sorted(removed)]
+    weaker = [f"removes the rule {'.'.join(rule)}" for rule in sorted(removed)]
     neutral: list[str] = []
     for path in sorted(base_keys.keys() | head_keys.keys()):
         base_value = base_keys.get(path)
         head_value = head_keys.get(path)
-        if base_value == head_value or path[:-1] in removed:
-            continue
-        phrase = _phrase(path, base_value, head_value)
-        if _is_weaker(path[-1], base_value, head_value):
-            weaker.append(phrase)
-        else:
-            neutral.append(phrase)
-    return (*_accepted(base, head), *weaker, *neutral)
+        if base_value != head_value and path[:-1] not in removed:
+            is_weaker = _is_weaker(path[-1], base_value, head_value)
+            phrases = weaker if is_weaker else neutral
+            phrases.append(_phrase(path, base_value, head_value))
+    return (*accepted, *weaker, *neutral)
 
 
 def sample_changes(
@@ -52,23 +56,19 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
-    taken = set(renamed.values())
-    drafted: list[str] = []
-    removed: list[str] = []
-    changed: list[str] = []
-    for sample_id, content in base.items():
-        if renamed.get(sample_id, sample_id) in drafts:
-            drafted.append(sample_id)
-        if sample_id in renamed:
-            continue
-        if sample_id not in head or sample_id in taken:
-            removed.append(sample_id)
-        elif content != head[sample_id]:
-            changed.append(sample_id)
+    kept = [
+        name
+        for name in base
+        if name in renamed or (name in head and name not in renamed.values())
+    ]
     phrases = {
-        "turns {} into drafts, which count in no check": drafted,
-        "removes {} from the golden set": removed,
-        "changes {} in the golden set": changed,
+        "turns {} into drafts, which count in no check": [
+            name for name in base if renamed.get(name, name) in drafts
+        ],
+        "removes {} from the golden set": [name for name in base if name not in kept],
+        "changes {} in the golden set": [
+            name for name in kept if name not in renamed and base[name] != head[name]
+        ],
         "gives new ids to {} of the golden set": list(renamed),
     }
     return tuple(
@@ -90,14 +90,14 @@ def loosened_bounds(
     """
     loosened = []
     for sample_id, bounds in sorted(base.items()):
-        head_id = renamed.get(sample_id, sample_id)
-        if head_id not in head:
+        head_bounds = head.get(renamed.get(sample_id, sample_id))
+        if head_bounds is None:
             continue
-        head_bounds = {(metric, key): value for key, metric, value in head[head_id]}
+        values = {(metric, key): value for key, metric, value in head_bounds}
         for key, metric, value in bounds:
-            head_value = head_bounds.get((metric, key))
-            if value != head_value and _is_weaker(key, value, head_value):
-                loosened.append(_phrase((sample_id, metric, key), value, head_value))
+            now = values.get((metric, key))
+            if value != now and _is_weaker(key, value, now):
+                loosened.append(_phrase((sample_id, metric, key), value, now))
     if not loosened:
         return ()
     return (f"{some(loosened)} in the golden set",)
@@ -108,15 +108,15 @@ def moved_must_pass(
 ) -> list[str]:
     """The ids of must-pass samples that ask another question in `head` than in `base`,
     and whose text `policy` does not have."""
-    questions = {sample.id: sample.question.split() for sample in head}
     must_pass = policy.must_pass
-    moved = []
-    for sample in base:
-        is_checked = sample.id in must_pass.ids and sample.id not in must_pass.questions
-        question = sample.question.split()
-        if is_checked and questions.get(sample.id, question) != question:
-            moved.append(sample.id)
-    return moved
+    questions = {sample.id: sample.question.split() for sample in head}
+    return [
+        sample.id
+        for sample in base
+        if sample.id in must_pass.samples
+        and sample.id not in must_pass.questions
+        and questions.get(sample.id, sample.question.split()) != sample.question.split()
+    ]
 
 
 def metric_changes(
@@ -135,38 +135,26 @@ def metric_changes(
         if name not in head:
             changes.append(f"removes the metric {name}")
             continue
-        for key in ("rubric", "levels", "sees", "python", "timeout_s"):
-            base_value = getattr(base[name], key)
-            head_value = getattr(head[name], key)
-            if base_value != head_value:
+        head_values = head[name].model_dump(mode="json")
+        for key, value in base[name].model_dump(mode="json").items():
+            if value != head_values[key]:
                 path = ("metrics", name, key)
-                changes.append(_phrase(path, base_value, head_value))
+                changes.append(_phrase(path, value, head_values[key]))
         if name in changed_files:
             file = changed_files[name]
             changes.append(f"changes {file}, the code of the metric {name}")
     return tuple(changes)
 
 
-def _accepted(base: Policy, head: Policy) -> Iterator[str]:
-    for entry in head.accepted:
-        if entry not in base.accepted:
-            until = f" until {entry.expires}" if entry.expires is not None else ""
-            yield f"accepts {entry.with_size}{until} ({entry.id}): {entry.reason}"
-
-
 def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key that is set, in the file or by default, with its value. Rules block
     unless they say otherwise."""
-    rules: dict[KeyPath, MetricRule] = {}
     keys: dict[KeyPath, object] = {}
-    for name, rule in policy.metrics.items():
-        rules["metrics", name] = rule
-    for tag, part in policy.slices.items():
-        for name, rule in part.metrics.items():
-            rules["slices", tag, "metrics", name] = rule
-    for path, rule in rules.items():
-        for key, value in rule.model_dump(mode="json").items():
-            if value not in (None, "block"):
+    rules = [(("metrics", name), name, rule) for name, rule in policy.metrics.items()]
+    of_slices = [rule for rule in policy.table.rules() if rule[0][0] == "slices"]
+    for path, _, rule in (*rules, *of_slices):
+        for key, value in rule.model_dump(mode="json", exclude_none=True).items():
+            if value != "block":
                 keys[*path, key] = value
     tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
     for table, values in tables.items():
@@ -191,20 +179,14 @@ def _is_weaker(key: str, base: object, head: object) -> bool:
 
 
 def _phrase(path: KeyPath, base: object, head: object) -> str:
-    return f"changes {_name(path)} from {_shown(base)} to {_shown(head)}"
-
-
-def _name(path: KeyPath) -> str:
-    return ".".join(path)
+    return f"changes {'.'.join(path)} from {_shown(base)} to {_shown(head)}"
 
 
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
-    if isinstance(value, list | tuple):
-        return clipped(f"[{', '.join(map(_shown, value))}]", _CLIP)
-    if isinstance(value, str):
-        return clipped(f"'{value}'", _CLIP)
-    return str(value).lower()
+    return clipped(repr(value), _CLIP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +34,15 @@ def read_policy_file(
     text = read_text(path, within=within, limit=MAX_RULES_BYTES)
     document = parse_toml(text, path)
     source = Source(str(path), key_lines(text))
-    return _validated(document, source), source
+    return validated(document, source), source
 
 
-def read_policy_mapping(mapping: Mapping[str, Any]) -> PolicyTable:
-    """The policy in a mapping that is structured like the file. Raises ConfigError."""
-    return _validated(dict(mapping), Source())
-
-
-def _validated(document: dict[str, Any], source: Source) -> PolicyTable:
+def validated(document: dict[str, Any], source: Source) -> PolicyTable:
+    """The policy in a document that is structured like the file. Raises ConfigError."""
     try:
         table = PolicyTable.model_validate(document)
     except ValidationError as error:
-        raise source.invalid(error, PolicyTable, document) from None
+        raise source.invalid(error, PolicyTable) from None
     _check_directions(table, source)
     for path, name, rule in table.rules():
         _check_comparison(path, name, rule, source)
@@ -61,31 +56,30 @@ def _check_comparison(
     there is not."""
     table = ".".join(path)
     if path[0] == "slices" and rule.max_drift is not None:
-        message = (
-            f"'{table}.max_drift': drift is measured over all samples, not by slice."
-        )
         raise source.error(
-            (*path, "max_drift"), message, f"Put it under [metrics.{name}]."
+            (*path, "max_drift"),
+            f"'{table}.max_drift': drift is measured over all samples, not by slice.",
+            f"Put it under [metrics.{name}].",
         )
     for key in ("max_drop", "max_drift"):
         if getattr(rule, key) is not None and is_relative(name):
-            message = f"'{table}.{key}': {name} compares a run with its baseline, so it has no drop."
             raise source.error(
-                (*path, key), message, "Set min instead, for example 0.45."
+                (*path, key),
+                f"'{table}.{key}': {name} compares a run with its baseline, so it has no drop.",
+                "Set min instead, for example 0.45.",
             )
-    if rule.checks_nothing and not (
-        path == ("metrics", name) and name in DEFAULT_METRICS
-    ):
-        keys = (
-            "'max', 'max_rise'"
-            if rule.lower_is_better or lower_is_better(name)
-            else "'min', 'max_drop'"
+    has_default = path == ("metrics", name) and name in DEFAULT_METRICS
+    if rule.checks_nothing and not has_default:
+        is_lower = bool(rule.lower_is_better or lower_is_better(name))
+        raise source.error(
+            path,
+            f"[{table}] has none of {_KEYS[is_lower]} and 'max_drift', so it checks nothing.",
+            "Set one of them, or remove the table.",
         )
-        message = f"[{table}] has none of {keys} and 'max_drift', so it checks nothing."
-        raise source.error(path, message, "Set one of them, or remove the table.")
 
 
-_KEYS_OF_DIRECTION = {True: ("max", "max_rise"), False: ("min", "max_drop")}
+_KEYS = {True: "'max', 'max_rise'", False: "'min', 'max_drop'"}
+_IS_LOWER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
 
 
 def _check_directions(table: PolicyTable, source: Source) -> None:
@@ -99,20 +93,16 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
         built_in = lower_is_better(name)
         if built_in is not None:
             directions[name] = built_in
-        written: dict[str, bool] = {}
-        if rule.lower_is_better is not None:
-            written["lower_is_better"] = rule.lower_is_better
-        for is_lower, keys in _KEYS_OF_DIRECTION.items():
-            for key in keys:
-                if getattr(rule, key) is not None:
-                    written[key] = is_lower
-        for key, is_lower in written.items():
+        for key in ("lower_is_better", *_IS_LOWER):
+            value = getattr(rule, key)
+            if value is None:
+                continue
+            is_lower = _IS_LOWER.get(key, value)
             expected = directions.setdefault(name, is_lower)
             if is_lower is not expected:
                 better = "lower" if expected else "higher"
-                level, change = _KEYS_OF_DIRECTION[expected]
                 raise source.error(
                     (*path, key),
                     f"'{'.'.join(path)}.{key}' doesn't fit: {better} is better for {name}.",
-                    f"Use '{level}' and '{change}'.",
+                    f"Its keys are {_KEYS[expected]}.",
                 )

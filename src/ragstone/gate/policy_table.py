@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
@@ -63,13 +62,8 @@ class MetricRule(_Table):
 
     @property
     def checks_nothing(self) -> bool:
-        return {
-            self.min,
-            self.max,
-            self.max_drop,
-            self.max_rise,
-            self.max_drift,
-        } == {None}
+        keys = {"lower_is_better", "action"}
+        return not self.model_dump(exclude=keys, exclude_none=True)
 
     @property
     def less_is_better(self) -> bool:
@@ -100,15 +94,13 @@ RISES = ("max_latency_rise", "max_token_rise", "max_cost_rise")
 baseline."""
 
 
-GUARDS: Mapping[str, str] = MappingProxyType(
-    {
-        "system.unanswered": "max_unanswered",
-        "system.guessed": "max_guessed",
-        "system.broken": "max_broken",
-        "system.fruitless": "max_fruitless",
-        "system.misranked": "max_misranked",
-    }
-)
+GUARDS: Mapping[str, str] = {
+    "system.unanswered": "max_unanswered",
+    "system.guessed": "max_guessed",
+    "system.broken": "max_broken",
+    "system.fruitless": "max_fruitless",
+    "system.misranked": "max_misranked",
+}
 """The guards of any run's answers, and the key of [system] that says how large a share
 of them may be."""
 
@@ -137,17 +129,12 @@ class SystemRules(_Table):
     @property
     def limits(self) -> dict[str, float]:
         """The limits of an answer that are set, by key."""
-        return self._set_of(LIMITS)
+        return self.model_dump(include=set(LIMITS), exclude_none=True)
 
     @property
     def rises(self) -> dict[str, float]:
         """The limits of a rise from the baseline that are set, by key."""
-        return self._set_of(RISES)
-
-    def _set_of(self, keys: tuple[str, ...]) -> dict[str, float]:
-        return {
-            key: getattr(self, key) for key in keys if getattr(self, key) is not None
-        }
+        return self.model_dump(include=set(RISES), exclude_none=True)
 
 
 class MustPass(_Table):
@@ -211,15 +198,13 @@ class MonitorRules(_Table):
 
 DEFAULT_MAX_DROP = 0.02
 
-DEFAULT_METRICS: Mapping[str, MetricRule] = MappingProxyType(
-    {
-        "faithfulness": MetricRule(min=0.85, max_drop=DEFAULT_MAX_DROP),
-        "answer_relevancy": MetricRule(max_drop=DEFAULT_MAX_DROP),
-        "context_recall": MetricRule(min=0.80, max_drop=DEFAULT_MAX_DROP),
-        "context_precision": MetricRule(min=0.60, max_drop=DEFAULT_MAX_DROP),
-        "answer_correctness": MetricRule(max_drop=DEFAULT_MAX_DROP),
-    }
-)
+DEFAULT_METRICS: Mapping[str, MetricRule] = {
+    "faithfulness": MetricRule(min=0.85, max_drop=DEFAULT_MAX_DROP),
+    "answer_relevancy": MetricRule(max_drop=DEFAULT_MAX_DROP),
+    "context_recall": MetricRule(min=0.80, max_drop=DEFAULT_MAX_DROP),
+    "context_precision": MetricRule(min=0.60, max_drop=DEFAULT_MAX_DROP),
+    "answer_correctness": MetricRule(max_drop=DEFAULT_MAX_DROP),
+}
 """The rules for the metrics that a policy does not name, unless it says `only_named`.
 
 Those of recall and precision are between the means of good and of bad systems on
@@ -240,7 +225,7 @@ class PolicyTable(_Table):
     """The content of thresholds.toml."""
 
     gate: GateRules = GateRules()
-    metrics: dict[Name, MetricRule] | None = None
+    metrics: dict[Name, MetricRule] = Field(default_factory=dict)
     slices: dict[Name, SliceRules] = Field(default_factory=dict)
     drift: DriftRules = DriftRules()
     system: SystemRules = SystemRules()
@@ -262,28 +247,21 @@ class PolicyTable(_Table):
     def in_force(self) -> dict[str, MetricRule]:
         """Metric name to rule, defaults included. A headline metric named without a
         number gets its defaults."""
-        named = {
-            name: _filled(name, rule) for name, rule in (self.metrics or {}).items()
-        }
-        if self.gate.only_named:
-            return named
-        return {**DEFAULT_METRICS, **named}
+        rules = {} if self.gate.only_named else dict(DEFAULT_METRICS)
+        for name, rule in self.metrics.items():
+            default = DEFAULT_METRICS.get(name)
+            rules[name] = rule
+            if default is not None and rule.checks_nothing:
+                defaults = {"min": default.min, "max_drop": default.max_drop}
+                rules[name] = rule.model_copy(update=defaults)
+        return rules
 
     def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""
         rules: list[tuple[KeyPath, str, MetricRule]] = []
-        for name, rule in (self.metrics or {}).items():
+        for name, rule in self.metrics.items():
             rules.append((("metrics", name), name, rule))
         for tag, part in self.slices.items():
-            rules += [
-                (("slices", tag, "metrics", name), name, rule)
-                for name, rule in part.metrics.items()
-            ]
+            for name, rule in part.metrics.items():
+                rules.append((("slices", tag, "metrics", name), name, rule))
         return rules
-
-
-def _filled(name: str, rule: MetricRule) -> MetricRule:
-    default = DEFAULT_METRICS.get(name)
-    if default is None or not rule.checks_nothing:
-        return rule
-    return rule.model_copy(update={"min": default.min, "max_drop": default.max_drop})

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ragstone.errors import suggestion
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule, SliceRules
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
@@ -50,11 +49,12 @@ class Rule:
     @property
     def action(self) -> Action:
         """The stronger of the actions of the rule's checks."""
-        floor_blocks = self.min is not None and self.floor_action is Action.BLOCK
-        drop_blocks = self.max_drop is not None and self.drop_action is Action.BLOCK
-        if floor_blocks or drop_blocks:
-            return Action.BLOCK
-        return Action.WARN
+        actions = set()
+        if self.min is not None:
+            actions.add(self.floor_action)
+        if self.max_drop is not None:
+            actions.add(self.drop_action)
+        return Action.BLOCK if Action.BLOCK in actions else Action.WARN
 
     def covered(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the samples that it is about."""
@@ -89,94 +89,62 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The rules for a run."""
-
-    rules: tuple[Rule, ...]
-    unknown_tags: Mapping[str, str]
-    """The tags of the policy that no sample has, each with a hint."""
-
-
-def resolve_rules(policy: Policy, run: RunScores) -> Resolved:
+def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
     """All rules of `policy` for `run`, those over all samples first, sorted by metric
-    name."""
+    name. A tag that no sample has brings none."""
     samples_by_tag: dict[str, set[str]] = {}
     for sample_id, facts in run.samples.items():
         for tag in facts.tags:
             samples_by_tag.setdefault(tag, set()).add(sample_id)
-    rules = list(_overall(policy, run))
-    unknown_tags: dict[str, str] = {}
-    for tag, part in policy.slices.items():
-        if tag in samples_by_tag:
-            rules += _of_slice(tag, part, frozenset(samples_by_tag[tag]), policy, run)
-        elif samples_by_tag:
-            unknown_tags[tag] = suggestion(tag, samples_by_tag)
-        else:
-            unknown_tags[tag] = "No sample of this run has any tag."
-    return Resolved(tuple(_widened(rule, policy) for rule in rules), unknown_tags)
-
-
-def _of_slice(
-    tag: str, part: SliceRules, samples: frozenset[str], policy: Policy, run: RunScores
-) -> Iterator[Rule]:
-    """The rules for the samples with a tag."""
-    for name, written in part.metrics.items():
-        action = written.action or Action.BLOCK
-        rule = replace(
-            _rule(name, written, policy, action, action), slice=tag, samples=samples
-        )
-        for metric in metrics_of(name, run, part.metrics):
-            yield replace(rule, metric=metric)
-
-
-def _rule(
-    name: str,
-    written: MetricRule,
-    policy: Policy,
-    floor_action: Action,
-    drop_action: Action,
-) -> Rule:
-    """The rule that the policy has under `name`."""
-    floor = written.min
-    max_drop = written.max_drop
-    if written.max is not None or written.max_rise is not None:
-        floor = None if written.max is None else 1.0 - written.max
-        max_drop = written.max_rise
-    return Rule(
-        key=name,
-        metric=name,
-        min=floor,
-        max_drop=max_drop,
-        floor_action=floor_action,
-        drop_action=drop_action,
-        written=True,
-        lower_is_better=policy.lower_is_better(name),
-    )
-
-
-def _widened(rule: Rule, policy: Policy) -> Rule:
-    """`rule` with the accepted drop allowed, if that is larger."""
-    entry = policy.widened.get((rule.metric, rule.slice))
-    if entry is None or rule.max_drop is None or entry.drop <= rule.max_drop:
-        return rule
-    return replace(rule, max_drop=entry.drop, accepted=entry.id)
-
-
-def _overall(policy: Policy, run: RunScores) -> Iterator[Rule]:
+    rules: list[Rule] = []
     for name, written in policy.metrics.items():
         floor_action = policy.action_for(
             name, CheckKind.FLOOR, offline_judge=run.offline
         )
         drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
         rule = replace(
-            _rule(name, written, policy, floor_action, drop_action),
+            _rule(name, written, policy),
+            floor_action=floor_action,
+            drop_action=drop_action,
             written=name in policy.named,
         )
-        for metric in metrics_of(name, run, policy.metrics):
-            yield replace(rule, metric=metric)
+        members = metrics_of(name, run, policy.metrics)
+        rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
-        yield from _unnamed(run, policy.metrics)
+        rules += _unnamed(run, policy.metrics)
+    for tag, part in policy.slices.items():
+        samples = frozenset(samples_by_tag.get(tag, ()))
+        for name, written in part.metrics.items():
+            rule = replace(_rule(name, written, policy), slice=tag, samples=samples)
+            members = metrics_of(name, run, part.metrics) if samples else []
+            rules += [replace(rule, metric=metric) for metric in members]
+    for place, rule in enumerate(rules):
+        entry = policy.widened.get((rule.metric, rule.slice))
+        if entry is not None and rule.max_drop is not None:
+            is_wider = entry.drop > rule.max_drop
+            widened = replace(rule, max_drop=entry.drop, accepted=entry.id)
+            rules[place] = widened if is_wider else rule
+    return tuple(rules)
+
+
+def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
+    """The rule that the policy has under `name`."""
+    floor = written.min
+    max_drop = written.max_drop
+    if written.max is not None or written.max_rise is not None:
+        floor = None if written.max is None else 1.0 - written.max
+        max_drop = written.max_rise
+    action = written.action or Action.BLOCK
+    return Rule(
+        key=name,
+        metric=name,
+        min=floor,
+        max_drop=max_drop,
+        floor_action=action,
+        drop_action=action,
+        written=True,
+        lower_is_better=policy.lower_is_better(name),
+    )
 
 
 def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
@@ -186,31 +154,24 @@ def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
     covered: set[str] = set()
     for name in rules:
         covered.update(metrics_of(name, run, rules))
-    for metric in sorted(run.metrics):
-        if metric in covered or is_relative(metric):
+    for name in sorted(run.metrics):
+        if name in covered or is_relative(name):
             continue
-        action = _unnamed_action(metric, run.metrics[metric].version)
+        metric = find_metric(name)
+        warns = is_rubric(run.metrics[name].version)
+        if metric is not None:
+            warns = metric.info.blames != "retrieval" or is_judged(name)
+        action = Action.WARN if warns else Action.BLOCK
         yield Rule(
-            key=metric,
-            metric=metric,
+            key=name,
+            metric=name,
             min=None,
             max_drop=DEFAULT_MAX_DROP,
             floor_action=action,
             drop_action=action,
             written=False,
-            lower_is_better=bool(lower_is_better(metric)),
+            lower_is_better=bool(lower_is_better(name)),
         )
-
-
-def _unnamed_action(name: str, version: str | None) -> Action:
-    metric = find_metric(name)
-    if metric is None:
-        if is_rubric(version):
-            return Action.WARN
-        return Action.BLOCK
-    if metric.info.blames == "retrieval" and not is_judged(name):
-        return Action.BLOCK
-    return Action.WARN
 
 
 def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
@@ -219,17 +180,11 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
 
     A member that applies to no sample gives way to one that has scores.
     """
-    family = [
-        metric
-        for metric in run.metrics
-        if metric == name or (metric not in named and _family(metric) == name)
-    ]
+    family = []
+    for metric in run.metrics:
+        known = find_metric(metric)
+        is_member = known is not None and known.info.family == name
+        if metric == name or (is_member and metric not in named):
+            family.append(metric)
     scored = [metric for metric in family if run.metrics[metric].applies_to]
     return sorted(scored or family) or [name]
-
-
-def _family(name: str) -> str | None:
-    metric = find_metric(name)
-    if metric is None:
-        return None
-    return metric.info.family

@@ -284,7 +284,7 @@ def expected_rules(
     """The rules of `policy` for the metrics of `run`; without one, for a run that is
     yet to be judged."""
     measured = imagined_run(policy) if run is None else run
-    rules = resolve_rules(policy, measured).rules
+    rules = resolve_rules(policy, measured)
     if run is None:
         rules = as_judged(rules, policy, offline=offline)
     return tuple(rule for rule in rules if rule.metric in measured.metrics)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import types
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -44,57 +43,31 @@ class Source:
         """The error that something is wrong with a key."""
         return ConfigError(message, where=self.where(path), hint=hint)
 
-    def invalid(
-        self,
-        error: ValidationError,
-        model: type[BaseModel],
-        document: Mapping[str, Any],
-    ) -> ConfigError:
-        """The first error that pydantic found in `document`, in our words."""
-        details = first_error(error)
-        path = _key_path(details["loc"], document)
+    def invalid(self, error: ValidationError, model: type[BaseModel]) -> ConfigError:
+        """The first error that pydantic found in a document of `model`, in our words."""
+        errors = error.errors()
+        # An unknown key is usually a misspelt one, and often explains other errors.
+        misspelt = [each for each in errors if each["type"] == "extra_forbidden"]
+        details = [*misspelt, *errors][0]
+        parts = [str(part) for part in details["loc"]]
+        if "[key]" in parts:
+            parts = parts[: parts.index("[key]")]
+        path = tuple(parts)
         key = ".".join(path)
-        if details["type"] == "extra_forbidden":
+        if misspelt:
+            known = fields_at(model, path[:-1])
             return self.error(
-                path,
-                f"unknown key '{key}'.",
-                suggestion(path[-1], fields_at(model, path[:-1])),
+                path, f"unknown key '{key}'.", suggestion(path[-1], known)
             )
         if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
         value = details["input"]
-        hint = None
-        if (
-            details["type"] == "less_than_equal"
-            and isinstance(value, int | float)
-            and 1 < value <= 100
-        ):
+        is_number = isinstance(value, int | float) and 1 < value <= 100
+        hint: str | None = None
+        if details["type"] == "less_than_equal" and is_number:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-        return self.error(
-            path, f"'{key}' {expected(details)}, found {shown(value)}.", hint
-        )
-
-
-def first_error(error: ValidationError) -> Any:
-    """The error to report: an unknown key is usually a misspelt one, and often explains
-    other errors."""
-    errors = error.errors()
-    for details in errors:
-        if details["type"] == "extra_forbidden":
-            return details
-    return errors[0]
-
-
-def _key_path(loc: tuple[int | str, ...], document: Mapping[str, Any]) -> KeyPath:
-    path: list[str] = []
-    value: Any = document
-    for part in loc:
-        if part == "[key]":
-            break
-        path.append(str(part))
-        if isinstance(value, Mapping) and part in value:
-            value = value[str(part)]
-    return tuple(path)
+        message = f"'{key}' {expected(details)}, found {shown(value)}."
+        return self.error(path, message, hint)
 
 
 def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
@@ -102,18 +75,10 @@ def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
     model: Any = table
     for part in path:
         if isinstance(model, type) and issubclass(model, BaseModel):
-            model = _inner(model.model_fields[part].annotation)
+            model = model.model_fields[part].annotation
         else:  # a dict or a list: the part is the name or the place
             model = get_args(model)[-1]
     return list(model.model_fields)
-
-
-def _inner(annotation: Any) -> Any:
-    if get_origin(annotation) in {Union, types.UnionType}:
-        return next(
-            option for option in get_args(annotation) if option is not type(None)
-        )
-    return annotation
 
 
 def shown(value: object) -> str:

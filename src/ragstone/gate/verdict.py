@@ -493,14 +493,7 @@ class GateVerdict:
     @property
     def sensitivity(self) -> Finding | None:
         """What the golden set could have shown; None if no drop is limited."""
-        return next(
-            (
-                finding
-                for finding in self.findings
-                if isinstance(finding.data, Sensitivity)
-            ),
-            None,
-        )
+        return next(iter(self.of_kind("sensitivity")), None)
 
     def without(self, kind: str) -> GateVerdict:
         """This verdict without the findings of one kind."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Set
 
 from ragstone.formatting import counted, most_common, some, usual_reason
@@ -11,24 +10,16 @@ from ragstone.gate.checks.applicability import (
     RETURN_THEM,
     returns_no_contexts,
 )
-from ragstone.gate.comparability import Pairing, is_judged
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action
 from ragstone.judge.preference import SAME
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
-from ragstone.metrics.registry import lower_is_better
 from ragstone.system.response import NO_TEXTS
 
 FLOORS_WARN = "with the offline judge their floors only warn"
 _LOST_SHARE = 0.05
 """A metric that no longer applies to more samples than this is worth a note."""
-_SOUNDS_LOWER = re.compile(
-    r"bias|cost|error|failure|hallucination|harm|latency|loss|noise|perplexity|risk"
-    r"|toxic|violation",
-    re.IGNORECASE,
-)
-"""Words in the names of scores of which less is better."""
 
 
 def permissive(evidence: Evidence) -> Iterator[str]:
@@ -42,21 +33,6 @@ def permissive(evidence: Evidence) -> Iterator[str]:
     )
     floors = f", and {FLOORS_WARN}" if evidence.offline and floors_warn else ""
     yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
-
-
-def assumed_directions(evidence: Evidence) -> Iterator[str]:
-    """A warning that names metrics of another evaluator that sound as if less were
-    better, and are taken otherwise."""
-    names = set()
-    for rule in evidence.rules:
-        is_assumed = not rule.written and lower_is_better(rule.metric) is None
-        if is_assumed and _SOUNDS_LOWER.search(rule.metric):
-            names.add(rule.metric)
-    if names:
-        yield (
-            f"Assuming higher is better for {some(sorted(names))}, which Ragstone doesn't know. If lower is better, "
-            f"set max_rise (or max) under [metrics.{min(names)}] in the policy."
-        )
 
 
 def forgotten(evidence: Evidence) -> Iterator[str]:
@@ -76,10 +52,11 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
     if not evidence.offline:
         return
-    names = []
-    for name, scores in sorted(evidence.current.metrics.items()):
-        if is_rubric(scores.version) and not scores.applies_to:
-            names.append(name)
+    names = [
+        name
+        for name, scores in sorted(evidence.current.metrics.items())
+        if is_rubric(scores.version) and not scores.applies_to
+    ]
     if names:
         yield f"Not scored: {some(names)}. A rubric needs a language model, and the offline judge uses none."
 
@@ -88,11 +65,11 @@ def unchecked_preference(evidence: Evidence) -> Iterator[str]:
     """The warning that a floor on the preference was not checked."""
     name = PairwisePreference.info.name
     scores = evidence.current.scores_of(name)
-    if scores.applies_to or all(rule.metric != name for rule in evidence.rules):
-        return
-    excused = set(scores.not_applicable.values()) - {SAME, EQUAL, ORDER}
-    reasons = [why for why in scores.not_applicable.values() if why in excused]
-    if reasons:
+    is_ruled = any(rule.metric == name for rule in evidence.rules)
+    reasons = [
+        why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)
+    ]
+    if reasons and is_ruled and not scores.applies_to:
         yield f"{name} was not checked: {most_common(reasons)}."
 
 
@@ -107,12 +84,11 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
-        for sample_id, reason in scores.not_applicable.items():
-            if reason.startswith(NO_TEXTS):
-                without_texts.add(sample_id)
-        for sample_id, failure in scores.failed.items():
-            if failure.reason.startswith(NO_TEXTS):
-                without_texts.add(sample_id)
+        failures = {name: failure.reason for name, failure in scores.failed.items()}
+        reasons = {**scores.not_applicable, **failures}
+        without_texts |= {
+            name for name, reason in reasons.items() if reason.startswith(NO_TEXTS)
+        }
     if without_texts:
         yield (
             f"Of {counted(len(without_texts), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
@@ -167,40 +143,23 @@ def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def generated_questions(evidence: Evidence) -> Iterator[str]:
-    """A note on a golden set of which most questions were generated and not
-    reviewed."""
-    run = evidence.current
-    golden = None if run.manifest is None else run.manifest.golden
-    if golden is None or 2 * golden.generated <= golden.samples:
-        return
-    judged = []
-    for name, scores in run.metrics.items():
-        if scores.values and is_judged(name, scores.version):
-            judged.append(name)
-    if judged:
-        yield (
-            f"{golden.generated:,} of {counted(golden.samples, 'question')} were generated and not reviewed, so drops "
-            f"of {some(judged)} deserve a second look. Review them with `ragstone review`."
-        )
-
-
 def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
     """Notes on metrics that lost samples: an answer that makes no claims can't be
     unfaithful."""
-    if evidence.pairing is not None:
-        for metric in evidence.pairing.metrics:
-            yield from _lost_samples(metric, evidence.pairing)
-
-
-def _lost_samples(metric: str, pairing: Pairing) -> Iterator[str]:
-    excused = pairing.current.metrics[metric].not_applicable
-    before = pairing.baseline.metrics[metric].values
-    lost = [
-        excused[name] for name in pairing.samples if name in excused and name in before
-    ]
-    if len(lost) > _LOST_SHARE * len(pairing.samples):
-        yield (
-            f"{metric} no longer applies to {len(lost)} of {counted(len(pairing.samples), 'sample')} with a score in "
-            f"the baseline, most often because {usual_reason(lost)}."
-        )
+    pairing = evidence.pairing
+    if pairing is None:
+        return
+    for metric in pairing.metrics:
+        excused = pairing.current.metrics[metric].not_applicable
+        before = pairing.baseline.metrics[metric].values
+        lost = [
+            excused[name]
+            for name in pairing.samples
+            if name in excused and name in before
+        ]
+        samples = len(pairing.samples)
+        if len(lost) > _LOST_SHARE * samples:
+            yield (
+                f"{metric} no longer applies to {len(lost)} of {counted(samples, 'sample')} with a score in the "
+                f"baseline, most often because {usual_reason(lost)}."
+            )

@@ -360,7 +360,7 @@ def _rules(policy: Policy, run: RunScores) -> list[DriftRule]:
     """The requirements on each metric that the policy has a rule for, over all
     samples."""
     rules = []
-    for rule in resolve_rules(policy, run).rules:
+    for rule in resolve_rules(policy, run):
         if (
             rule.slice is not None
             or not run.scores_of(rule.metric).values

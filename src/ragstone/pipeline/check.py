@@ -134,7 +134,7 @@ def _described(
         baseline=_baseline_name(inputs),
         sizes=tuple(_size(metric, golden) for metric in metrics),
         rehearsal=_decided(inputs, best),
-        rules=resolve_rules(policy, best).rules,
+        rules=resolve_rules(policy, best),
         part=plan.system.settings.part,
         warnings=(
             *inputs.warnings,
@@ -289,7 +289,7 @@ def _resolution(
     if policy.gate.decision != "evidence" or not size.samples:
         return None
     before = None if baseline is None else baseline.scores
-    rules = resolve_rules(policy, before or imagined_run(policy)).rules
+    rules = resolve_rules(policy, before or imagined_run(policy))
     judged_rules = as_judged(rules, policy, offline=judge.offline)
     measured = tuple(rule for rule in judged_rules if rule.metric in metrics)
     drop = resolution(sights(measured, policy, before, size=size))

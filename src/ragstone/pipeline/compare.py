@@ -71,7 +71,7 @@ def refuse_without_rules(
     bounds = {
         metric for facts in scores.samples.values() for _, metric, _ in facts.bounds
     }
-    rules = resolve_rules(policy, scores).rules
+    rules = resolve_rules(policy, scores)
     covered = {rule.metric for rule in rules if rule.min is not None}
     if has_baseline:
         covered |= {rule.metric for rule in rules if rule.max_drop is not None}

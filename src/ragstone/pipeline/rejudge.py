@@ -69,7 +69,7 @@ def _plan(
 ) -> _Plan | None:
     """What is to be judged again; None if nothing is."""
     now, names = with_ids_of(baseline, current)
-    rules = resolve_rules(policy, now).rules
+    rules = resolve_rules(policy, now)
     scored_otherwise = to_rejudge(now, baseline, rules, policy)
     pairing = pair_runs(now, baseline)
     paired = frozenset(pairing.samples)
@@ -176,8 +176,7 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejud
     ]
     notes: tuple[str, ...] = ()
     if plan.judge_changed:
-        compared = compare_judges(baseline.scores, scores, tuple(scores))
-        notes = tuple(difference.sentence() for difference in compared)
+        notes = tuple(compare_judges(baseline.scores, scores))
     if notes:
         warnings[0] += (
             " Floors were set for the old scores; the notes say how far the new ones differ."

@@ -135,6 +135,6 @@ def test_a_system_that_returns_no_contexts(now: RunScores, metrics: Any, then: R
     reasons = [check.reason for check in checks_of(verdict, CheckKind.APPLICABILITY)]
     assert any("returned no contexts with any answer, so" in reason for reason in reasons) is doubted
     one = replace(returned, system=SystemFacts(contexts={**BARE, "s0": 7}))
-    assert not checks_of(decide(one, then, metrics=metrics or None), CheckKind.APPLICABILITY)
+    assert not checks_of(decide(one, then, metrics=metrics), CheckKind.APPLICABILITY)
     failed = replace(one, system=replace(one.system, failures={"s0": "slow"}))
-    assert bool(checks_of(decide(failed, then, metrics=metrics or None), CheckKind.APPLICABILITY)) is doubted
+    assert bool(checks_of(decide(failed, then, metrics=metrics), CheckKind.APPLICABILITY)) is doubted

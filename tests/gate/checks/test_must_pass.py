@@ -107,7 +107,7 @@ def test_only_a_sample_that_failed_or_that_someone_named_ends_the_run() -> None:
 def test_samples_are_held_to_the_floors_that_the_policy_names_for_all_samples_or_else_to_all() -> None:
     recall = build_run({"faithfulness": [1.0] * 3, "context_recall": [0.5, 1.0, 1.0]}, tags={"s0": ("billing",)})
     assert [check.sample for check in checks(recall, ["s0"], gate={})] == [None]
-    assert [check.sample for check in checks(recall, ["s0"], metrics=None, gate={})] == ["s0"]
+    assert [check.sample for check in checks(recall, ["s0"], metrics={}, gate={})] == ["s0"]
     part = {"billing": {"metrics": {"context_recall": {"min": 0.9}}}}
     assert [check.sample for check in checks(recall, ["s0"], slices=part)] == [None]
 

@@ -108,7 +108,7 @@ SKEWED = [(900, 0)] * 19 + [(9000, 0)]
 
 def limited(one: RunScores, action: str = "block", **system: Any) -> list[Check]:
     evidence = evidence_of(one, metrics=FAITHFUL, system={"action": action, **system})
-    return list(SystemLimits(Action(action)).evaluate(evidence))
+    return list(SystemLimits().evaluate(evidence))
 
 
 def using(*usage: tuple[int, int], n: int | None = None, manifest: Manifest | None = PRICED, **more: Any) -> RunScores:
@@ -145,7 +145,7 @@ def test_a_limit_that_is_to_be_assured(seconds: list[float], status: str) -> Non
         metrics=FAITHFUL,
         system={"latency_p95_s": 2.0, "tokens_mean": 1000},
     )
-    latency, tokens = SystemLimits(Action.BLOCK).evaluate(evidence)
+    latency, tokens = SystemLimits().evaluate(evidence)
     assert (latency.status, tokens.status) == (status, "pass")
 
 

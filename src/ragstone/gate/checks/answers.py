@@ -41,37 +41,31 @@ class Answers(Checker):
 
     kinds = (CheckKind.ANSWERS,)
     policy_key = ("system", "max_empty")
+    at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        answerable = [
-            sample_id for sample_id, facts in run.samples.items() if facts.answerable
-        ]
-        if (
-            not answerable
-            or not evidence.finished
-            or not run.system.answers
-            or run.part == RETRIEVAL
-        ):
+        answerable = [name for name, facts in run.samples.items() if facts.answerable]
+        is_known = evidence.finished and bool(run.system.answers)
+        if not answerable or not is_known or run.part == RETRIEVAL:
             return
         allowed = evidence.policy.system.max_empty
         answers = len(answerable) * answers_per_sample(run)
-        empty = sum(
-            run.system.answers.get(sample_id, ()).count("") for sample_id in answerable
-        )
+        given = {name: run.system.answers.get(name, ()) for name in answerable}
+        empty = sum(texts.count("") for texts in given.values())
         share = empty / answers
         samples = counted(len(answerable), "answerable sample")
-        empties = f"the system gave an empty answer to {empty} of {samples}"
+        reason = f"the system gave an empty answer to {empty} of {samples}"
         if answers > len(answerable):
-            empties = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {samples}"
+            reason = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {samples}"
         status = Status.FAIL
         if share > allowed:
-            reason = f"{empties}, more than the {percent(allowed)} allowed."
-        elif _all_alike(run, answerable):
+            reason += f", more than the {percent(allowed)} allowed."
+        elif _all_alike(run, given):
             reason = f"the system gave the same answer to each of {samples}."
         else:
             status = Status.PASS
-            reason = f"{empties}, and not the same answer to all."
+            reason += ", and not the same answer to all."
         yield limit_check(
             "system.answers",
             CheckKind.ANSWERS,
@@ -82,15 +76,8 @@ class Answers(Checker):
             n=len(answerable),
         )
 
-    def formats(self, check: Check) -> tuple[Format, Format]:
-        if check.metric is None:
-            return (percent, percent)
-        return super().formats(check)
-
-    def requirement(self, check: Check) -> str:
-        if check.metric is None and check.threshold is not None:
-            return f"at most {percent(check.threshold)}"
-        return super().requirement(check)
+    def unit(self, check: Check) -> Format | None:
+        return percent if check.metric is None else None
 
 
 class NoAnswer(Answers):
@@ -101,24 +88,20 @@ class NoAnswer(Answers):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        failures = evidence.current.system.failures
-        answered = (
-            any(run.system.answers.values())
-            or not failures.keys() >= run.samples.keys()
-        )
-        if not evidence.finished or not run.samples or answered:
-            return
-        n = counted(len(run.samples), "sample")
-        why = usual_reason(failures[sample_id] for sample_id in run.samples)
-        reason = f"the system under test failed on all of {n}: {why}."
-        yield Check(
-            "system.answers",
-            CheckKind.ANSWERS,
-            Status.ERROR,
-            Action.BLOCK,
-            reason,
-            n=len(run.samples),
-        )
+        failures = run.system.failures
+        answered = any(run.system.answers.values())
+        failed = not answered and failures.keys() >= run.samples.keys()
+        if failed and evidence.finished and run.samples:
+            n = len(run.samples)
+            why = usual_reason(failures[sample_id] for sample_id in run.samples)
+            yield Check(
+                "system.answers",
+                CheckKind.ANSWERS,
+                Status.ERROR,
+                Action.BLOCK,
+                f"the system under test failed on all of {counted(n, 'sample')}: {why}.",
+                n=n,
+            )
 
 
 class Collapsed(Answers):
@@ -130,71 +113,58 @@ class Collapsed(Answers):
     """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        if not evidence.finished or not evidence.current.system.answers:
+        run = evidence.current
+        if not evidence.finished or not run.system.answers:
             return
         floors = {
             rule.metric: rule.min for rule in evidence.rules if rule.slice is None
         }
         for metric, default in DEFAULT_METRICS.items():
+            values = run.scores_of(metric).values
+            if not values:
+                continue
             floor = floors.get(metric)
             if floor is None:
                 floor = default.min
             if floor is None:
                 line = _LINES[metric]
-                yield from _collapsed(metric, line, figure(line), evidence)
+                line_words = figure(line)
             else:
-                yield from _collapsed(
-                    metric,
-                    _HALF * floor,
-                    f"half of its floor of {figure(floor)}",
-                    evidence,
-                )
+                line = _HALF * floor
+                line_words = f"half of its floor of {figure(floor)}"
+            ids = sorted(values)
+            scores = [values[sample_id] for sample_id in ids]
+            confidence = evidence.policy.gate.confidence
+            mean = mean_of(run, ids, scores, confidence=confidence)
+            if mean.high >= line:
+                continue
+            hint = ""
+            if metric == "context_recall" and not any(scores):
+                hint = " Does the entrypoint return the contexts?"
+            reason = (
+                f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than "
+                f"{line_words}, which fails with any judge.{hint}"
+            )
+            check = Check(
+                f"{metric}.answers",
+                CheckKind.ANSWERS,
+                Status.FAIL,
+                Action.BLOCK,
+                reason,
+                metric,
+                threshold=line,
+            )
+            yield check.measured(mean)
 
 
-def _collapsed(
-    metric: str, line: float, line_words: str, evidence: Evidence
-) -> Iterator[Check]:
-    run = evidence.current
-    values = run.scores_of(metric).values
-    if not values:
-        return
-    ids = sorted(values)
-    mean = mean_of(
-        run,
-        ids,
-        [values[sample_id] for sample_id in ids],
-        confidence=evidence.policy.gate.confidence,
-    )
-    if mean.high >= line:
-        return
-    is_recall_of_nothing = metric == "context_recall" and not any(values.values())
-    hint = " Does the entrypoint return the contexts?" if is_recall_of_nothing else ""
-    reason = (
-        f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than {line_words}, "
-        f"which fails with any judge.{hint}"
-    )
-    check = Check(
-        f"{metric}.answers",
-        CheckKind.ANSWERS,
-        Status.FAIL,
-        Action.BLOCK,
-        reason,
-        metric,
-        threshold=line,
-    )
-    yield check.measured(mean)
-
-
-def _all_alike(run: RunScores, answerable: Sequence[str]) -> bool:
-    answered = [
-        sample_id
-        for sample_id in answerable
-        if any(run.system.answers.get(sample_id, ()))
-    ]
+def _all_alike(run: RunScores, given: Mapping[str, Sequence[str]]) -> bool:
+    """Whether one answer was given to most samples, and they are no questions that all
+    have it."""
+    answered = [sample_id for sample_id, texts in given.items() if any(texts)]
     answers: set[str] = set()
     for sample_id in answered:
-        answers.update(run.system.answers[sample_id])
-    if len(answers) != 1 or 2 * len(answered) <= len(answerable):
+        answers.update(given[sample_id])
+    if len(answers) != 1 or 2 * len(answered) <= len(given):
         return False
     questions = len({run.samples[sample_id].question for sample_id in answered})
     references = {run.samples[sample_id].reference for sample_id in answered} - {None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
@@ -44,13 +44,32 @@ class Applicability(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        yield from _without_contexts(evidence)
+        run = evidence.current
+        unjudged = [
+            rule
+            for rule in evidence.rules
+            if rule.min is not None
+            and rule.metric in _READ_CONTEXTS
+            and not run.scores_of(rule.metric).applies_to
+        ]
+        is_first = evidence.pairing is None and not evidence.policy.named
+        if is_first and unjudged and returns_no_contexts(run):
+            names = listed([rule.title.lower() for rule in unjudged])
+            reason = f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
+            check = _check(unjudged[0], Action.BLOCK, reason)
+            yield replace(check, estimate=0.0, n=len(run.samples))
         for check, counts in _hardly_applied(evidence):
             if counts:
                 yield check
 
     def key(self, check: Check) -> KeyPath:
         return rule_key(check)
+
+
+def _check(rule: Rule, action: Action, reason: str) -> Check:
+    kind = CheckKind.APPLICABILITY
+    check = rule.check(kind, Status.INCONCLUSIVE, action, reason)
+    return replace(check, reason=reason)
 
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
@@ -72,85 +91,39 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
     for rule in evidence.rules:
         if not is_relative(rule.metric):
             families.setdefault((rule.key, rule.slice), []).append(rule)
+    run = evidence.current
     for rules in families.values():
-        yield from _of_family(evidence.current, rules)
-
-
-def _of_family(run: RunScores, rules: Sequence[Rule]) -> Iterator[tuple[Check, bool]]:
-    """That of one family, by the `rules` of its members."""
-    rule = replace(rules[0], metric=rules[0].key)
-    samples = set(run.samples)
-    if rule.samples is not None:
-        samples &= rule.samples
-    applies: set[str] = set()
-    excuses: dict[str, str] = {}
-    for member in rules:
-        scores = run.scores_of(member.metric)
-        applies |= scores.applies_to & samples
-        excuses |= scores.not_applicable
-    inapplicable = {
-        sample_id
-        for sample_id in samples - applies
-        if run.samples[sample_id].answerable
-    }
-    excused = [excuses[name] for name in sorted(inapplicable) if name in excuses]
-    by_the_golden_set = [
-        reason for reason in excused if reason.startswith(OF_THE_GOLDEN_SET)
-    ]
-    by_the_answers = 2 * len(by_the_golden_set) < len(excused)
-    count = len(applies)
-    total = len(inapplicable) + count
-    # That few of many questions have labels may be meant, but not so few.
-    is_few = by_the_answers or count < MIN_SAMPLES
-    if not is_few or not 0 < count < MIN_SHARE * total:
-        return
-    why = f", most often because {usual_reason(excused)}" if excused else ""
-    reason = f"could be judged for {count:,} of {counted(total, 'answer')}{why}."
-    check = rule.check(
-        CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, reason
-    )
-    reason = f"{rule.title} {reason}"
-    check = replace(check, reason=reason, estimate=count / total, n=total)
-    yield check, rule.written or by_the_answers
+        rule = replace(rules[0], metric=rules[0].key)
+        samples = frozenset(rule.covered(run.samples))
+        applies: set[str] = set()
+        excuses: dict[str, str] = {}
+        for member in rules:
+            scores = run.scores_of(member.metric)
+            applies |= scores.applies_to & samples
+            excuses |= scores.not_applicable
+        inapplicable = [
+            name for name in samples - applies if run.samples[name].answerable
+        ]
+        excused = [excuses[name] for name in sorted(inapplicable) if name in excuses]
+        by_the_golden_set = sum(why.startswith(OF_THE_GOLDEN_SET) for why in excused)
+        by_the_answers = 2 * by_the_golden_set < len(excused)
+        count = len(applies)
+        total = len(inapplicable) + count
+        # That few of many questions have labels may be meant, but not so few.
+        is_few = by_the_answers or count < MIN_SAMPLES
+        if is_few and 0 < count < MIN_SHARE * total:
+            why = f", most often because {usual_reason(excused)}" if excused else ""
+            reason = f"{rule.title} could be judged for {count:,} of {counted(total, 'answer')}{why}."
+            check = _check(rule, rule.action, reason)
+            check = replace(check, estimate=count / total, n=total)
+            yield check, rule.written or by_the_answers
 
 
 def returns_no_contexts(run: RunScores) -> bool:
     """Whether no answer came with a context, where metrics read them."""
-    return contexts_of(run) == {NO_CONTEXTS} and bool(
-        _READ_CONTEXTS & run.metrics.keys()
-    )
-
-
-def contexts_of(run: RunScores) -> set[int]:
-    """The hashes of the contexts of all answers."""
-    return {
+    contexts = {
         contexts
-        for name, contexts in run.system.contexts.items()
-        if name not in run.system.failures
+        for sample_id, contexts in run.system.contexts.items()
+        if sample_id not in run.system.failures
     }
-
-
-def _without_contexts(evidence: Evidence) -> Iterator[Check]:
-    run = evidence.current
-    if (
-        evidence.pairing is not None
-        or evidence.policy.named
-        or not returns_no_contexts(run)
-    ):
-        return
-    unjudged = [
-        rule
-        for rule in evidence.rules
-        if rule.min is not None
-        and rule.metric in _READ_CONTEXTS
-        and not run.scores_of(rule.metric).applies_to
-    ]
-    if unjudged:
-        names = listed([rule.title.lower() for rule in unjudged])
-        reason = (
-            f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
-        )
-        check = unjudged[0].check(
-            CheckKind.APPLICABILITY, Status.INCONCLUSIVE, Action.BLOCK, reason
-        )
-        yield replace(check, reason=reason, estimate=0.0, n=len(run.samples))
+    return contexts == {NO_CONTEXTS} and bool(_READ_CONTEXTS & run.metrics.keys())

@@ -20,43 +20,29 @@ class Baseline(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         gate = evidence.policy.gate
-        if gate.on_judge_change == "fail":
-            difference = self._scoring_difference(evidence)
-            if difference:
-                yield _check(
-                    Status.ERROR,
-                    f'{difference}, and the policy says on_judge_change = "fail".',
-                )
-                return
         required = evidence.baseline_required
-        is_needed = required or any(
-            rule.max_drop is not None for rule in evidence.rules
-        )
-        if evidence.compared is not None or not is_needed:
+        pairing = evidence.pairing
+        status = Status.INCONCLUSIVE
+        if required or gate.on_no_baseline == "fail":
+            status = Status.ERROR
+        is_needed = any(rule.max_drop is not None for rule in evidence.rules)
+        why = ""
+        if pairing is not None and gate.on_judge_change == "fail":
+            baseline = pairing.baseline
+            reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
+            measured = [
+                why for name, why in reasons.items() if name in baseline.metrics
+            ]
+            why = "; ".join(dict.fromkeys(measured))
+        if why:
+            status = Status.ERROR
+            why += ', and the policy says on_judge_change = "fail".'
+        elif evidence.compared is not None or (
+            not required and (gate.on_no_baseline == "pass" or not is_needed)
+        ):
             return
-        if gate.on_no_baseline == "pass" and not required:
-            return
-        why = "there is no baseline to compare with."
-        if evidence.pairing is not None:
-            why = f"the runs can't be compared: {' '.join(differences(evidence.pairing.comparability))}"
-        is_error = required or gate.on_no_baseline == "fail"
-        yield _check(Status.ERROR if is_error else Status.INCONCLUSIVE, why)
-
-    def _scoring_difference(self, evidence: Evidence) -> str:
-        """How the baseline was scored in another way, for metrics with an allowed drop;
-        empty if it was not."""
-        baseline = evidence.baseline
-        if baseline is None:
-            return ""
-        reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
-        return "; ".join(
-            dict.fromkeys(
-                reason
-                for metric, reason in reasons.items()
-                if metric in baseline.metrics
-            )
-        )
-
-
-def _check(status: Status, why: str) -> Check:
-    return Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, why)
+        elif pairing is None:
+            why = "there is no baseline to compare with."
+        else:
+            why = f"the runs can't be compared: {' '.join(differences(pairing.comparability))}"
+        yield Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, why)

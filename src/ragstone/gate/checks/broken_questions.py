@@ -9,7 +9,6 @@ from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import (
     MIN_BROKEN,
-    QuestionChanges,
     allowed_share,
     question_changes,
 )
@@ -37,50 +36,28 @@ class BrokenQuestions(Checker):
             return
         broken = len(changes.broken)
         allowed = allowed_share(evidence)
-        status = _status(changes, allowed)
-        over = is_over(changes, allowed)
         share = broken / changes.questions
+        is_over = share > allowed and broken >= MIN_BROKEN - 1
+        many_more = broken - len(changes.mended) >= MIN_BROKEN
+        status = Status.PASS
+        limit = ", which chance explains" if share > allowed else ""
+        if is_over and changes.shown and many_more:
+            status = Status.FAIL
+            limit = f" (at most {percent(allowed)} may)"
+        elif is_over and changes.suspected:
+            status = Status.INCONCLUSIVE
+            limit = "" if changes.shown else ", which may be chance"
+        named = f": {some(list(changes.broken))}" if broken else ""
         yield Check(
-            name="questions.broken",
-            kind=CheckKind.QUESTIONS,
-            status=status,
-            action=Action.BLOCK,
-            reason=_reason(changes, status, allowed),
+            "questions.broken",
+            CheckKind.QUESTIONS,
+            status,
+            Action.BLOCK,
+            f"{changes}{limit}{named}.",
             estimate=share,
             threshold=allowed,
             current=share,
             n=changes.questions,
             p_value=changes.p_value,
-            unsettled=over and changes.unsettled,
+            unsettled=is_over and changes.unsettled,
         )
-
-
-def is_over(changes: QuestionChanges, allowed: float) -> bool:
-    """Whether more questions broke than are allowed, and more than one."""
-    broken = len(changes.broken)
-    return broken > allowed * changes.questions and broken >= MIN_BROKEN - 1
-
-
-def _status(changes: QuestionChanges, allowed: float) -> Status:
-    broken = len(changes.broken)
-    mended = len(changes.mended)
-    if not is_over(changes, allowed):
-        return Status.PASS
-    if changes.shown and broken - mended >= MIN_BROKEN:
-        return Status.FAIL
-    if changes.suspected:
-        return Status.INCONCLUSIVE
-    return Status.PASS
-
-
-def _reason(changes: QuestionChanges, status: Status, allowed: float) -> str:
-    named = f": {some(list(changes.broken))}" if changes.broken else ""
-    if status is Status.FAIL:
-        return f"{changes} (at most {percent(allowed)} may){named}."
-    if status is Status.INCONCLUSIVE and changes.shown:
-        return f"{changes}{named}."
-    if status is Status.INCONCLUSIVE:
-        return f"{changes}, which may be chance{named}."
-    if len(changes.broken) > allowed * changes.questions:
-        return f"{changes}, which chance explains."
-    return f"{changes}{named}."

@@ -83,22 +83,21 @@ class Checker(Protocol):
         """What reports call `check`, without its metric, slice or sample."""
         return self.heading or check.kind.replace("_", " ").capitalize()
 
-    def formats(self, check: Check) -> tuple[Format, Format]:  # noqa: ARG002 - for those with several units
-        """How reports write the estimate and the threshold."""
-        if self.share:
-            return percent, percent
-        return score, bound
+    def unit(self, check: Check) -> Format | None:  # noqa: ARG002 - for those with several units
+        """How reports write the estimate and the threshold; None for scores."""
+        return percent if self.share else None
 
     def result(self, check: Check) -> str:
         """The estimate, as reports show it."""
         if check.estimate is None:
             return ""
-        format_estimate, _ = self.formats(check)
-        return format_estimate(check.estimate)
+        written = self.unit(check) or score
+        return written(check.estimate)
 
     def requirement(self, check: Check) -> str:
         """The threshold, as reports show it."""
         if check.threshold is None:
             return ""
-        _, format_threshold = self.formats(check)
-        return f"{self.at} {format_threshold(check.threshold)}"
+        written = self.unit(check) or bound
+        at = self.at if check.metric is None else "at least"
+        return f"{at} {written(check.threshold)}"

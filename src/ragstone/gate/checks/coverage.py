@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ragstone.errors import suggestion
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.missing import verdicts_at_worst
@@ -31,7 +32,12 @@ class Coverage(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        for tag, hint in evidence.unknown_tags.items():
+        tags = [facts.tags for facts in evidence.current.samples.values()]
+        known_tags = set().union(*tags)
+        for tag in sorted(evidence.policy.slices.keys() - known_tags):
+            hint = "No sample of this run has any tag."
+            if known_tags:
+                hint = suggestion(tag, known_tags)
             reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
             yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
         at_worst = verdicts_at_worst(evidence)
@@ -190,7 +196,7 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     scored = {
         rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to
     }
-    for rule in resolve_rules(evidence.policy, baseline).rules:
+    for rule in resolve_rules(evidence.policy, baseline):
         before = len(baseline.scores_of(rule.metric).values)
         if before >= MIN_SAMPLES and not rule.written and rule.key not in scored:
             reason = f"the baseline has {counted(before, 'score')}, this run none: its drop was not checked."

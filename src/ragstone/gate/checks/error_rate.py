@@ -32,37 +32,33 @@ class ErrorRate(Checker):
         if n == 0:
             return
         allowed = system.max_error_rate
-        times = answers_per_sample(run)
+        answers = n * answers_per_sample(run)
         failures = sum(run.system.failed_answers.values())
-        rate = failures / (n * times)
-        is_over = rate > allowed
-        is_shown = len(run.system.failed_answers) > 1 or allowed == 0.0
+        rate = failures / answers
+        status = Status.PASS
+        limit = f"within the {percent(allowed)} allowed"
+        if rate > allowed:
+            status = Status.FAIL
+            limit = f"more than the {percent(allowed)} allowed"
+            if len(run.system.failed_answers) == 1 and allowed > 0.0:
+                status = Status.INCONCLUSIVE
+                limit += ", but one failure alone may be chance"
         if (
-            not (is_over and is_shown)
+            status is not Status.FAIL
             and "max_error_rate" not in system.model_fields_set
         ):
             return
-        if is_over and is_shown:
-            status = Status.FAIL
-            limit = f"more than the {percent(allowed)} allowed"
-        elif is_over:
-            status = Status.INCONCLUSIVE
-            limit = f"more than the {percent(allowed)} allowed, but one failure alone may be chance"
-        else:
-            status = Status.PASS
-            limit = f"within the {percent(allowed)} allowed"
-        answers = counted(n, "sample")
-        if times > 1:
-            answers = f"{n * times:,} answers to {answers}"
+        asked = counted(n, "sample")
+        if answers > n:
+            asked = f"{answers:,} answers to {asked}"
         why = ""
         if run.system.failures:
             why = f" (most often: {usual_reason(run.system.failures.values())})"
-        reason = f"the system under test failed on {failures} of {answers} ({percent(rate)}), {limit}{why}."
         yield limit_check(
             "system.error_rate",
-            self.kinds[0],
+            CheckKind.ERROR_RATE,
             status,
-            reason,
+            f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}.",
             value=rate,
             limit=allowed,
             n=n,

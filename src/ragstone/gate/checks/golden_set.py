@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import counted, listed, percent, score, tally
-from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.bounds import BoundCheck, questions
 from ragstone.gate.checks.checker import Checker, limit_check
-from ragstone.gate.checks.drops import Drop, decide_drops
+from ragstone.gate.checks.drops import decide_drops
 from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.golden_set_change import left_out
-from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 _ROUNDING = 1e-6
@@ -55,9 +53,54 @@ class GoldenSetEdits(Checker):
         # One may always be edited, but never all, or nothing would be compared.
         limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
+        share = edited.count / max(1, edited.total)
         if edited.count > allowed:
-            yield _too_many(edited, accepted, limit)
-        yield from _fell(evidence, pairing, edited)
+            counts = {
+                "removed or turned into drafts": edited.removed,
+                "reworded": len(edited.reworded),
+                "relabelled": len(edited.relabelled),
+            }
+            another = ""
+            if accepted:
+                ids = listed([entry.id for entry in accepted])
+                another = f" {ids} accepts another edit."
+            reason = (
+                f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because "
+                f"the golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may)."
+                f"{another} If that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
+            )
+            check = limit_check(
+                "golden_set.edited",
+                CheckKind.GOLDEN_SET,
+                Status.ERROR,
+                reason,
+                value=share,
+                limit=limit,
+                n=edited.total,
+            )
+            yield replace(check, edit=edited.fingerprint)
+        fallen = _fallen(evidence, pairing, edited)
+        if fallen:
+            worst = min(
+                fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric)
+            )
+            n = len(worst.values)
+            shown = worst.rule.direction.shown
+            before = score(shown(worst.baseline or 0.0))
+            moved = f"{worst.rule.metric} {before} → {score(shown(worst.current))}"
+            yield Check(
+                "golden_set.fell",
+                CheckKind.GOLDEN_SET,
+                Status.INCONCLUSIVE,
+                Action.BLOCK,
+                f"{counted(n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or did "
+                "the system get worse?",
+                estimate=share,
+                current=worst.current,
+                baseline=worst.baseline,
+                n=n,
+                edit=edited.fingerprint,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,109 +140,43 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
             scored = baseline.metrics[rule.metric].values.keys()
             relabelled |= pairing.edited_for(rule.metric) & scored
+    edits = []
+    for sample_id in sorted({*missing, *reworded, *relabelled}):
+        content = current.samples.get(sample_id)
+        now = None if content is None else content.content_hash
+        edits.append([sample_id, baseline.samples[sample_id].content_hash, now])
     return EditedSamples(
         removed=len(missing) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled) - reworded,
         total=len(baseline.samples) - unevaluated,
-        fingerprint=_fingerprint(pairing, {*missing, *reworded, *relabelled}),
+        fingerprint=hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16],
     )
 
 
-def _fingerprint(pairing: Pairing, samples: Collection[str]) -> str:
-    """That of what became of these samples of the baseline: any other edit has another
-    one."""
-    edits = []
-    for sample_id in sorted(samples):
-        content = pairing.current.samples.get(sample_id)
-        now = None if content is None else content.content_hash
-        edits.append([sample_id, pairing.baseline.samples[sample_id].content_hash, now])
-    return hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16]
-
-
-def _too_many(
-    edited: EditedSamples, accepted: Sequence[AcceptedEntry], limit: float
-) -> Check:
-    share = edited.count / edited.total
-    counts = {
-        "removed or turned into drafts": edited.removed,
-        "reworded": len(edited.reworded),
-        "relabelled": len(edited.relabelled),
-    }
-    another = ""
-    if accepted:
-        another = f" {listed([entry.id for entry in accepted])} accepts another edit."
-    reason = (
-        f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because the "
-        f"golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may).{another} If "
-        f"that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
-    )
-    check = limit_check(
-        "golden_set.edited",
-        CheckKind.GOLDEN_SET,
-        Status.ERROR,
-        reason,
-        value=share,
-        limit=limit,
-        n=edited.total,
-    )
-    return replace(check, edit=edited.fingerprint)
-
-
-def _fell(
+def _fallen(
     evidence: Evidence, pairing: Pairing, edited: EditedSamples
-) -> Iterator[Check]:
-    """Inconclusive if the mean of the edited questions fell in a blocking metric as a
-    drop that would be seen."""
+) -> list[BoundCheck]:
+    """The drops of blocking rules on the edited questions that both runs have, with
+    their ids for the only thing in common: those that would be seen."""
     drops: list[BoundCheck] = []
+    scored_otherwise = outdated(pairing.current, pairing.baseline)
     for rule in evidence.rules:
-        drops += _group(rule, pairing, edited)
+        metric = rule.metric
+        is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
+        if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
+            ids = edited.reworded | (edited.relabelled & pairing.edited_for(metric))
+            comparability = replace(
+                pairing.comparability, comparable=True, metrics=(metric,)
+            )
+            group = Pairing(
+                pairing.current, pairing.baseline, comparability, tuple(sorted(ids))
+            )
+            drops += questions(pairing.current, group, [replace(rule, min=None)])
     decided, _ = decide_drops(drops, evidence)
-    fallen = [
-        drop.check
-        for drop in decided
-        if drop.fails or drop.suspected or _collapsed(drop)
-    ]
-    if not fallen:
-        return
-    worst = min(fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric))
-    n = len(worst.values)
-    shown = worst.rule.direction.shown
-    moved = f"{worst.rule.metric} {score(shown(worst.baseline or 0.0))} → {score(shown(worst.current))}"
-    yield Check(
-        name="golden_set.fell",
-        kind=CheckKind.GOLDEN_SET,
-        status=Status.INCONCLUSIVE,
-        action=Action.BLOCK,
-        reason=f"{counted(n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or did "
-        "the system get worse?",
-        estimate=edited.count / edited.total,
-        current=worst.current,
-        baseline=worst.baseline,
-        n=n,
-        edit=edited.fingerprint,
-    )
-
-
-def _collapsed(drop: Drop) -> bool:
-    return len(drop.check.values) >= MIN_COLLAPSED and drop.is_collapse
-
-
-def _group(rule: Rule, pairing: Pairing, edited: EditedSamples) -> Iterator[BoundCheck]:
-    """The drop of `rule`, if it blocks, on the edited questions that both runs have,
-    with their ids for the only thing in common."""
-    blocks = (
-        rule.slice is None
-        and rule.max_drop is not None
-        and rule.drop_action is Action.BLOCK
-    )
-    is_scored_alike = rule.metric not in outdated(pairing.current, pairing.baseline)
-    if blocks and is_scored_alike and rule.metric in pairing.current.metrics:
-        ids = edited.reworded | (edited.relabelled & pairing.edited_for(rule.metric))
-        comparability = replace(
-            pairing.comparability, comparable=True, metrics=(rule.metric,)
-        )
-        group = Pairing(
-            pairing.current, pairing.baseline, comparability, tuple(sorted(ids))
-        )
-        yield from questions(pairing.current, group, [replace(rule, min=None)])
+    fallen = []
+    for drop in decided:
+        is_collapsed = drop.is_collapse and len(drop.check.values) >= MIN_COLLAPSED
+        if drop.fails or drop.suspected or is_collapsed:
+            fallen.append(drop.check)
+    return fallen

@@ -111,6 +111,6 @@ def _with_worst(
 
 
 def _floors_and_drops(evidence: Evidence) -> Iterator[Check]:
+    yield from Floors().evaluate(evidence)
     for action in Action:
-        yield from Floors(action).evaluate(evidence)
         yield from Drops(action).evaluate(evidence)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.golden_set import edited_samples
@@ -34,27 +33,34 @@ class Paired(Checker):
             return
         required = evidence.policy.gate.min_paired
         edited = edited_samples(evidence, pairing)
-        current = pairing.current.samples.keys()
-        same = pairing.baseline.samples.keys() & current
+        baseline = pairing.baseline
+        same = baseline.samples.keys() & pairing.current.samples.keys()
         same -= edited.reworded | edited.relabelled
-        failures = pairing.baseline.system.failures
+        failures = baseline.system.failures
         failed = [reason for name, reason in failures.items() if name in same]
-        unscored = len(_unscored(pairing.baseline) & same)
+        # Those that failed in a metric and have no score, although the system answered.
+        unscored = same - failures.keys()
+        unscored &= {
+            name for scores in baseline.metrics.values() for name in scores.failed
+        }
+        for scores in baseline.metrics.values():
+            unscored -= scores.values.keys()
         total = len(same)
-        paired = total - len(failed) - unscored
+        paired = total - len(failed) - len(unscored)
         if total == 0 or paired >= required * total:
             return
         share = paired / total
-        why = f"{unscored:,} have no score there"
+        why = f"{len(unscored):,} have no score there"
         if failed:
-            manifest = pairing.baseline.manifest
             system = "the baseline's system"
-            if manifest is not None and manifest.same_job:
+            if baseline.manifest is not None and baseline.manifest.same_job:
                 system = "the system of the base commit"
             why = f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"
         reason = (
             f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
-            f"required {percent(required)}): {why}. {_HINT}"
+            f"required {percent(required)}): {why}. Find out why, and run the gate again: a change can starve the base "
+            "of what both use, such as connections, ports and rate limits. Or compare with a baseline that has those "
+            "answers and scores."
         )
         yield limit_check(
             "baseline.paired",
@@ -65,20 +71,3 @@ class Paired(Checker):
             limit=required,
             n=total,
         )
-
-
-_HINT = (
-    "Find out why, and run the gate again: a change can starve the base of what both use, such as connections, ports "
-    "and rate limits. Or compare with a baseline that has those answers and scores."
-)
-
-
-def _unscored(baseline: RunScores) -> set[str]:
-    """The samples that failed in a metric and have no score, although the system
-    answered them."""
-    scored: set[str] = set()
-    failed: set[str] = set()
-    for scores in baseline.metrics.values():
-        scored |= scores.values.keys()
-        failed |= scores.failed.keys()
-    return failed - scored - baseline.system.failures.keys()

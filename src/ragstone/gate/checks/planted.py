@@ -25,36 +25,24 @@ class PlantedAnswers(Checker):
     heading = "Planted wrong answers"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        current = evidence.current
-        error = (
-            None
-            if current.manifest is None
-            else credulous(current.manifest.judge, current.rounds.judge.planted)
-        )
-        steered = _steered(evidence)
+        manifest = evidence.current.manifest
+        planted = evidence.current.rounds.judge.planted
+        if planted is None:
+            return
+        error = None if manifest is None else credulous(manifest.judge, planted)
         if error is not None:
-            yield Check(
-                "planted",
-                CheckKind.PLANTED,
-                Status.ERROR,
-                Action.BLOCK,
-                f"{error.message} {error.hint}",
-            )
-        elif steered:
+            status = Status.ERROR
+            reason = f"{error.message} {error.hint}"
+        elif planted.steered:
+            status = Status.INCONCLUSIVE
             reason = (
-                f"the contexts of {counted(len(steered), 'question')} make the judge support anything, such as "
-                f"sentences about places that do not exist ({some(list(steered))}): look for instructions in them."
+                f"the contexts of {counted(len(planted.steered), 'question')} make the judge support anything, such as "
+                f"sentences about places that do not exist ({some(list(planted.steered))}): look for instructions in "
+                "them."
             )
-            yield Check(
-                "planted", CheckKind.PLANTED, Status.INCONCLUSIVE, Action.BLOCK, reason
-            )
-
-
-def _steered(evidence: Evidence) -> tuple[str, ...]:
-    planted = evidence.current.rounds.judge.planted
-    if planted is None:
-        return ()
-    return planted.steered
+        else:
+            return
+        yield Check("planted", CheckKind.PLANTED, status, Action.BLOCK, reason)
 
 
 def planted_warnings(evidence: Evidence) -> Iterator[str]:

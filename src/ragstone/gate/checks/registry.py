@@ -23,7 +23,6 @@ from ragstone.gate.checks.paired import Paired
 from ragstone.gate.checks.planted import PlantedAnswers
 from ragstone.gate.checks.quotes import Quotes
 from ragstone.gate.checks.system_limits import SystemLimits
-from ragstone.gate.checks.system_rises import SystemRises
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check
@@ -43,15 +42,11 @@ CHECKERS: tuple[Checker, ...] = (
     Collapsed(),
     Drift(),
     BrokenQuestions(),
-    Floors(Action.BLOCK),
+    Floors(),
     Drops(Action.BLOCK),
-    SystemLimits(Action.BLOCK),
-    SystemRises(Action.BLOCK),
+    SystemLimits(),
     Broken(),
-    Floors(Action.WARN),
     Drops(Action.WARN),
-    SystemLimits(Action.WARN),
-    SystemRises(Action.WARN),
     ErrorRate(),
     Unfinished(),
     NothingDecided(),

@@ -305,7 +305,7 @@ class _PageBuilder:
             {metric: MetricScores({"": 0.0}) for metric in self.metrics},
             {"": SampleFacts()},
         )
-        rules = resolve_rules(self.policy, outline).rules
+        rules = resolve_rules(self.policy, outline)
         return {
             rule.metric: rule.direction.shown(rule.min)
             for rule in rules

@@ -156,7 +156,7 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     allowed |= dict.fromkeys(LATENCIES, Allowed(None, rise))
     if scores is None:
         return allowed
-    for rule in resolve_rules(policy, scores).rules:
+    for rule in resolve_rules(policy, scores):
         if rule.slice is not None:
             continue
         limit = None if rule.min is None else rule.direction.shown(rule.min)
